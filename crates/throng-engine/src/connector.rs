@@ -20,9 +20,11 @@ use throng_base::units::format_duration;
 use throng_base::{Said, Time};
 use throng_metrics::{Cause, Stage};
 use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target};
-use throng_protocol::events::Resume;
-use throng_protocol::http1::{Event, Head, RequestKind, ResponseReader, retry_after};
-use throng_protocol::machine::Machine;
+use throng_protocol::events::{EventError, Resume};
+use throng_protocol::grpc::CallError;
+use throng_protocol::http1::{Event as Part, Head, RequestKind, ResponseReader, retry_after};
+use throng_protocol::http2;
+use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
@@ -31,14 +33,16 @@ use tokio_rustls::TlsConnector;
 pub(crate) use call::CallAsk;
 
 use crate::failure::shown;
-use crate::failure::{Failure, cause_of, client_refused, http_failure, io_failure, tls_error};
+use crate::failure::{
+    Failure, cause_of, client_refused, http_failure, http2_failure, io_failure, tls_error,
+};
 use crate::network::{Connector, Network};
 use crate::routes::Route;
 use crate::shard::Lane;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::spent::Times;
 use crate::system;
-use crate::trace::{Shown, What, Who};
+use crate::trace::{Shown, What, Who, text_of_head};
 use crate::transport::datagrams::Datagrams;
 use crate::transport::stream::{self, Below, Stamped};
 use crate::transport::{SLOW_RECEIVE_BYTES, Transport, unix};
@@ -201,7 +205,7 @@ async fn open_stages(shard: &Rc<Lane>, order: &Order) -> Result<Opened, Failure>
             let addresses = &order.progress.route.addresses;
             let work = to_any(shard, order, |nth| world.connect(addresses[nth]));
             let stream = timed(shard, order, Stage::Connect, work).await?;
-            (Transport::Memory(stream), Before::default())
+            (Transport::Memory(stream), Pulled::default())
         }
     };
     finish(shard, order, transport, before).await
@@ -212,10 +216,10 @@ async fn reach(
     shard: &Lane,
     order: &Order,
     network: &Network,
-) -> Result<(Transport, Before), Failure> {
+) -> Result<(Transport, Pulled), Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)].target;
     let mut carrier = carry(shard, order, network).await?;
-    let mut before = Before::default();
+    let mut before = Pulled::default();
     if let Some(proxy) = proxy_of(shard, order.target) {
         order.progress.stage.set(Stage::Proxy);
         let asked = tunnel::open(shard, order, proxy, &mut carrier);
@@ -243,16 +247,7 @@ pub(crate) fn proxy_of(shard: &Lane, target: u16) -> Option<&Proxy> {
     shard.prepared.program.connection.routing.proxy_of(target)
 }
 
-/// What was said before a target could be heard: to a proxy and by it.
-#[derive(Default)]
-pub(crate) struct Before {
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
-    /// What came behind the answer of the proxy: the first words of the target.
-    pub(crate) surplus: Vec<u8>,
-}
-
-impl Before {
+impl Pulled {
     /// Where we speak first, nothing may have come.
     fn nothing_more(&self) -> Result<(), Failure> {
         match self.surplus.is_empty() {
@@ -363,7 +358,7 @@ async fn finish(
     shard: &Rc<Lane>,
     order: &Order,
     transport: Transport,
-    before: Before,
+    before: Pulled,
 ) -> Result<Opened, Failure> {
     let Some(handshake) = &order.handshake else {
         let multiplexes = multiplexes(shard, order, &transport)?;
@@ -734,8 +729,8 @@ async fn upgrade(
         order.note_cookies(shard, head);
         check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer)
     };
-    let answer = converse(shard, order, &mut transport, &request, RequestKind::Upgrade, check);
-    let answer = answer.await?;
+    let kind = RequestKind::Upgrade;
+    let answer = ask_once(shard, order, &mut transport, kind, request, check).await?;
     let told = (answer.status, answer.retry_after_s);
     let accepted = answer.verdict.map_err(|error| refused_by_target(&error, told))?;
     if accepted.protocol.is_none() && !protocols.is_empty() {
@@ -749,12 +744,27 @@ async fn upgrade(
         multiplexes: false,
         transport,
         machine: Some(Machine::WebSocket(FrameReader::new(Role::Client, accepted.deflate))),
-        surplus: answer.surplus,
-        bytes_in: answer.heard.len() as u64,
-        bytes_out: request.len() as u64,
+        surplus: answer.pulled.surplus,
+        bytes_in: answer.pulled.bytes_in,
+        bytes_out: answer.pulled.bytes_out,
         status: answer.status,
         times: Times::default(),
     })
+}
+
+/// A request of HTTP/1 whose connection is for something else behind its answer.
+pub(crate) async fn ask_once<T>(
+    shard: &Lane,
+    order: &Order,
+    transport: &mut Transport,
+    kind: RequestKind,
+    request: Vec<u8>,
+    judge: impl FnMut(&Head<'_>) -> T,
+) -> Result<Answer<T>, Failure> {
+    let mut reader = ResponseReader::new();
+    reader.expect(kind);
+    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&request)));
+    converse(shard, order, transport, &mut Machine::Http1(reader), request, true, judge).await
 }
 
 /// For how many seconds a refusal asks to be left alone; 0 where it does not say so.
@@ -778,10 +788,7 @@ pub(crate) struct Answer<T> {
     pub(crate) status: u16,
     /// Of a refusal, in seconds; 0 where it does not say so.
     pub(crate) retry_after_s: u16,
-    /// All that has come.
-    pub(crate) heard: Vec<u8>,
-    /// What came right behind it.
-    pub(crate) surplus: Vec<u8>,
+    pub(crate) pulled: Pulled,
 }
 
 /// Sends a request and reads up to the head of its answer, which says all: the body of a refusal
@@ -790,51 +797,100 @@ pub(crate) async fn converse<T>(
     shard: &Lane,
     order: &Order,
     transport: &mut Transport,
-    request: &[u8],
-    kind: RequestKind,
+    machine: &mut Machine,
+    request: Vec<u8>,
+    is_text: bool,
     mut judge: impl FnMut(&Head<'_>) -> T,
 ) -> Result<Answer<T>, Failure> {
-    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(request)));
-    write_all(transport, request).await?;
-    let mut reader = ResponseReader::new();
-    reader.expect(kind);
     let unix_seconds = shard.unix_nanos(shard.clock.now()) / 1_000_000_000;
-    let mut said = None;
-    let (mut heard, mut surplus) = (Vec::new(), Vec::new());
-    loop {
-        let mut sink = |event: Event<'_>| {
-            if let Event::Head(head) = event {
-                said = Some((head.status, refusal_s(&head, unix_seconds), judge(&head)));
+    let told = |bytes: &[u8]| {
+        shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
+    };
+    let head = |event: &Event<'_>| match event {
+        Event::Http(http2::Event::Reply { part: Part::Head(head), .. }) => {
+            if !is_text {
+                told(&text_of_head(head));
             }
-        };
+            Some((head.status, refusal_s(head, unix_seconds), judge(head)))
+        }
+        _ => None,
+    };
+    let came = |bytes: &[u8]| {
+        if is_text {
+            told(bytes);
+        }
+    };
+    let (said, pulled) = pull(shard, transport, machine, request, came, head).await?;
+    let Some((status, retry_after_s, verdict)) = said else { return Err(closed(machine)) };
+    Ok(Answer { verdict, status, retry_after_s, pulled })
+}
+
+/// What was said until a connection was open.
+#[derive(Default)]
+pub(crate) struct Pulled {
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// What came right behind it.
+    pub(crate) surplus: Vec<u8>,
+}
+
+/// Sends what a machine has to say, and reads up to the event that is waited for; None where the
+/// connection was closed before.
+async fn pull<T>(
+    shard: &Lane,
+    transport: &mut Transport,
+    machine: &mut Machine,
+    mut out: Vec<u8>,
+    came: impl Fn(&[u8]),
+    mut wanted: impl FnMut(&Event<'_>) -> Option<T>,
+) -> Result<(Option<T>, Pulled), Failure> {
+    let (mut pulled, mut found, mut count) = (Pulled::default(), None, 1);
+    loop {
+        write_all(transport, &out).await?;
+        pulled.bytes_out += out.len() as u64;
+        out.clear();
+        if found.is_some() || count == 0 {
+            return Ok((found, pulled));
+        }
         let read = std::future::poll_fn(|cx| {
             let mut buffer = shard.read_buffer.borrow_mut();
             transport.poll_read(cx, &mut buffer).map(|read| {
-                let count = read.map_err(|error| io_failure(&error))?.bytes;
-                let bytes = &buffer[..count];
-                shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
-                let progress = match count {
-                    0 => Err(closed(&mut reader)),
-                    _ => reader
-                        .receive(bytes, &shard.prepared.http_limits, &mut sink)
-                        .map_err(|error| http_failure(&error)),
-                }?;
-                if progress.complete {
-                    surplus.extend_from_slice(&bytes[progress.consumed..]);
+                let bytes = &buffer[..read.map_err(|error| io_failure(&error))?.bytes];
+                came(bytes);
+                let mut input = Input::new(bytes, shard.clock.now(), Ends::Whole);
+                let mut lent = shard.lent.borrow_mut();
+                while found.is_none()
+                    && let Some(event) = machine
+                        .next(&mut input, &mut lent, &mut out)
+                        .map_err(|violation| violation_failure(&violation))?
+                {
+                    found = wanted(&event);
                 }
-                heard.extend_from_slice(bytes);
-                Ok::<_, Failure>(())
+                pulled.bytes_in += bytes.len() as u64;
+                pulled.surplus.extend_from_slice(input.rest());
+                Ok::<usize, Failure>(bytes.len())
             })
         });
-        read.await?;
-        if let Some((status, retry_after_s, verdict)) = said.take() {
-            return Ok(Answer { verdict, status, retry_after_s, heard, surplus });
+        count = read.await?;
+    }
+}
+
+fn violation_failure(violation: &Violation) -> Failure {
+    match violation {
+        Violation::Http(error) | Violation::Events(EventError::Http(error)) => http_failure(error),
+        Violation::Http2(violation)
+        | Violation::Events(EventError::Http2(violation))
+        | Violation::Call(CallError::Http2(violation)) => http2_failure(violation),
+        violation => {
+            let is_reset = violation.is_reset();
+            let cause = if is_reset { Cause::Reset } else { Cause::Malformed };
+            Failure::new(cause, violation.said())
         }
     }
 }
 
-fn closed(reader: &mut ResponseReader) -> Failure {
-    let detail = match reader.close(&mut |_| {}) {
+fn closed(machine: &mut Machine) -> Failure {
+    let detail = match machine.end() {
         Ok(_) => say!("the connection was closed before the response"),
         Err(error) => Said::of_others(error.to_string()),
     };

@@ -18,6 +18,7 @@ use throng_program::{
 };
 use throng_protocol::framed::{MessageId, Protocol, Records};
 use throng_protocol::http1::{self, RequestKind};
+use throng_protocol::machine::Limits;
 use throng_protocol::protobuf::{MessageType, Schema};
 use throng_protocol::{http2, stream, websocket};
 
@@ -50,10 +51,7 @@ pub(crate) struct Prepared {
     pub(crate) audience_slots: u16,
     /// By step: the row of the ledger that what it sends is in.
     senders: Box<[Option<u16>]>,
-    pub(crate) http_limits: http1::Limits,
-    pub(crate) http_limits_unkept: http1::Limits,
-    pub(crate) http2_limits: http2::Limits,
-    pub(crate) websocket_limits: websocket::Limits,
+    pub(crate) limits: Limits,
 }
 
 pub(crate) struct PreparedTarget {
@@ -451,11 +449,6 @@ impl Prepared {
             .collect();
         let may_change = program.targets.iter().any(|target| target.lookup != Lookup::Once);
         let limits = &program.limits;
-        let http_limits = http1::Limits {
-            head_bytes_max: limits.head_bytes_max,
-            body_bytes_max: limits.body_bytes_max,
-            ..http1::Limits::default()
-        };
         Prepared {
             places: places(addresses, may_change),
             sessions: program
@@ -471,15 +464,20 @@ impl Prepared {
             audience_slots: audience_slots(&program),
             senders: senders(&program),
             loads: LoadPlan::all(&program),
-            http2_limits: http2::Limits {
-                head_bytes_max: limits.head_bytes_max,
-                ..http2::Limits::default()
-            },
-            http_limits,
-            http_limits_unkept: http1::Limits { body_bytes_max: u64::MAX, ..http_limits },
-            websocket_limits: websocket::Limits {
-                message_bytes_max: limits.message_bytes_max,
-                frame_bytes_max: limits.message_bytes_max as u64,
+            limits: Limits {
+                http1: http1::Limits {
+                    head_bytes_max: limits.head_bytes_max,
+                    body_bytes_max: limits.body_bytes_max,
+                    ..http1::Limits::default()
+                },
+                http2: http2::Limits {
+                    head_bytes_max: limits.head_bytes_max,
+                    ..http2::Limits::default()
+                },
+                websocket: websocket::Limits {
+                    message_bytes_max: limits.message_bytes_max,
+                    frame_bytes_max: limits.message_bytes_max as u64,
+                },
             },
             targets,
             program,

@@ -15,7 +15,7 @@ use throng_metrics::Cause;
 use throng_program::{HttpVersion, Program, Target, UnixSocket};
 use throng_protocol::grpc::reflection::{Discovery, FILES_BYTES_MAX, METHOD, METHOD_ALPHA};
 use throng_protocol::grpc::{self, Encoding, Response, Status, metadata};
-use throng_protocol::http1::RequestKind;
+use throng_protocol::http1::{Event as Part, RequestKind};
 use throng_protocol::http2::{self, Ask, Body, Event};
 
 use crate::allowed::AllowList;
@@ -65,7 +65,6 @@ pub fn reflect(
         carrier,
         client: http2::Client::new(&http2::Limits::default()),
         limits: http2::Limits::default(),
-        workspace: http2::Workspace::default(),
         until: clock.now() + TIME,
         clock,
         target,
@@ -240,7 +239,6 @@ struct Asker<'a> {
     carrier: Box<dyn Carrier>,
     client: http2::Client,
     limits: http2::Limits,
-    workspace: http2::Workspace,
     clock: Clock,
     until: Time,
     target: &'a Target,
@@ -339,18 +337,19 @@ impl Asker<'_> {
             _ => return Err(self.lost(silent())),
         };
         let mut out = Vec::new();
-        let mut sink = |event: Event<'_>| called.hear(&event);
         if count == 0 {
-            self.client.close(&mut sink);
+            self.client.close(&mut |event: Event<'_>| called.hear(&event));
             called.is_over = true;
             return Ok(());
         }
-        let (bytes, workspace) = (&buffer[..count], &mut self.workspace);
-        let read = self.client.receive(now, bytes, &self.limits, workspace, &mut out, &mut sink);
-        match read {
-            Ok(()) => self.send(&mut out),
-            Err(http2::Violation::NotHttp2(_)) => Err(no_http2(self.target)),
-            Err(violation) => Err(self.lost(Said::of_others(violation.to_string()))),
+        let (mut rest, mut room) = (&buffer[..count], Vec::new());
+        loop {
+            match self.client.next(now, &mut rest, &self.limits, &mut room, &mut out) {
+                Ok(Some(event)) => called.hear(&event),
+                Ok(None) => return self.send(&mut out),
+                Err(http2::Violation::NotHttp2(_)) => return Err(no_http2(self.target)),
+                Err(violation) => return Err(self.lost(Said::of_others(violation.to_string()))),
+            }
         }
     }
 
@@ -366,23 +365,33 @@ fn is_timeout(error: &io::Error) -> bool {
 impl Called {
     /// There is one call at a time: whatever comes is about it.
     fn hear(&mut self, event: &Event<'_>) {
-        let Called { response, reply, .. } = self;
-        let done = match event {
-            Event::Head { head, .. } => response.head(head.status, head.headers.iter()),
-            Event::Data { bytes, .. } => response.data(bytes, FILES_BYTES_MAX, &mut |message| {
-                *reply = Some(message.to_vec());
-            }),
-            Event::Trailers { headers, .. } => response.trailers(headers.iter()),
-            _ => Ok(()),
-        };
         let broken = match event {
+            Event::Reply { part, .. } => self.part(part).err().map(|violation| violation.said()),
             Event::Reset { code, .. } => Some(say!("it reset the stream: {code}")),
             Event::Failed { violation, .. } => Some(Said::of_others(violation.to_string())),
-            _ => done.err().map(|violation| violation.said()),
+            _ => None,
         };
         let not_http2 = |violation: &_| matches!(violation, http2::Violation::NotHttp2(_));
         self.is_foreign |= matches!(event, Event::Failed { violation, .. } if not_http2(violation));
-        self.is_over |= matches!(event, Event::End { .. }) || broken.is_some();
+        self.is_over |= broken.is_some();
         self.broken = self.broken.take().or(broken);
+    }
+
+    fn part(&mut self, part: &Part<'_>) -> Result<(), grpc::Violation> {
+        let response = &mut self.response;
+        match part {
+            Part::Head(head) => response.head(head.status, head.headers.iter())?,
+            Part::Body(bytes) => {
+                let mut rest = *bytes;
+                while let Some(message) = response.next(&mut rest, FILES_BYTES_MAX)? {
+                    let message = message.unpack(FILES_BYTES_MAX, &mut Vec::new())?.to_vec();
+                    self.reply = Some(message);
+                }
+            }
+            Part::Trailers(trailers) => response.trailers(trailers.iter())?,
+            Part::End => self.is_over = true,
+            Part::Informational(_) => {}
+        }
+        Ok(())
     }
 }

@@ -15,8 +15,8 @@ use throng_expression::Value;
 use throng_load::Schedules;
 use throng_metrics::{DeliveryCounter, Interval};
 use throng_protocol::framed::Decoded;
-use throng_protocol::http2;
-use throng_protocol::websocket::{Deflater, Inflater};
+use throng_protocol::machine::Lent;
+use throng_protocol::websocket::Deflater;
 
 use crate::alarm::Alarm;
 use crate::budget::{Budget, Purse};
@@ -101,7 +101,8 @@ pub(crate) struct Shard {
     /// Frames of HTTP/2, and the header block in them.
     pub(crate) frame_buffer: RefCell<Vec<u8>>,
     pub(crate) block_buffer: RefCell<Vec<u8>>,
-    pub(crate) workspace: RefCell<http2::Workspace>,
+    /// For what is read, from the first byte to what becomes of it.
+    pub(crate) lent: RefCell<Lent>,
     /// What is put into a frame.
     pub(crate) content_buffer: RefCell<Vec<u8>>,
     /// What answers leave behind for the next ones.
@@ -118,7 +119,6 @@ pub(crate) struct Shard {
     pub(crate) presence: Option<Presence>,
     /// What its users may keep of what comes, and of what waits to be sent.
     pub(crate) purse: Rc<Purse>,
-    pub(crate) inflater: RefCell<Inflater>,
     pub(crate) deflater: RefCell<Deflater>,
     pub(crate) control: Control,
     /// Where users of all shards wait for each other.
@@ -179,13 +179,13 @@ impl Shard {
             clock: parts.clock,
             readers: RefCell::new(parts.readers),
             routes: Routes::new(&parts.prepared, parts.lookups),
+            lent: RefCell::new(Lent::new(parts.prepared.limits)),
             prepared: parts.prepared,
             connector: parts.connector,
             read_buffer: RefCell::new(vec![0; READ_BUFFER_BYTES].into()),
             write_buffer: RefCell::default(),
             frame_buffer: RefCell::default(),
             block_buffer: RefCell::default(),
-            workspace: RefCell::default(),
             content_buffer: RefCell::default(),
             rares: RefCell::default(),
             found: RefCell::default(),
@@ -194,7 +194,6 @@ impl Shard {
             ledgers: RefCell::new(parts.ledgers),
             presence: parts.presence,
             purse: Purse::new(parts.budget),
-            inflater: RefCell::new(Inflater::new()),
             deflater: RefCell::default(),
             control: parts.control,
             places: parts.places,

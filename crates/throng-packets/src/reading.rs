@@ -391,24 +391,17 @@ impl Side {
                 break;
             }
             fresh = fresh.max(self.begin);
-            let mut packet = None;
-            let read = self.reader.read(
-                Records::Declared(judge.protocol),
-                &self.pending[fresh..],
-                &mut |bytes| {
-                    packet = Some(bytes.to_vec());
-                    false
-                },
-            );
+            let (mut left, mut room) = (&self.pending[fresh..], Vec::new());
+            let records = Records::Declared(judge.protocol);
             let here = Place { position: self.position, ..place };
-            match (read, packet) {
-                (Ok(used), Some(packet)) => {
-                    judge.packet(here, &packet, sink);
-                    fresh += used;
+            match self.reader.next(records, &mut left, &mut room) {
+                Ok(Some(packet)) => {
+                    judge.packet(here, packet, sink);
+                    fresh = self.pending.len() - left.len();
                     self.pass(fresh - self.begin);
                 }
-                (Ok(_), None) => break,
-                (Err(broken), _) => {
+                Ok(None) => break,
+                Err(broken) => {
                     judge.tally.broken += 1;
                     sink(
                         here,
@@ -535,13 +528,10 @@ impl Anchor {
             Anchor::Delimiter(delimiter) => find(delimiter).map(|at| at + delimiter.len()),
             // Only what is a good packet as a whole is believed to be one.
             Anchor::Segment => {
-                let (protocol, mut is_good) = (judge.protocol, false);
-                let _ =
-                    PacketReader::new().read(Records::Declared(protocol), bytes, &mut |packet| {
-                        is_good = protocol.decode(packet, &mut judge.decoded).is_ok();
-                        false
-                    });
-                is_good.then_some(0)
+                let (mut rest, mut room) = (bytes, Vec::new());
+                let records = Records::Declared(judge.protocol);
+                let packet = PacketReader::new().next(records, &mut rest, &mut room).ok()??;
+                judge.protocol.decode(packet, &mut judge.decoded).ok().map(|_| 0)
             }
         }
     }

@@ -21,6 +21,7 @@ pub mod framed;
 pub mod grpc;
 pub mod http1;
 pub mod http2;
+mod input;
 pub mod machine;
 pub mod protobuf;
 pub mod stream;

@@ -3,26 +3,29 @@
 //!
 //! To add a protocol is to add a variant here, with what it can do ([`Traits`]).
 
+use throng_base::Said;
+
 use crate::events::{EventError, EventMessage, EventReader, Resume};
-use crate::framed::{Broken, PacketReader, Records};
+use crate::framed::{Broken, PacketReader};
 use crate::grpc::{CallError, CallStream};
-use crate::http1::{self, ResponseReader};
-use crate::http2;
-use crate::stream::StreamReader;
+use crate::http1::{HttpError, ResponseReader};
+use crate::http2::{self, Token};
+pub use crate::input::{Ends, Event, Input, Limits};
+use crate::stream::{StreamError, StreamReader, Until};
 use crate::websocket::{
-    self, Deflater, FrameReader, Inflater, Opcode, WebSocketError, write_close, write_frame,
+    Deflater, FrameReader, Inflater, Message, Opcode, WebSocketError, write_close, write_frame,
     write_message_deflated,
 };
 
 /// What is spoken on one connection, and how far the last message has come.
 #[derive(Debug)]
 pub enum Machine {
-    /// Requests, each with its answer: what comes is read by whoever asked.
+    /// Requests, each with its answer.
     Http1(ResponseReader),
     /// The same, many at a time: each is a stream of its own.
     Http2(Box<http2::Client>),
     WebSocket(FrameReader),
-    /// Bytes without messages: whoever waits for an answer says where it ends.
+    /// Bytes without messages: whoever waits for an answer says where it ends ([`Ends`]).
     Bytes(StreamReader),
     /// The packets of a declared protocol, or records that end with a delimiter.
     Declared(PacketReader),
@@ -51,20 +54,6 @@ pub struct Traits {
     pub masks: bool,
 }
 
-/// What came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
-    Message(&'a [u8]),
-    /// To be answered by [`Machine::pong`].
-    Ping(&'a [u8]),
-    Pong(&'a [u8]),
-    /// The peer takes leave, with this code if it gave one, and its reason or nothing.
-    Closed {
-        code: Option<u16>,
-        reason: &'a str,
-    },
-}
-
 /// A message taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
@@ -84,7 +73,10 @@ impl<'a> Parts<'a> {
 /// What breaks the protocol. Nothing can be read behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
+    Http(HttpError),
+    Http2(http2::Violation),
     WebSocket(WebSocketError),
+    Bytes(StreamError),
     Declared(Broken),
     Events(EventError),
     /// Or a status other than OK.
@@ -92,14 +84,28 @@ pub enum Violation {
 }
 
 /// What machines borrow while they read; one for all connections of a thread.
-pub struct Reading<'a> {
-    pub limits: &'a websocket::Limits,
-    pub http_limits: &'a http1::Limits,
-    pub inflater: &'a mut Inflater,
-    /// How messages are told apart where the carrier does not, or joins them.
-    pub records: Option<Records<'a>>,
-    /// For what HTTP/2 carries, with the buffer for what the machine answers by itself.
-    pub http2: http2::Lent<'a>,
+#[derive(Debug, Default)]
+pub struct Lent {
+    pub limits: Limits,
+    inflater: Inflater,
+    /// What an event is about that does not lie in the input: it came in pieces, or was decoded.
+    room: Vec<u8>,
+}
+
+/// So much room is kept.
+const ROOM_BYTES_MAX: usize = 256 * 1024;
+
+impl Lent {
+    pub fn new(limits: Limits) -> Lent {
+        Lent { limits, ..Lent::default() }
+    }
+
+    /// Gives back the memory of an exceptional message.
+    pub fn trim(&mut self) {
+        if self.room.capacity() > ROOM_BYTES_MAX {
+            self.room = Vec::new();
+        }
+    }
 }
 
 impl Machine {
@@ -118,62 +124,62 @@ impl Machine {
         }
     }
 
-    /// Reads bytes and gives out the messages in them, as long as `sink` goes on.
-    pub fn receive(
+    /// Reads up to the next event; None when the input is used up before. What has to be sent for
+    /// it is added to `out`. Behind an error nothing follows.
+    #[inline]
+    pub fn next<'a: 'r, 'r>(
         &mut self,
-        bytes: &[u8],
-        reading: &mut Reading<'_>,
-        sink: &mut impl FnMut(Event<'_>) -> bool,
-    ) -> Result<(), Violation> {
-        match self {
-            Machine::WebSocket(reader) => {
-                let mut goes_on = true;
-                let mut sink = |message: websocket::Message<'_>| {
-                    goes_on = goes_on
-                        && match (event_of(&message), reading.records) {
-                            (Event::Message(joined), Some(records)) => {
-                                let mut goes_on = true;
-                                records.split(joined, &mut |record| {
-                                    goes_on = sink(Event::Message(record));
-                                    goes_on
-                                });
-                                goes_on
-                            }
-                            (event, _) => sink(event),
-                        };
-                };
-                let read = reader.receive(bytes, reading.limits, reading.inflater, &mut sink);
-                read.map_err(Violation::WebSocket)
+        input: &mut Input<'a>,
+        lent: &'r mut Lent,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event<'r>>, Violation> {
+        let Lent { limits, inflater, room } = lent;
+        let mut rest = input.rest();
+        let event = match self {
+            Machine::Http1(reader) => {
+                let part = reader.next(&mut rest, &limits.http1, room).map_err(Violation::Http)?;
+                let of_one = |part| http2::Event::Reply { token: Token(0), part };
+                part.map(|part| Event::Http(of_one(part)))
             }
-            Machine::Declared(reader) => match reading.records {
-                Some(records) => {
-                    let mut sink = |packet: &[u8]| sink(Event::Message(packet));
-                    reader.read(records, bytes, &mut sink).map(drop).map_err(Violation::Declared)
+            Machine::Http2(client) => {
+                let read = client.next(input.now, &mut rest, &limits.http2, room, out);
+                read.map_err(Violation::Http2)?.map(Event::Http)
+            }
+            Machine::WebSocket(reader) => {
+                let read = reader.next(&mut rest, &limits.websocket, inflater, room);
+                read.map_err(Violation::WebSocket)?.map(event_of)
+            }
+            Machine::Declared(reader) => match input.ends {
+                Ends::Records(records) => {
+                    let read = reader.next(records, &mut rest, room);
+                    read.map_err(Violation::Declared)?.map(Event::Message)
                 }
-                None => Ok(()),
+                _ => input.whole(&mut rest),
+            },
+            Machine::Bytes(reader) => match input.ends {
+                Ends::Answer(answer) if !matches!(answer.until, Until::Any) => {
+                    let read = reader.next(&mut rest, answer, room);
+                    read.map_err(Violation::Bytes)?.map(Event::Message)
+                }
+                _ => input.whole(&mut rest),
             },
             Machine::Events(reader) => {
-                let bytes_max = reading.limits.message_bytes_max;
-                let mut event = |message: &[u8]| sink(Event::Message(message));
-                let (limits, http2) = (reading.http_limits, &mut reading.http2);
-                let read = reader.receive(bytes, limits, http2, bytes_max, &mut event);
-                if read.map_err(Violation::Events)? {
-                    sink(Event::Closed { code: None, reason: "" });
-                }
-                Ok(())
+                return reader.next(input, limits, room, out).map_err(Violation::Events);
             }
             Machine::Call(call) => {
-                let (bytes_max, mut goes_on) = (reading.limits.message_bytes_max, true);
-                let mut message = |message: &[u8]| {
-                    goes_on = goes_on && sink(Event::Message(message));
-                };
-                let read = call.receive(bytes, &mut reading.http2, bytes_max, &mut message);
-                if read.map_err(Violation::Call)? {
-                    sink(Event::Closed { code: None, reason: "" });
-                }
-                Ok(())
+                return call.next(input, limits, room, out).map_err(Violation::Call);
             }
-            Machine::Http1(_) | Machine::Http2(_) | Machine::Bytes(_) => Ok(()),
+        };
+        input.leave(rest);
+        Ok(event)
+    }
+
+    /// The peer has closed. True when that is the end of an answer; an error when one is cut off.
+    pub fn end(&mut self) -> Result<bool, HttpError> {
+        match self {
+            Machine::Http1(reader) => reader.close(),
+            Machine::Events(reader) => reader.close(),
+            _ => Ok(false),
         }
     }
 
@@ -301,51 +307,40 @@ impl Machine {
         }
     }
 
-    /// One of the same kind that has read nothing: it stands for this one where what comes is
-    /// answered while it is read.
-    pub fn stand_in(&self) -> Machine {
-        match self {
-            Machine::Http1(_) => Machine::Http1(ResponseReader::new()),
-            Machine::WebSocket(reader) => {
-                let deflate = reader.deflate();
-                Machine::WebSocket(FrameReader::new(websocket::Role::Client, deflate))
-            }
-            Machine::Http2(_) | Machine::Bytes(_) => Machine::Bytes(StreamReader::new()),
-            Machine::Declared(_) => Machine::Declared(PacketReader::new()),
-            Machine::Events(_) => Machine::Events(EventReader::default()),
-            Machine::Call(call) => Machine::Call(call.stand_in()),
-        }
-    }
-
     /// Whether the peer has taken leave: it is the one that ends the connection then.
     pub fn is_left(&self) -> bool {
         matches!(self, Machine::WebSocket(reader) if reader.is_done())
     }
-
-    /// Takes the place of what stood in for it, and sends what that one has kept.
-    pub fn take_over(&mut self, stand_in: Machine, out: &mut Vec<u8>) {
-        if let (Machine::Call(call), Machine::Call(stand_in)) = (self, stand_in) {
-            call.take_over(stand_in, out);
-        }
-    }
 }
 
-fn event_of<'a>(message: &websocket::Message<'a>) -> Event<'a> {
+fn event_of(message: Message<'_>) -> Event<'_> {
     match message {
-        websocket::Message::Text(text) => Event::Message(text.as_bytes()),
-        websocket::Message::Binary(bytes) => Event::Message(bytes),
-        websocket::Message::Ping(payload) => Event::Ping(payload),
-        websocket::Message::Pong(payload) => Event::Pong(payload),
-        websocket::Message::Close { code, reason } => Event::Closed { code: *code, reason },
+        Message::Text(text) => Event::Message(text.as_bytes()),
+        Message::Binary(bytes) => Event::Message(bytes),
+        Message::Ping(payload) => Event::Ping(payload),
+        Message::Pong(payload) => Event::Pong(payload),
+        Message::Close { code, reason } => Event::Closed { code, reason },
     }
 }
 
 impl Violation {
+    pub fn said(&self) -> Said {
+        match self {
+            Violation::Http(error) => Said::of_others(error.to_string()),
+            Violation::Http2(violation) => Said::of_others(violation.to_string()),
+            Violation::WebSocket(error) => Said::of_others(error.to_string()),
+            Violation::Bytes(error) => Said::of_others(error.to_string()),
+            Violation::Declared(broken) => broken.said(),
+            Violation::Events(error) => Said::of_others(error.to_string()),
+            Violation::Call(error) => error.said(),
+        }
+    }
+
     /// With what code the connection is closed, where it is closed with one.
     pub fn close_code(&self) -> Option<u16> {
         match self {
             Violation::WebSocket(error) => Some(error.close_code()),
-            Violation::Declared(_) | Violation::Events(_) | Violation::Call(_) => None,
+            _ => None,
         }
     }
 
@@ -355,12 +350,13 @@ impl Violation {
         let large =
             |error: &WebSocketError| matches!(error, FrameTooLarge { .. } | MessageTooLarge { .. });
         match self {
+            Violation::Bytes(StreamError::TooLarge { .. }) => true,
             Violation::WebSocket(error) => large(error),
             Violation::Events(EventError::Http2(violation)) => violation.is_too_large(),
             Violation::Events(error) => matches!(error, EventError::TooLarge { .. }),
             Violation::Call(CallError::Http2(violation)) => violation.is_too_large(),
             Violation::Call(CallError::Grpc(violation)) => violation.is_too_large(),
-            Violation::Declared(_) | Violation::Call(_) => false,
+            _ => false,
         }
     }
 

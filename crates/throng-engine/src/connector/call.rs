@@ -3,14 +3,14 @@
 
 use throng_metrics::Cause;
 use throng_protocol::grpc::{CallStream, Encoding};
-use throng_protocol::http1::{Excerpt, RequestKind};
+use throng_protocol::http1::RequestKind;
 use throng_protocol::http2::{self, Body};
-use throng_protocol::machine::Machine;
+use throng_protocol::machine::{Event, Machine};
 
 use throng_base::Said;
 
-use super::{Opened, Order, multiplexes, write_all};
-use crate::failure::{Failure, http2_failure, io_failure};
+use super::{Opened, Order, multiplexes, pull};
+use crate::failure::Failure;
 use crate::shard::Lane;
 use crate::spent::Times;
 use crate::transport::Transport;
@@ -24,10 +24,6 @@ pub(crate) struct CallAsk {
     /// How those are compressed that follow; None where none do.
     pub(crate) encoding: Option<Encoding>,
 }
-
-/// What every connection of HTTP/2 begins with: the head of a SETTINGS frame (RFC 9113, 3.4).
-const HEAD_BYTES: usize = 9;
-const SETTINGS: u8 = 4;
 
 pub(super) async fn open(
     shard: &Lane,
@@ -51,39 +47,25 @@ pub(super) async fn open(
     };
     // A new connection has room for one.
     let failed = |reason: Said| Failure::new(Cause::GeneratorFailed, reason);
-    let limits = &shard.prepared.http2_limits;
+    let limits = &shard.prepared.limits.http2;
     let mut call = CallStream::open(&asked, encoding, limits, &mut out)
         .map_err(|refused| failed(say!("{refused:?}")))?;
     if ask.encoding.is_some() {
         call.send(&ask.messages, &mut out);
     }
-    write_all(&mut transport, &out).await?;
-    let mut surplus = Vec::new();
-    while surplus.len() < HEAD_BYTES {
-        let read = std::future::poll_fn(|cx| {
-            let mut buffer = shard.read_buffer.borrow_mut();
-            transport.poll_read(cx, &mut buffer).map(|read| {
-                let count = read.map_err(|error| io_failure(&error))?.bytes;
-                surplus.extend_from_slice(&buffer[..count]);
-                Ok::<usize, Failure>(count)
-            })
-        });
-        if read.await? == 0 {
-            return Err(Failure::new(Cause::ClosedEarly, CLOSED));
-        }
-    }
-    if surplus.get(3) != Some(&SETTINGS) {
-        let begin = Excerpt::of(&surplus);
-        return Err(http2_failure(&http2::Violation::NotHttp2(begin)));
-    }
+    let mut machine = Machine::Call(call);
+    let settings = |event: &Event<'_>| {
+        matches!(event, Event::Http(http2::Event::Settings { .. })).then_some(())
+    };
+    let (open, pulled) = pull(shard, &mut transport, &mut machine, out, |_| {}, settings).await?;
+    open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
     Ok(Opened {
         transport,
         multiplexes: true,
-        machine: Some(Machine::Call(call)),
-        bytes_in: surplus.len() as u64,
-        // The machine reads all of it.
-        surplus,
-        bytes_out: out.len() as u64,
+        machine: Some(machine),
+        surplus: pulled.surplus,
+        bytes_in: pulled.bytes_in,
+        bytes_out: pulled.bytes_out,
         status: 0,
         times: Times::default(),
     })

@@ -1,22 +1,24 @@
 //! Opens event streams (HTML standard, section "Server-sent events"): the request, and whether its
-//! answer is one. What comes behind the head, and the head with it, the machine reads.
+//! answer is one.
 
 use throng_metrics::Cause;
-use throng_protocol::events::{EventError, EventReader, check_head};
+use throng_protocol::events::{EventReader, check_head};
 use throng_protocol::http1::request::{
     write_content_length, write_head_end, write_header, write_request_line,
 };
-use throng_protocol::http1::{Head, RequestKind, validate_header_value, validate_target};
+use throng_protocol::http1::{
+    BodyFraming, Head, RequestKind, validate_header_value, validate_target,
+};
 use throng_protocol::http2::{self, Lasting};
 use throng_protocol::machine::Machine;
 
 use throng_base::Said;
 
-use super::{Ask, Opened, Order, converse, multiplexes, refusal_s, refused_by_target, write_all};
-use crate::failure::{Failure, http2_failure, io_failure};
+use super::{Ask, Opened, Order, converse, multiplexes, refused_by_target};
+use crate::failure::Failure;
 use crate::shard::Lane;
 use crate::spent::Times;
-use crate::trace::{Shown, What, text_of_head};
+use crate::trace::{Shown, What};
 use crate::transport::Transport;
 
 /// What an `EventSource` says of itself, where the scenario does not.
@@ -29,70 +31,40 @@ pub(super) async fn subscribe(
     mut transport: Transport,
 ) -> Result<Opened, Failure> {
     let authority = &shard.prepared.targets[usize::from(order.target)].authority;
-    let request = write_request(ask, authority)?;
-    if multiplexes(shard, order, &transport)? {
-        return over_http2(shard, order, (ask, &request), transport).await;
-    }
-    let request = [&request[..], &ask.body[..]].concat();
-    let kind = RequestKind::Normal;
+    let head = write_request(ask, authority)?;
+    let request = [&head[..], &ask.body[..]].concat();
+    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&request)));
+    let multiplexes = multiplexes(shard, order, &transport)?;
+    let (reader, out) = match multiplexes {
+        true => {
+            let (stream, out) = open_stream(shard, order, (&head, &ask.body))?;
+            (EventReader::over_http2(stream, ask.resume.clone()), out)
+        }
+        false => (EventReader::since(ask.resume.clone()), request),
+    };
+    let mut machine = Machine::Events(reader);
     let check = |head: &Head<'_>| {
         order.note_cookies(shard, head);
-        check_head(head)
+        // The answer was complete with it.
+        let is_over = multiplexes && head.framing == BodyFraming::Length(0);
+        (check_head(head), is_over)
     };
-    let answer = converse(shard, order, &mut transport, &request, kind, check).await?;
+    let is_text = !multiplexes;
+    let answer = converse(shard, order, &mut transport, &mut machine, out, is_text, check).await?;
     let told = (answer.status, answer.retry_after_s);
-    answer.verdict.map_err(|error| refused_by_target(&error, told))?;
-    Ok(Opened {
-        transport,
-        multiplexes: false,
-        machine: Some(Machine::Events(EventReader::since(ask.resume.clone()))),
-        bytes_in: answer.heard.len() as u64,
-        // It reads the answer from its beginning.
-        surplus: answer.heard,
-        bytes_out: request.len() as u64,
-        status: answer.status,
-        times: Times::default(),
-    })
-}
-
-/// The same as the one stream of a connection of HTTP/2. The machine reads its head here already.
-async fn over_http2(
-    shard: &Lane,
-    order: &Order,
-    (ask, request): (&Ask, &[u8]),
-    mut transport: Transport,
-) -> Result<Opened, Failure> {
-    let (stream, mut out) = open_stream(shard, order, (request, &ask.body))?;
-    let reader = EventReader::over_http2(stream, ask.resume.clone());
-    let mut subscribing = Subscribing { reader, status: 0, retry_after_s: 0, bytes_in: 0 };
-    let sent = || What::Sent(Shown::of(&[request, &ask.body[..]].concat()));
-    shard.tell(order.who, shard.clock.now(), sent);
-    let (mut surplus, mut bytes_out) = (None, 0);
-    while surplus.is_none() {
-        if !out.is_empty() {
-            write_all(&mut transport, &out).await?;
-            bytes_out += out.len() as u64;
-            out.clear();
-        }
-        let read = std::future::poll_fn(|cx| {
-            let mut buffer = shard.read_buffer.borrow_mut();
-            transport.poll_read(cx, &mut buffer).map(|read| {
-                let count = read.map_err(|error| io_failure(&error))?.bytes;
-                subscribing.received(shard, order, &buffer[..count], &mut out)
-            })
-        });
-        surplus = read.await?;
+    let (verdict, is_over) = answer.verdict;
+    verdict.map_err(|error| refused_by_target(&error, told))?;
+    if is_over {
+        return Err(Failure::new(Cause::ClosedEarly, say!("the target ended the event stream")));
     }
-    // What HTTP/2 answers by itself (acknowledgements): the opening does not depend on it.
-    write_all(&mut transport, &out).await?;
     Ok(Opened {
         transport,
-        multiplexes: true,
-        machine: Some(Machine::Events(subscribing.reader)),
-        surplus: surplus.unwrap_or_default(),
-        bytes_in: subscribing.bytes_in,
-        bytes_out: bytes_out + out.len() as u64,
-        status: subscribing.status,
+        multiplexes,
+        machine: Some(machine),
+        surplus: answer.pulled.surplus,
+        bytes_in: answer.pulled.bytes_in,
+        bytes_out: answer.pulled.bytes_out,
+        status: answer.status,
         times: Times::default(),
     })
 }
@@ -119,61 +91,10 @@ fn open_stream(
     };
     // A new connection has room for one.
     let stream =
-        Lasting::open(&ask, &shard.prepared.http2_limits, &mut out).map_err(|refused| {
+        Lasting::open(&ask, &shard.prepared.limits.http2, &mut out).map_err(|refused| {
             Failure::new(Cause::GeneratorFailed, Said::of_others(format!("{refused:?}")))
         })?;
     Ok((stream, out))
-}
-
-/// A stream whose head has not come.
-struct Subscribing {
-    reader: EventReader,
-    status: u16,
-    retry_after_s: u16,
-    bytes_in: u64,
-}
-
-impl Subscribing {
-    /// Bytes came: those behind the head, if it has come.
-    fn received(
-        &mut self,
-        shard: &Lane,
-        order: &Order,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<Option<Vec<u8>>, Failure> {
-        if bytes.is_empty() {
-            return Err(http2_failure(&http2::Violation::ClosedBeforeHead));
-        }
-        self.bytes_in += bytes.len() as u64;
-        let now = shard.clock.now();
-        let mut workspace = shard.workspace.borrow_mut();
-        let limits = &shard.prepared.http2_limits;
-        let mut lent = http2::Lent { now, limits, workspace: &mut workspace, out };
-        let (status, retry_after_s) = (&mut self.status, &mut self.retry_after_s);
-        let unix_seconds = shard.unix_nanos(now) / 1_000_000_000;
-        let read = self.reader.receive_head(bytes, &mut lent, &mut |head| {
-            (*status, *retry_after_s) = (head.status, refusal_s(head, unix_seconds));
-            order.note_cookies(shard, head);
-            shard.tell(order.who, now, || What::Received(Shown::of(&text_of_head(head))));
-        });
-        let used = read.map_err(|error| self.failure_of(&error))?;
-        Ok((self.status != 0).then(|| bytes[used..].to_vec()))
-    }
-
-    fn failure_of(&self, error: &EventError) -> Failure {
-        match error {
-            EventError::NotEvents(error) => {
-                refused_by_target(error, (self.status, self.retry_after_s))
-            }
-            EventError::Http2(violation) => http2_failure(violation),
-            EventError::Reset(_) => Failure::new(Cause::Reset, Said::of_others(error.to_string())),
-            EventError::Ended => {
-                Failure::new(Cause::ClosedEarly, Said::of_others(error.to_string()))
-            }
-            _ => Failure::new(Cause::Malformed, Said::of_others(error.to_string())),
-        }
-    }
 }
 
 fn write_request(ask: &Ask, authority: &str) -> Result<Vec<u8>, Failure> {

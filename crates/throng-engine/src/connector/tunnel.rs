@@ -5,7 +5,7 @@ use throng_metrics::Cause;
 use throng_program::Proxy;
 use throng_protocol::http1::{RequestKind, basic_authorization, write_connect};
 
-use crate::connector::{Before, Order, converse, proxy_of};
+use crate::connector::{Order, Pulled, ask_once, proxy_of};
 use crate::failure::Failure;
 use crate::shard::Lane;
 use crate::transport::Transport;
@@ -19,7 +19,7 @@ pub(crate) async fn open(
     order: &Order,
     proxy: &Proxy,
     transport: &mut Transport,
-) -> Result<Before, Failure> {
+) -> Result<Pulled, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)].target;
     let routing = &shard.prepared.program.connection.routing;
     let (host, port) = routing.endpoint(&target.host, target.port);
@@ -34,13 +34,12 @@ pub(crate) async fn open(
         }
     }
     let kind = RequestKind::Connect;
-    let answer = converse(shard, order, transport, &request, kind, |_| ()).await;
+    let answer = ask_once(shard, order, transport, kind, request, |_| ()).await;
     let answer = answer.map_err(|failure| failed(proxy, &failure))?;
     if !(200..300).contains(&answer.status) {
         return Err(refused(proxy, &to, answer.status));
     }
-    let bytes_out = request.len() as u64;
-    Ok(Before { bytes_in: answer.heard.len() as u64, bytes_out, surplus: answer.surplus })
+    Ok(answer.pulled)
 }
 
 /// A connection to a target was not established: where there is a proxy, it is the proxy's.

@@ -7,16 +7,38 @@ use std::rc::Rc;
 use throng_base::Said;
 use throng_extract::Digest;
 use throng_metrics::Cause;
+use throng_protocol::framed::Records;
 use throng_protocol::http1::ContentError;
+use throng_protocol::http2::Token;
+use throng_protocol::machine::Ends;
 
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Unheard};
 use crate::budget::{Held, Purse};
 use crate::evidence::EVIDENCE_BYTES_MAX;
-use crate::failure::{Finding, shown};
+use crate::failure::{Failure, Finding, shown};
 use crate::looked::Tally;
 use crate::prepared::HttpPlan;
 use crate::rare::Rare;
 use crate::shard::Lane;
+
+/// A request of which nothing more comes, and why if that is not the end of its answer.
+pub(super) type Ended = (Token, Result<(), (Failure, Unheard)>);
+
+/// Bytes while they are read.
+pub(super) struct Reading<'a> {
+    pub(super) bytes: &'a [u8],
+    /// So many of them have not been read.
+    pub(super) left: usize,
+    /// Where in them the body of the one answer is, as long as it is there and nowhere else.
+    pub(super) whole: Option<Range<usize>>,
+    /// The answer is complete.
+    pub(super) is_over: bool,
+    pub(super) ends: Ends<'a>,
+    /// Requests that have ended, until all that came is read.
+    pub(super) ended: Vec<Ended>,
+    /// What messages are made of that their carrier tells apart.
+    pub(super) records: Option<Records<'a>>,
+}
 
 impl Exchange {
     /// Whether the rest of the request could not be sent.
@@ -28,13 +50,12 @@ impl Exchange {
         self.rare(shard).finding.get_or_insert(finding);
     }
 
-    /// More of the body, in the bytes that were read last. A body that comes whole and as it is
-    /// stays there; only its place is noted, in `whole`.
+    /// More of the body. One that comes whole and as it is in `reading` stays there; only its place
+    /// is noted.
     pub(super) fn body(
         &mut self,
         piece: &[u8],
-        read: &[u8],
-        whole: &mut Option<Range<usize>>,
+        reading: Option<&mut Reading<'_>>,
         streamed: Option<&[Digest]>,
         shard: &Lane,
     ) {
@@ -48,15 +69,15 @@ impl Exchange {
                 && rare.decoder.is_none()
                 && rare.finding.is_none()
         });
-        if untouched && whole.is_none() {
-            let begin = (piece.as_ptr() as usize).wrapping_sub(read.as_ptr() as usize);
-            let range = begin..begin.wrapping_add(piece.len());
-            if read.get(range.clone()).is_some() {
-                *whole = Some(range);
+        if let Some(reading) = reading {
+            if untouched && reading.whole.is_none() {
+                let read = reading.bytes.as_ptr() as usize;
+                let begin = (piece.as_ptr() as usize).wrapping_sub(read);
+                reading.whole = Some(begin..begin.wrapping_add(piece.len()));
                 return;
             }
+            self.keep_body(reading, streamed, shard);
         }
-        self.keep_body(read, whole, streamed, shard);
         let Rare { body, held, decoder, tally, .. } = self.rare(shard);
         let mut tally = tally_of(tally, streamed);
         let mut keep = |piece: &[u8]| match &mut tally {
@@ -83,11 +104,17 @@ impl Exchange {
         }
     }
 
-    /// More of a body that comes between those of others.
-    pub(super) fn piece(&mut self, piece: &[u8], plan: &HttpPlan, shard: &Lane) {
+    /// More of the body of an answer to a request.
+    pub(super) fn piece(
+        &mut self,
+        piece: &[u8],
+        plan: &HttpPlan,
+        reading: Option<&mut Reading<'_>>,
+        shard: &Lane,
+    ) {
         self.sample_body(piece);
         match plan.needs_body {
-            true => self.body(piece, &[], &mut None, plan.streamed.as_deref(), shard),
+            true => self.body(piece, reading, plan.streamed.as_deref(), shard),
             false => self.witness_body(piece),
         }
     }
@@ -95,12 +122,13 @@ impl Exchange {
     /// Copies what was left where it was read: more is to come.
     pub(super) fn keep_body(
         &mut self,
-        read: &[u8],
-        whole: &mut Option<Range<usize>>,
+        reading: &mut Reading<'_>,
         streamed: Option<&[Digest]>,
         shard: &Lane,
     ) {
-        let Some(bytes) = whole.take().and_then(|range| read.get(range)) else { return };
+        let Some(bytes) = reading.whole.take().and_then(|range| reading.bytes.get(range)) else {
+            return;
+        };
         let Rare { body, held, tally, .. } = self.rare(shard);
         let kept = match tally_of(tally, streamed) {
             Some(tally) => {

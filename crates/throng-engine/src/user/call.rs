@@ -287,16 +287,18 @@ impl Listened<'_> {
         let bytes_max = self.shard.prepared.program.limits.message_bytes_max;
         let Some(mut response) = exchange.rare(self.shard).call.take() else { return Ok(()) };
         let keeps = self.plan.needs_replies || self.shard.is_traced();
-        let mut number = response.replies();
-        let read = response.data(bytes, bytes_max, &mut |message| {
+        let (mut rest, mut room) = (bytes, Vec::new());
+        // What breaks gRPC is read no further.
+        while let Some(message) =
+            response.next(&mut rest, bytes_max).map_err(|it| failure_of(&it))?
+        {
+            let number = response.replies() - 1;
+            let message = message.unpack(bytes_max, &mut room).map_err(|it| failure_of(&it))?;
             self.check_reply(number, message, exchange);
             if keeps {
                 self.reply(number, message, exchange, scope);
             }
-            number += 1;
-        });
-        // What breaks gRPC is read no further.
-        read.map_err(|violation| failure_of(&violation))?;
+        }
         exchange.rare(self.shard).call = Some(response);
         Ok(())
     }
@@ -334,7 +336,7 @@ impl Listened<'_> {
             }
             exchange.rare(self.shard).body.clear();
         }
-        exchange.body(message, &[], &mut None, None, self.shard);
+        exchange.body(message, None, None, self.shard);
     }
 
     /// The last reply as it is looked at, where any has come.

@@ -9,8 +9,7 @@ use throng_metrics::Cause;
 use throng_program::{Content, Handler, OnError, Statement};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
 use throng_protocol::grpc::CallError;
-use throng_protocol::http2::Lent;
-use throng_protocol::machine::{Event, Machine, Parts, Reading, Violation};
+use throng_protocol::machine::{Machine, Parts, Violation};
 
 use throng_base::Said;
 
@@ -22,7 +21,7 @@ use super::task::{Doing, Task, Which, at};
 use super::{State, User};
 use crate::code::Instruction;
 use crate::failure::Ended;
-use crate::failure::{Failure, shown};
+use crate::failure::{Failure, http_failure, http2_failure, shown};
 use crate::looked::Looked;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
@@ -44,96 +43,30 @@ type Read = (Option<MessageId>, Option<u64>);
 const NO_CODE: u16 = 1005;
 
 impl User {
-    /// Bytes came that have messages in them.
-    pub(super) fn messages_received(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        bytes: &[u8],
-        cx: &mut Context<'_>,
-    ) {
-        let link = self.state.link_in(shard, line);
-        let Some(connection) = self.state.connection_mut(line) else { return };
-        // Whoever gets a message may write to the connection: the machine is away meanwhile.
-        let stand_in = connection.machine.stand_in();
-        let mut machine = std::mem::replace(&mut connection.machine, stand_in);
-        let (now, mut close) = (self.state.now, None);
-        let mut out = shard.frame_buffer.take();
-        out.clear();
-        let mut sink = |event: Event<'_>| {
-            match event {
-                _ if self.state.connection(line).is_none() => {}
-                Event::Message(payload) => self.heard(shard, line, payload, cx),
-                Event::Ping(payload) => self.ping(shard, line, payload, cx),
-                Event::Pong(payload) => self.pong(shard, line, payload),
-                Event::Closed { code, reason } => close = Some((code, reason.to_string())),
-            }
-            self.state.connection(line).is_some()
-        };
-        let read = machine.receive(
-            bytes,
-            &mut Reading {
-                limits: &shard.prepared.websocket_limits,
-                http_limits: &shard.prepared.http_limits,
-                inflater: &mut shard.inflater.borrow_mut(),
-                records: link.records(shard.prepared.websocket_limits.message_bytes_max),
-                http2: Lent {
-                    now,
-                    limits: &shard.prepared.http2_limits,
-                    workspace: &mut shard.workspace.borrow_mut(),
-                    out: &mut out,
-                },
-            },
-            &mut sink,
-        );
-        if let Some(connection) = self.state.connection_mut(line) {
-            let stand_in = std::mem::replace(&mut connection.machine, machine);
-            connection.machine.take_over(stand_in, &mut out);
-        }
-        let sent = self.answer_by_itself(line, &out, cx);
-        shard.frame_buffer.replace(out);
-        if self.state.connection(line).is_none() {
-            return;
-        }
-        if let (Ok(_), Err(error)) = (&read, sent) {
-            return self.broken(shard, line, &error, cx);
-        }
-        if let Some((code, reason)) = close {
-            self.closed_by_peer(shard, line, (code, &reason), cx);
-        } else if let Err(violation) = read {
-            self.violated(shard, line, &violation, cx);
-        }
-    }
-
-    /// Sends what the machine has said without being asked to.
-    fn answer_by_itself(
-        &mut self,
-        line: u8,
-        answers: &[u8],
-        cx: &mut Context<'_>,
-    ) -> std::io::Result<()> {
-        let Some(connection) = self.state.connection(line) else { return Ok(()) };
-        if answers.is_empty() && connection.machine.backlog() == 0 {
-            return Ok(());
-        }
-        self.state.send(line, answers, cx)?;
-        self.state.drain(line, cx)
-    }
-
-    fn ping(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
+    pub(super) fn ping(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
         shard.recorder.borrow_mut().messages.pings += 1;
         if let Err(error) = self.state.send_pong(line, payload, cx) {
             self.broken(shard, line, &error, cx);
         }
     }
 
-    /// What came breaks the protocol: where the next message begins is not known.
-    fn violated(&mut self, shard: &Lane, line: u8, violation: &Violation, cx: &mut Context<'_>) {
+    /// What came breaks the protocol: what follows cannot be read.
+    pub(super) fn violated(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        violation: &Violation,
+        cx: &mut Context<'_>,
+    ) {
         let detail = match violation {
-            Violation::WebSocket(error) => Said::of_others(error.to_string()),
+            Violation::Http(error) => {
+                return self.lost(shard, line, http_failure(error), Ended::ByUs, cx);
+            }
+            Violation::Http2(violation) => {
+                return self.lost(shard, line, http2_failure(violation), Ended::ByUs, cx);
+            }
             Violation::Declared(broken) => in_words(broken),
-            Violation::Events(error) => Said::of_others(error.to_string()),
-            Violation::Call(error) => error.said(),
+            violation => violation.said(),
         };
         if let Some(code) = violation.close_code() {
             let _ = self.state.send_close(line, code, cx);
@@ -155,7 +88,7 @@ impl User {
     }
 
     /// The target sent its close frame: it is answered, and the connection is over.
-    fn closed_by_peer(
+    pub(super) fn closed_by_peer(
         &mut self,
         shard: &Lane,
         line: u8,
@@ -192,42 +125,8 @@ impl User {
         self.lost(shard, line, failure, Ended::ByTarget, cx);
     }
 
-    /// Bytes of a raw stream came: how many of them were used. The others are the next answer's.
-    pub(super) fn stream_received(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        bytes: &[u8],
-        cx: &mut Context<'_>,
-    ) -> usize {
-        if !awaits_message(&self.session, line) {
-            self.heard(shard, line, bytes, cx);
-            return bytes.len();
-        }
-        let used = self.session(shard).stream_received(bytes);
-        self.settle(shard, cx);
-        used
-    }
-
-    /// A datagram came: a packet of the protocol, or several.
-    pub(super) fn datagram_received(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        bytes: &[u8],
-        cx: &mut Context<'_>,
-    ) {
-        let link = self.state.link_in(shard, line);
-        if let Some(records) = link.records(bytes.len()) {
-            records.split(bytes, &mut |packet| {
-                self.heard(shard, line, packet, cx);
-                self.state.connection(line).is_some()
-            });
-        }
-    }
-
     /// A message came.
-    fn heard(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
+    pub(super) fn heard(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
         shard.recorder.borrow_mut().messages.received += 1;
         if shard.is_traced() {
             self.state.trace_received(line, payload);
@@ -466,7 +365,7 @@ impl User {
             match one {
                 Later::Surplus(bytes) => self.received(shard, line, &bytes, cx),
                 Later::Bytes { bytes, from } => {
-                    let from = from + self.stream_received(shard, line, &bytes[from..], cx);
+                    let from = from + self.read_events(shard, line, &bytes[from..], cx);
                     if from < bytes.len() {
                         later.push_first(Later::Bytes { bytes, from });
                     }
@@ -682,7 +581,7 @@ impl State {
 }
 
 /// Whether a task waits for a message over this connection.
-fn awaits_message(task: &Task, line: u8) -> bool {
+pub(super) fn awaits_message(task: &Task, line: u8) -> bool {
     task.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Message)
 }
 

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::{self, Write as _};
-use std::ops::Range;
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
@@ -13,12 +12,12 @@ use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Save, Statement, Text, Trace};
 use throng_protocol::http1::digest::Challenge;
-use throng_protocol::http1::{ContentDecoder, Event, Head, Headers, Jar, retry_after};
+use throng_protocol::http1::{ContentDecoder, Head, Headers, Jar, retry_after};
 use throng_protocol::http2::{self, Body};
 use throng_protocol::machine::Machine;
 
 use super::answer::coding_failed;
-use super::connection::{Connection, Loss};
+use super::connection::Connection;
 use super::digest::insert_authorization;
 use super::exchange::{Awaits, Exchange, Unheard};
 use super::jar;
@@ -29,8 +28,8 @@ use super::task::{Active, Doing, at};
 use crate::code::Instruction;
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::failure::Ended;
+use crate::failure::Failure;
 use crate::failure::Finding;
-use crate::failure::{Failure, http_failure};
 use crate::looked::Looked;
 use crate::memory::Origin;
 use crate::prepared::{HttpPlan, Plan, Written};
@@ -61,14 +60,13 @@ enum Unsent {
     Broken(io::Error),
 }
 
-/// What the sink of the response machine needs to know.
+/// What has to be known of a request while its answer is read.
 pub(super) struct Listening<'a> {
     pub(super) shard: &'a Lane,
     pub(super) http: &'a Http,
     pub(super) plan: &'a HttpPlan,
     pub(super) redirect: Option<&'a Redirect>,
     pub(super) target: u16,
-    pub(super) unix_seconds: u64,
 }
 
 impl Active<'_> {
@@ -103,6 +101,9 @@ impl Active<'_> {
             self.user.connection_mut(line)
         {
             reader.expect(plan.kind);
+            if !plan.needs_body {
+                reader.expect_any_size();
+            }
         }
         if let Err(Unsent::Broken(error)) = sent {
             // What the target has said of it is read first.
@@ -495,72 +496,6 @@ impl Active<'_> {
         written.map_err(|fault| scope.finding(fault))
     }
 
-    /// Bytes of the answer came that this task waits for.
-    pub(super) fn answer_received(&mut self, bytes: &[u8]) {
-        let (shard, line) = (self.shard, self.task.line);
-        let (instruction, plan) = self.at_pc();
-        let user = &mut *self.user;
-        let unix_seconds = unix_seconds(shard, user.now);
-        let (Doing::Exchange(exchange), Instruction::Do(Statement::Http(http)), Plan::Http(plan)) =
-            (&mut self.task.doing, instruction, plan)
-        else {
-            return;
-        };
-        let place = user.lines.get_mut(line);
-        let Some(Connection { machine: Machine::Http1(reader), target, .. }) =
-            &mut place.connection
-        else {
-            return;
-        };
-        exchange.came(bytes.len() as u64, user.now);
-        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
-        let target = *target;
-        let listening = Listening { shard, http, plan, redirect, target, unix_seconds };
-        let prepared = &shard.prepared;
-        let limits = match plan.needs_body {
-            true => &prepared.http_limits,
-            false => &prepared.http_limits_unkept,
-        };
-        let jar = &mut user.jar;
-        let mut scope = scope!(user, shard);
-        // Where the body is in `bytes`, as long as it is there and nowhere else.
-        let mut whole: Option<Range<usize>> = None;
-        let mut sink = |event: Event<'_>| match event {
-            Event::Head(head) => listening.head(&head, exchange, jar, &mut scope),
-            Event::Body(piece) if plan.needs_body => {
-                exchange.sample_body(piece);
-                exchange.body(piece, bytes, &mut whole, plan.streamed.as_deref(), shard);
-            }
-            Event::Body(piece) => {
-                exchange.sample_body(piece);
-                exchange.witness_body(piece);
-            }
-            Event::Informational(_) | Event::Trailers(_) => {}
-        };
-        match reader.receive(bytes, limits, &mut sink) {
-            Ok(progress) if progress.complete => {
-                let surplus = bytes.len() - progress.consumed;
-                if surplus > 0 && exchange.status != SWITCHING_PROTOCOLS {
-                    exchange.found((Cause::Malformed, beyond_the_end(surplus)), shard);
-                }
-                self.answer_complete(surplus == 0, whole.and_then(|range| bytes.get(range)));
-            }
-            Ok(_) => {
-                exchange.keep_body(bytes, &mut whole, plan.streamed.as_deref(), shard);
-                if exchange.status == 0 && shard.is_traced() {
-                    user.trace_received(line, bytes);
-                }
-            }
-            Err(error) => {
-                if shard.is_traced() {
-                    user.trace_received(line, bytes);
-                }
-                let (failure, ended) = (http_failure(&error), Ended::ByUs);
-                user.lose(line, Loss::new(failure, ended));
-            }
-        }
-    }
-
     /// The answer is complete; its body is in `whole`, or was kept.
     pub(super) fn answer_complete(&mut self, reusable: bool, whole: Option<&[u8]>) {
         let (shard, line) = (self.shard, self.task.line);
@@ -826,6 +761,16 @@ impl Active<'_> {
     }
 }
 
+impl Exchange {
+    /// Bytes came behind the answer. What follows a switch of protocols is that other one.
+    pub(super) fn has_surplus(&mut self, bytes: usize, shard: &Lane) {
+        if self.status != SWITCHING_PROTOCOLS {
+            let detail = say!("at least {bytes} bytes were received after the end of the response");
+            self.found((Cause::Malformed, detail), shard);
+        }
+    }
+}
+
 impl Listening<'_> {
     pub(super) fn head(
         &self,
@@ -875,7 +820,7 @@ impl Listening<'_> {
         if http.failing.retry.is_some()
             && head.status >= 300
             && let Some(value) = head.headers.get("retry-after")
-            && let Some(seconds) = retry_after(value, self.unix_seconds)
+            && let Some(seconds) = retry_after(value, unix_seconds(shard, scope.now))
         {
             exchange.rare(shard).retry_after_s = seconds;
         }
@@ -892,7 +837,7 @@ impl Listening<'_> {
             let sent_to = exchange.rare.as_ref().map(|rare| &rare.sent_to);
             let is_first = self.redirect.is_none_or(|redirect| !redirect.elsewhere);
             let host = own_host(http, sent_to).filter(|_| is_first);
-            let place = target.jar_place(self.unix_seconds).named(host);
+            let place = target.jar_place(unix_seconds(shard, scope.now)).named(host);
             let values = head.headers.get_all("set-cookie");
             let own = jar.get_or_insert_default();
             jar::keep(own, (place, &path), values, shard, (scope.who(), scope.now));
@@ -924,10 +869,6 @@ fn whole<'a>(written: &'a [u8], body: Option<&Arc<[u8]>>) -> Cow<'a, [u8]> {
         Some(body) => [written, body].concat().into(),
         None => written.into(),
     }
-}
-
-fn beyond_the_end(bytes: usize) -> Said {
-    say!("at least {bytes} bytes were received after the end of the response")
 }
 
 /// Whether the status alone makes a step fail.

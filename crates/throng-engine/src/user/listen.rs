@@ -7,12 +7,16 @@ use std::task::{Context, Poll};
 
 use throng_metrics::Cause;
 use throng_program::Statement;
-use throng_protocol::machine::Machine;
+use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
 use super::agenda::Agenda;
+use super::answer::Reading;
 use super::connection::{Connection, Later, Left, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
+use super::hear::awaits_message;
 use super::line::ended_by;
+use super::streamed::ONE;
+use super::talk::awaited;
 use super::task::{Active, Doing, Task, Which, at};
 use super::{Turn, User};
 use crate::code::Instruction;
@@ -157,33 +161,167 @@ impl User {
 
     /// Bytes came. What is kept of them has to be within the budget.
     pub(super) fn received(&mut self, shard: &Lane, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
-        let Some(connection) = self.state.connection(line) else { return };
-        match &connection.machine {
-            Machine::Http1(_) => self.http_received(shard, line, bytes, cx),
-            Machine::Http2(_) => self.streams_received(shard, line, bytes, cx),
-            Machine::Bytes(_) => {
-                let used = self.stream_received(shard, line, bytes, cx);
-                if let Some(connection) = self.state.connection_mut(line)
-                    && used < bytes.len()
-                {
-                    connection.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
-                }
-            }
-            Machine::Declared(_) if connection.transport.is_datagram() => {
-                self.datagram_received(shard, line, bytes, cx);
-            }
-            _ => self.messages_received(shard, line, bytes, cx),
+        let used = self.read_events(shard, line, bytes, cx);
+        if let Some(connection) = self.state.connection_mut(line)
+            && matches!(connection.machine, Machine::Bytes(_))
+            && used < bytes.len()
+        {
+            connection.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
         }
         if let Err(failure) = self.state.pay(line) {
             self.lost(shard, line, failure, Ended::ByUs, cx);
         }
     }
 
-    /// Bytes of an HTTP answer came, or such that answer nothing.
-    fn http_received(&mut self, shard: &Lane, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
-        match self.who_awaits_answer(line) {
-            Some(which) => self.with(which, shard, cx, |active| active.answer_received(bytes)),
-            None => self.state.unasked(line),
+    /// Gives what the machine makes of the bytes to whom it is for; how many of them were used.
+    /// Behind an answer on a raw stream are those of the next one.
+    pub(super) fn read_events(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        bytes: &[u8],
+        cx: &mut Context<'_>,
+    ) -> usize {
+        let Some(mut reading) = self.begin_reading(shard, line, bytes) else { return bytes.len() };
+        let mut input = Input::new(bytes, self.state.now, reading.ends);
+        let mut lent = shard.lent.borrow_mut();
+        let (mut out, mut sent) = (Vec::new(), Ok(()));
+        let read = loop {
+            let Some(connection) = self.state.connection_mut(line) else { break Ok(()) };
+            let read = connection.machine.next(&mut input, &mut lent, &mut out);
+            if !out.is_empty() {
+                // It goes before what is sent because of what came.
+                sent = sent.and_then(|()| self.state.send(line, &out, cx));
+                out.clear();
+            }
+            reading.left = input.rest().len();
+            if matches!(reading.ends, Ends::Answer(_)) {
+                let answer = match read {
+                    Ok(Some(Event::Message(answer))) => Some(answer),
+                    _ => None,
+                };
+                self.session(shard).stream_came(&bytes[..bytes.len() - reading.left], answer);
+                self.settle(shard, cx);
+                break read.map(drop);
+            }
+            match read {
+                Ok(Some(event)) => self.happened(shard, line, event, &mut reading, cx),
+                Ok(None) => break Ok(()),
+                Err(violation) => break Err(violation),
+            }
+        };
+        lent.trim();
+        drop(lent);
+        self.have_read(shard, line, read, sent, &mut reading, cx);
+        bytes.len() - reading.left
+    }
+
+    /// What has to be known before bytes are read; None where nobody wants them.
+    fn begin_reading<'a>(
+        &mut self,
+        shard: &'a Lane,
+        line: u8,
+        bytes: &'a [u8],
+    ) -> Option<Reading<'a>> {
+        let mut reading = Reading {
+            bytes,
+            left: bytes.len(),
+            whole: None,
+            is_over: false,
+            ends: Ends::Whole,
+            ended: Vec::new(),
+            records: None,
+        };
+        let link = self.state.link_in(shard, line);
+        let now = self.state.now;
+        let connection = self.state.connection(line)?;
+        let is_datagram = connection.transport.is_datagram();
+        let bytes_max = shard.prepared.limits.websocket.message_bytes_max;
+        match &connection.machine {
+            Machine::Http1(_) => {
+                let which = self.who_asked(line, ONE);
+                match which.and_then(|which| self.exchange_of(which)) {
+                    Some(exchange) => exchange.came(bytes.len() as u64, now),
+                    None => {
+                        self.state.unasked(line);
+                        return None;
+                    }
+                }
+            }
+            Machine::WebSocket(_) => reading.records = link.records(bytes_max),
+            // A datagram is a packet of the protocol, or several.
+            Machine::Declared(_) if is_datagram => reading.records = link.records(bytes.len()),
+            Machine::Declared(_) => {
+                reading.ends = link.records(bytes_max).map_or(Ends::Whole, Ends::Records);
+            }
+            Machine::Bytes(_) if awaits_message(&self.session, line) => {
+                let (instruction, plan) = at(shard, self.state.session, self.session.pc);
+                let answer = awaited(instruction, plan, bytes_max)?;
+                reading.ends = Ends::Answer(answer);
+            }
+            _ => {}
+        }
+        Some(reading)
+    }
+
+    /// Gives an event to whom it is for.
+    fn happened(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        event: Event<'_>,
+        reading: &mut Reading<'_>,
+        cx: &mut Context<'_>,
+    ) {
+        match event {
+            Event::Http(event) => self.replied(shard, line, event, reading, cx),
+            Event::Message(payload) => match reading.records {
+                Some(records) => records.split(payload, &mut |record| {
+                    self.heard(shard, line, record, cx);
+                    self.state.connection(line).is_some()
+                }),
+                None => self.heard(shard, line, payload, cx),
+            },
+            Event::Ping(payload) => self.ping(shard, line, payload, cx),
+            Event::Pong(payload) => self.pong(shard, line, payload),
+            Event::Closed { code, reason } => {
+                self.closed_by_peer(shard, line, (code, reason), cx);
+            }
+        }
+    }
+
+    /// Nothing more is to be read now.
+    fn have_read(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        read: Result<(), Violation>,
+        sent: io::Result<()>,
+        reading: &mut Reading<'_>,
+        cx: &mut Context<'_>,
+    ) {
+        for ended in std::mem::take(&mut reading.ended) {
+            self.reply_ended(shard, line, ended, reading, cx);
+        }
+        let Some(connection) = self.state.connection(line) else { return };
+        let (traits, backlog) = (connection.machine.traits(), connection.machine.backlog());
+        if traits.answers && !traits.multiplexes && !reading.is_over {
+            self.rest_of_answer(shard, line, reading, read.is_err());
+        }
+        if traits.multiplexes {
+            // Who waited for the settings of the target goes on.
+            self.settle(shard, cx);
+        }
+        match (read, sent) {
+            (Err(violation), _) => self.violated(shard, line, &violation, cx),
+            (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
+            (Ok(()), Ok(())) if traits.multiplexes => self.send_rest(shard, line, cx),
+            (Ok(()), Ok(())) if backlog > 0 => {
+                if let Err(error) = self.state.drain(line, cx) {
+                    self.broken(shard, line, &error, cx);
+                }
+            }
+            (Ok(()), Ok(())) => {}
         }
     }
 
@@ -263,7 +401,7 @@ impl User {
     /// sent.
     fn ended_by_target(&mut self, shard: &Lane, line: u8, is_cut: bool, cx: &mut Context<'_>) {
         let reader = match self.state.connection_mut(line).map(|one| &mut one.machine) {
-            Some(Machine::Http1(reader)) => Some(reader.close(&mut |_| {})),
+            Some(Machine::Http1(reader)) => Some(reader.close()),
             _ => None,
         };
         if !matches!(reader, Some(Ok(true)))

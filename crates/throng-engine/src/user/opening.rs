@@ -120,7 +120,7 @@ impl State {
         drop(recorder);
         let machine = opened.machine.unwrap_or_else(|| match scheme {
             _ if opened.multiplexes => {
-                Machine::Http2(Box::new(http2::Client::new(&shard.prepared.http2_limits)))
+                Machine::Http2(Box::new(http2::Client::new(&shard.prepared.limits.http2)))
             }
             Scheme::Http | Scheme::Https => Machine::Http1(ResponseReader::new()),
             _ if self.link(line).has_records() => Machine::Declared(PacketReader::new()),

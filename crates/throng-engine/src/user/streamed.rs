@@ -1,21 +1,19 @@
-//! What comes of the streams of a connection: whose each is, and how it ends.
+//! What comes of requests: whose each answer is, and how it ends.
 
-use std::io;
 use std::task::Context;
 
 use throng_metrics::Cause;
 use throng_program::Statement;
-use throng_protocol::http1::Jar;
+use throng_protocol::http1::{Event as Part, Jar};
 use throng_protocol::http2::{self, ErrorCode, Token};
-use throng_protocol::machine::Machine;
 
 use super::User;
+use super::answer::{Ended, Reading};
 use super::call::Listened;
 use super::exchange::{Exchange, Unheard};
-use super::http::{Listening, unix_seconds};
+use super::http::Listening;
 use super::task::{Active, Doing, Task, Which, at};
 use crate::code::Instruction;
-use crate::failure::Ended;
 use crate::failure::{Failure, http2_failure};
 use crate::prepared::Plan;
 use crate::scope::{UserScope, scope};
@@ -30,118 +28,143 @@ enum Asker<'a> {
 /// What of a user an answer may change.
 type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
 
-/// How a stream ended.
-enum End {
-    Whole,
-    Failed(Failure),
-    /// What came of it breaks what is spoken over it: it is given up.
-    Refused(Failure),
-    /// The target says that it has not looked at the request: it goes away, or refused the stream.
-    Unheard(ErrorCode),
-}
-
-impl End {
-    /// How the stream ends that is over with this, if one is.
-    fn of(event: &http2::Event<'_>) -> Option<(Token, End)> {
-        match event {
-            http2::Event::End { token } => Some((*token, End::Whole)),
-            http2::Event::Reset { token, unprocessed: true, code } => {
-                Some((*token, End::Unheard(*code)))
-            }
-            http2::Event::Reset { token, code, .. } => {
-                let detail = say!("the target reset the stream: {code}");
-                Some((*token, End::Failed(Failure::new(Cause::Reset, detail))))
-            }
-            http2::Event::Failed { token, violation } => {
-                Some((*token, End::Failed(http2_failure(violation))))
-            }
-            _ => None,
-        }
-    }
-}
+/// The one exchange of a connection that has no streams.
+pub(super) const ONE: Token = Token(0);
 
 impl User {
-    /// Bytes of HTTP/2 came.
-    pub(super) fn streams_received(
+    /// Something came of a request, or is said of all on their connection.
+    pub(super) fn replied(
         &mut self,
         shard: &Lane,
         line: u8,
-        bytes: &[u8],
+        event: http2::Event<'_>,
+        reading: &mut Reading<'_>,
         cx: &mut Context<'_>,
     ) {
-        let Some(connection) = self.state.connection_mut(line) else { return };
-        let stand_in = connection.machine.stand_in();
-        let mut machine = std::mem::replace(&mut connection.machine, stand_in);
-        let Machine::Http2(client) = &mut machine else { return };
-        let wanted = u32::from(shard.prepared.program.connection.streams);
-        let mut is_ready = client.is_ready();
-        let (mut ended, mut out) = (Vec::new(), shard.frame_buffer.take());
-        out.clear();
-        let mut sink = |event: http2::Event<'_>| match event {
-            http2::Event::Head { token, head } => {
-                let bytes = head.headers.as_bytes().len();
-                let read = self.of_stream(shard, line, token, bytes, |asker, exchange, parts| {
-                    match asker {
-                        Asker::Http(http) => http.head(&head, exchange, parts.0, parts.1),
-                        Asker::Call(call) => return call.head(&head, exchange),
+        let (token, end) = match event {
+            http2::Event::Reply { token, part: Part::End } => (token, Ok(())),
+            http2::Event::Reply { token, part } => {
+                match self.read_part(shard, line, token, &part, reading) {
+                    Ok(()) => return,
+                    Err(failure) => {
+                        self.state.cancel(line, token.0);
+                        (token, Err((failure, Unheard::No)))
                     }
-                    Ok(())
-                });
-                ended.extend(read.err().map(|failure| (token, End::Refused(failure))));
+                }
             }
-            http2::Event::Data { token, bytes } => {
-                let length = bytes.len();
-                let read = self.of_stream(shard, line, token, length, |asker, exchange, parts| {
-                    match asker {
-                        Asker::Http(http) => exchange.piece(bytes, http.plan, shard),
-                        Asker::Call(call) => return call.data(bytes, exchange, parts.1),
-                    }
-                    Ok(())
-                });
-                ended.extend(read.err().map(|failure| (token, End::Refused(failure))));
+            http2::Event::Reset { token, unprocessed: true, code } => {
+                (token, Err((unheard(code), Unheard::Told)))
             }
-            http2::Event::Trailers { token, headers } => {
-                let bytes = headers.as_bytes().len();
-                let read =
-                    self.of_stream(shard, line, token, bytes, |asker, exchange, _| match asker {
-                        Asker::Http(_) => Ok(()),
-                        Asker::Call(call) => call.trailers(headers, exchange),
-                    });
-                ended.extend(read.err().map(|failure| (token, End::Refused(failure))));
+            http2::Event::Reset { token, code, .. } => {
+                let detail = say!("the target reset the stream: {code}");
+                (token, Err((Failure::new(Cause::Reset, detail), Unheard::No)))
+            }
+            http2::Event::Failed { token, violation } => {
+                (token, Err((http2_failure(&violation), Unheard::No)))
             }
             // Once for a connection: what it allows later may be more or less.
-            http2::Event::Settings { streams_max } if !is_ready => {
-                is_ready = true;
-                shard.recorder.borrow_mut().streams_allowed(streams_max, wanted);
+            http2::Event::Settings { streams_max, is_first: true } => {
+                let wanted = u32::from(shard.prepared.program.connection.streams);
+                return shard.recorder.borrow_mut().streams_allowed(streams_max, wanted);
             }
-            other => ended.extend(End::of(&other)),
+            _ => return,
         };
-        let (limits, now) = (&shard.prepared.http2_limits, shard.clock.now());
-        let mut workspace = shard.workspace.borrow_mut();
-        let read = client.receive(now, bytes, limits, &mut workspace, &mut out, &mut sink);
-        drop(workspace);
-        if let Some(connection) = self.state.connection_mut(line) {
-            connection.machine = machine;
-        }
-        let sent = if out.is_empty() { Ok(()) } else { self.state.send(line, &out, cx) };
-        shard.frame_buffer.replace(out);
-        for (token, end) in ended {
-            self.stream_ended(shard, line, token, end, cx);
-        }
-        // Who waited for the settings of the target goes on.
-        self.settle(shard, cx);
-        match (read, sent) {
-            (Err(violation), _) => {
-                self.lost(shard, line, http2_failure(&violation), Ended::ByUs, cx);
-            }
-            (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
-            (Ok(()), Ok(())) => self.send_rest(shard, line, cx),
+        match token {
+            ONE => self.reply_ended(shard, line, (token, end), reading, cx),
+            // Whether the connection takes another request shows in what follows.
+            _ => reading.ended.push((token, end)),
         }
     }
 
-    /// Sends what had no room before what came.
-    fn send_rest(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        match self.go_on_sending(line, cx) {
+    /// Nothing more comes of a request: all of its answer has, or it is known why not.
+    pub(super) fn reply_ended(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        (token, end): Ended,
+        reading: &mut Reading<'_>,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(which) = self.who_asked(line, token) else { return };
+        self.with(which, shard, cx, |active| match end {
+            Ok(()) if matches!(active.instruction(), Instruction::Do(Statement::Call(_))) => {
+                active.call_complete();
+            }
+            Ok(()) => {
+                let surplus = if token == ONE { reading.left } else { 0 };
+                if let (1.., Doing::Exchange(exchange)) = (surplus, &mut active.task.doing) {
+                    exchange.has_surplus(surplus, shard);
+                }
+                reading.is_over = true;
+                let whole = reading.whole.take().and_then(|range| reading.bytes.get(range));
+                active.answer_complete(surplus == 0, whole);
+            }
+            Err((failure, unheard)) => active.stream_lost(&failure, unheard),
+        });
+    }
+
+    fn read_part(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        token: Token,
+        part: &Part<'_>,
+        reading: &mut Reading<'_>,
+    ) -> Result<(), Failure> {
+        let bytes = match part {
+            // They were counted with the rest of what came.
+            _ if token == ONE => 0,
+            Part::Head(head) => head.headers.as_bytes().len(),
+            Part::Body(bytes) => bytes.len(),
+            Part::Trailers(trailers) => trailers.as_bytes().len(),
+            Part::Informational(_) | Part::End => return Ok(()),
+        };
+        self.of_stream(shard, line, token, bytes, |asker, exchange, (jar, scope)| {
+            match (asker, part) {
+                (Asker::Http(http), Part::Head(head)) => http.head(head, exchange, jar, scope),
+                (Asker::Http(http), Part::Body(bytes)) => {
+                    exchange.piece(bytes, http.plan, (token == ONE).then_some(reading), shard);
+                }
+                (Asker::Call(call), Part::Head(head)) => return call.head(head, exchange),
+                (Asker::Call(call), Part::Body(bytes)) => return call.data(bytes, exchange, scope),
+                (Asker::Call(call), Part::Trailers(trailers)) => {
+                    return call.trailers(*trailers, exchange);
+                }
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// More of an answer is to come behind what was read: what is looked at of it is kept.
+    pub(super) fn rest_of_answer(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        reading: &mut Reading<'_>,
+        is_broken: bool,
+    ) {
+        let mut has_head = !is_broken;
+        let _ = self.of_stream(shard, line, ONE, 0, |asker, exchange, _| {
+            if let Asker::Http(http) = asker {
+                exchange.keep_body(reading, http.plan.streamed.as_deref(), shard);
+                has_head &= exchange.status != 0;
+            }
+            Ok(())
+        });
+        if !has_head && shard.is_traced() {
+            self.state.trace_received(line, reading.bytes);
+        }
+    }
+
+    /// Sends what had no room before what came, and what was asked while the answers were read;
+    /// where the session goes on to ask for more, that goes with it.
+    pub(super) fn send_rest(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
+        let pushed = match self.session.doing {
+            Doing::Step => Ok(()),
+            _ => self.state.push_unsent(line, cx),
+        };
+        match pushed.and_then(|()| self.state.drain(line, cx)) {
             Ok(()) => {
                 self.state.end_if_going(line);
                 // Who waited for a place to open another connection goes on.
@@ -151,17 +174,8 @@ impl User {
         }
     }
 
-    /// Sends what was asked while the answers were read; where the session goes on to ask for more,
-    /// that goes with it.
-    fn go_on_sending(&mut self, line: u8, cx: &mut Context<'_>) -> io::Result<()> {
-        if !matches!(self.session.doing, Doing::Step) {
-            self.state.push_unsent(line, cx)?;
-        }
-        self.state.drain(line, cx)
-    }
-
     /// Whose stream it is.
-    fn who_asked(&self, line: u8, token: Token) -> Option<Which> {
+    pub(super) fn who_asked(&self, line: u8, token: Token) -> Option<Which> {
         let is_its = |task: &Task| {
             let its = |one: &Exchange| one.number == token.0 && one.awaits.is_answer();
             task.exchange_on(line).is_some_and(its)
@@ -172,7 +186,7 @@ impl User {
         self.state.agenda.as_ref()?.tasks().iter().position(is_its).map(Which::Other)
     }
 
-    /// Lets something be done with the exchange of a stream while it is read.
+    /// Lets something be done with the exchange of a request while its answer is read.
     fn of_stream(
         &mut self,
         shard: &Lane,
@@ -197,9 +211,7 @@ impl User {
         let asker = match (at(shard, state.session, *pc), target) {
             ((Instruction::Do(Statement::Http(http)), Plan::Http(plan)), Some(target)) => {
                 let redirect = detour.as_ref().and_then(|detour| detour.redirect.as_ref());
-                let unix_seconds = unix_seconds(shard, state.now);
-                let listening = Listening { shard, http, plan, redirect, target, unix_seconds };
-                Some(Asker::Http(listening))
+                Some(Asker::Http(Listening { shard, http, plan, redirect, target }))
             }
             ((Instruction::Do(Statement::Call(call)), Plan::Call(plan)), _) => {
                 Some(Asker::Call(Listened { shard, call, plan, due: *due }))
@@ -218,29 +230,6 @@ impl User {
             agenda.tasks_mut().push(task);
         }
         read
-    }
-
-    fn stream_ended(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        token: Token,
-        end: End,
-        cx: &mut Context<'_>,
-    ) {
-        let Some(which) = self.who_asked(line, token) else { return };
-        self.with(which, shard, cx, |active| match end {
-            End::Whole if matches!(active.instruction(), Instruction::Do(Statement::Call(_))) => {
-                active.call_complete();
-            }
-            End::Whole => active.answer_complete(true, None),
-            End::Refused(failure) => {
-                active.user.cancel(line, token.0);
-                active.stream_lost(&failure, Unheard::No);
-            }
-            End::Failed(failure) => active.stream_lost(&failure, Unheard::No),
-            End::Unheard(code) => active.stream_lost(&unheard(code), Unheard::Told),
-        });
     }
 }
 

@@ -78,7 +78,7 @@ impl State {
         let mut out = shard.frame_buffer.borrow_mut();
         out.clear();
         if client.is_new() {
-            client.open(&shard.prepared.http2_limits, &mut out);
+            client.open(&shard.prepared.limits.http2, &mut out);
         }
         let Asked { kind, block, body, body_bytes_max } = *asked;
         let ask = Ask { kind, block, indexed: &[], body, body_bytes_max };

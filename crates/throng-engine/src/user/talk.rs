@@ -5,14 +5,13 @@ use std::io;
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::{Said, StepId};
+use throng_base::StepId;
 use throng_metrics::Cause;
 use throng_program::{Check, Content, Expect, Message, Request, Save, Send, Statement};
 use throng_protocol::framed::Packet;
-use throng_protocol::machine::Machine;
-use throng_protocol::stream;
+use throng_protocol::stream::Answer;
 
-use super::connection::{Connection, Later, NOTHING_ASKED};
+use super::connection::{Later, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
 use super::outcome::Onward;
@@ -20,8 +19,6 @@ use super::send::Sent;
 use super::task::{Active, Doing};
 use crate::code::Instruction;
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
-use crate::failure::Ended;
-use crate::failure::Failure;
 use crate::failure::Finding;
 use crate::failure::lost_failure;
 use crate::look::Look;
@@ -155,57 +152,22 @@ impl Active<'_> {
         })
     }
 
-    /// Bytes of a raw stream came: how many of them were used. The others are the next answer's.
-    pub(super) fn stream_received(&mut self, bytes: &[u8]) -> usize {
-        let (shard, line) = (self.shard, self.task.line);
-        let (instruction, plan) = self.at_pc();
-        let Some(looking) = looking(instruction, plan) else { return bytes.len() };
-        let elapsed = self.user.now - self.task.due;
-        let user = &mut *self.user;
-        let Some(Connection { machine: Machine::Bytes(reader), transport, .. }) =
-            &mut user.lines.get_mut(line).connection
-        else {
-            return bytes.len();
-        };
-        let mut verdict = Ok(());
-        let limit = shard.prepared.program.limits.message_bytes_max;
-        let mut scope = scope!(user, shard);
-        let mut sink = |answer: &[u8]| {
-            let looked = Looked::new(None, answer, elapsed);
-            verdict = looking.judge(&looked, &mut scope);
-        };
-        // A datagram without a byte is a message too; of a stream nothing comes without one.
-        let is_empty_one = bytes.is_empty() && transport.is_datagram();
-        let read = match is_empty_one && matches!(looking.until, stream::Until::Any) {
-            true => {
-                sink(bytes);
-                Ok(stream::Progress { consumed: 0, complete: true })
-            }
-            false => reader.receive(bytes, looking.until, limit, looking.needs_bytes, &mut sink),
-        };
-        let used = read.map_or(bytes.len(), |progress| progress.consumed);
-        if shard.is_traced() {
-            user.trace_received(line, &bytes[..used]);
+    /// Bytes came of the answer on a raw stream, perhaps all of it.
+    pub(super) fn stream_came(&mut self, bytes: &[u8], answer: Option<&[u8]>) {
+        if self.shard.is_traced() {
+            self.user.trace_received(self.task.line, bytes);
         }
         if let Doing::Exchange(exchange) = &mut self.task.doing {
-            exchange.came(used as u64, user.now);
+            exchange.came(bytes.len() as u64, self.user.now);
         }
-        match read {
-            Ok(progress) if progress.complete => {
-                shard.recorder.borrow_mut().messages.received += 1;
-                self.message_came(verdict);
-            }
-            Ok(_) => {}
-            Err(error) => {
-                let failure = Failure::new(Cause::TooLarge, Said::of_others(error.to_string()));
-                let finding = (failure.cause, failure.detail.clone());
-                let Some(exchange) = self.take_exchange() else { return used };
-                self.lose(failure, Ended::ByUs);
-                let onward = Onward::Anew { refused: false };
-                self.exchange_failed(exchange, finding, false, onward);
-            }
-        }
-        used
+        let Some(answer) = answer else { return };
+        let (instruction, plan) = self.at_pc();
+        let looked = Looked::new(None, answer, self.user.now - self.task.due);
+        let mut scope = scope!(self.user, self.shard);
+        let verdict =
+            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope));
+        self.shard.recorder.borrow_mut().messages.received += 1;
+        self.message_came(verdict);
     }
 
     /// The message that the task waits for is here.
@@ -284,16 +246,22 @@ struct Looking<'a> {
     checks: &'a [Check],
     saves: &'a [Save],
     look: &'a Look,
-    until: &'a stream::Until,
-    /// Somebody looks at it: it has to be kept until it is complete.
-    needs_bytes: bool,
 }
 
 fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'a>> {
-    let Plan::Answer(AnswerPlan { until, look, .. }) = plan else { return None };
-    let (checks, saves) = (instruction.checks(), instruction.saves());
-    let needs_bytes = !checks.is_empty() || !saves.is_empty();
-    Some(Looking { checks, saves, look, until, needs_bytes })
+    let Plan::Answer(AnswerPlan { look, .. }) = plan else { return None };
+    Some(Looking { checks: instruction.checks(), saves: instruction.saves(), look })
+}
+
+/// The answer on a raw stream that a step waits for.
+pub(super) fn awaited<'a>(
+    instruction: &Instruction,
+    plan: &'a Plan,
+    bytes_max: usize,
+) -> Option<Answer<'a>> {
+    let Plan::Answer(AnswerPlan { until, .. }) = plan else { return None };
+    let is_kept = !instruction.checks().is_empty() || !instruction.saves().is_empty();
+    Some(Answer { until, bytes_max, is_kept })
 }
 
 impl Looking<'_> {

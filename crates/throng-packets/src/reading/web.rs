@@ -75,19 +75,21 @@ impl Web {
     }
 
     fn frames(&mut self, bytes: &[u8], position: u64, sink: Sink<'_>) {
-        let limits = Limits::default();
-        let mut take = |message: Message<'_>| match message {
-            Message::Binary(packet) => sink(position, Ok(packet)),
-            Message::Text(_) => {
-                let reason = say!("this is a text message; packets must be binary messages");
-                sink(position, Err(reason));
+        let (limits, mut rest, mut room) = (Limits::default(), bytes, Vec::new());
+        loop {
+            match self.reader.next(&mut rest, &limits, &mut self.inflater, &mut room) {
+                Ok(Some(Message::Binary(packet))) => sink(position, Ok(packet)),
+                Ok(Some(Message::Text(_))) => {
+                    let reason = say!("this is a text message; packets must be binary messages");
+                    sink(position, Err(reason));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) => {
+                    self.state = State::Lost;
+                    return sink(position, Err(Said::of_others(error.to_string())));
+                }
             }
-            Message::Ping(_) | Message::Pong(_) | Message::Close { .. } => {}
-        };
-        let read = self.reader.receive(bytes, &limits, &mut self.inflater, &mut take);
-        if let Err(error) = read {
-            self.state = State::Lost;
-            sink(position, Err(Said::of_others(error.to_string())));
         }
     }
 }

@@ -43,8 +43,6 @@ pub enum EventError {
     Content(ContentError),
     /// The peer gave the stream up.
     Reset(ErrorCode),
-    /// The answer was complete with its head.
-    Ended,
 }
 
 impl fmt::Display for EventError {
@@ -58,7 +56,6 @@ impl fmt::Display for EventError {
             EventError::Http2(violation) => violation.fmt(f),
             EventError::Content(error) => error.fmt(f),
             EventError::Reset(code) => write!(f, "the target reset the stream: {code}"),
-            EventError::Ended => f.write_str("the target ended the event stream"),
         }
     }
 }

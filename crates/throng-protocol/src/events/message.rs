@@ -20,8 +20,9 @@ pub struct EventMessage<'a> {
 }
 
 impl<'a> EventMessage<'a> {
-    /// Writes it; neither the name nor the id has a line end.
+    /// Writes it in place of what is there; neither the name nor the id has a line end.
     pub(super) fn write(self, out: &mut Vec<u8>) {
+        out.clear();
         for (field, value) in [(EVENT, self.name), (ID, self.id)] {
             if !value.is_empty() {
                 out.extend_from_slice(field);

@@ -46,7 +46,6 @@ pub struct EventParser {
     /// The last id, also of events that are not complete.
     id: Vec<u8>,
     resume: Resume,
-    message: Vec<u8>,
     /// The event has a `data` field.
     has_data: bool,
     /// The last line ended with a CR: an LF belongs to it.
@@ -76,70 +75,62 @@ impl EventParser {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let all =
-            [&self.line, &self.data, &self.name, &self.id, &self.resume.last_id, &self.message];
+        let all = [&self.line, &self.data, &self.name, &self.id, &self.resume.last_id];
         all.into_iter().map(Vec::capacity).sum()
     }
 
-    /// Reads more of the body and gives out each event as a message that [`EventMessage::of`] takes
-    /// apart, as long as `sink` goes on; whether it does.
-    pub fn receive(
+    /// Reads more of the body up to the end of the next event, which is then in `room` as a message
+    /// that [`EventMessage::of`] takes apart; whether there is one.
+    pub fn next(
         &mut self,
-        bytes: &[u8],
+        bytes: &mut &[u8],
         bytes_max: usize,
-        sink: &mut impl FnMut(&[u8]) -> bool,
+        room: &mut Vec<u8>,
     ) -> Result<bool, EventError> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if std::mem::take(&mut self.after_cr) && rest[0] == b'\n' {
-                rest = &rest[1..];
+        let mut is_event = false;
+        while !is_event && !bytes.is_empty() {
+            if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
+                *bytes = &bytes[1..];
                 continue;
             }
-            let Some(end) = memchr2(b'\r', b'\n', rest) else {
-                self.line.extend_from_slice(rest);
-                return check(self.line.len(), bytes_max).map(|()| true);
+            let Some(end) = memchr2(b'\r', b'\n', bytes) else {
+                self.line.extend_from_slice(std::mem::take(bytes));
+                return check(self.line.len(), bytes_max).map(|()| false);
             };
-            self.after_cr = rest[end] == b'\r';
-            let line = &rest[..end];
-            rest = &rest[end + 1..];
-            let goes_on = match self.line.is_empty() {
-                true => self.line(line, bytes_max, sink)?,
+            self.after_cr = bytes[end] == b'\r';
+            let line = &bytes[..end];
+            *bytes = &bytes[end + 1..];
+            is_event = match self.line.is_empty() {
+                true => self.line(line, bytes_max, room)?,
                 false => {
                     self.line.extend_from_slice(line);
                     let mut line = std::mem::take(&mut self.line);
-                    let goes_on = self.line(&line, bytes_max, sink)?;
+                    let is_event = self.line(&line, bytes_max, room)?;
                     line.clear();
                     self.line = small(line);
-                    goes_on
+                    is_event
                 }
             };
-            if !goes_on {
-                return Ok(false);
-            }
         }
-        Ok(true)
+        Ok(is_event)
     }
 
     /// The body is complete: gives out a last line of [`Form::Lines`] that has no end. An event
     /// that is not complete is none.
-    pub fn finish(
-        &mut self,
-        bytes_max: usize,
-        sink: &mut impl FnMut(&[u8]) -> bool,
-    ) -> Result<(), EventError> {
+    pub fn finish(&mut self, bytes_max: usize, room: &mut Vec<u8>) -> Result<bool, EventError> {
         let line = std::mem::take(&mut self.line);
         match self.form {
-            Form::Lines => self.line(&line, bytes_max, sink).map(|_| ()),
-            Form::Events => Ok(()),
+            Form::Lines => self.line(&line, bytes_max, room),
+            Form::Events => Ok(false),
         }
     }
 
-    /// A line without its end.
+    /// A line without its end; whether an event ends with it.
     fn line(
         &mut self,
         line: &[u8],
         bytes_max: usize,
-        sink: &mut impl FnMut(&[u8]) -> bool,
+        room: &mut Vec<u8>,
     ) -> Result<bool, EventError> {
         check(line.len(), bytes_max)?;
         let line = match std::mem::replace(&mut self.begun, true) {
@@ -147,11 +138,14 @@ impl EventParser {
             true => line,
         };
         if self.form == Form::Lines {
-            let is_blank = line.trim_ascii().is_empty();
-            return Ok(is_blank || self.give_line(line, sink));
+            let is_event = !line.trim_ascii().is_empty();
+            if is_event {
+                EventMessage { name: b"", id: b"", data: line }.write(room);
+            }
+            return Ok(is_event);
         }
         if line.is_empty() {
-            return Ok(self.dispatch(sink));
+            return Ok(self.dispatch(room));
         }
         let (field, value) = match memchr::memchr(b':', line) {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
@@ -172,34 +166,23 @@ impl EventParser {
             // A comment, or a field that the standard does not have: both are ignored.
             _ => {}
         }
-        Ok(true)
-    }
-
-    /// A line that is an event by itself.
-    fn give_line(&mut self, line: &[u8], sink: &mut impl FnMut(&[u8]) -> bool) -> bool {
-        EventMessage { name: b"", id: b"", data: line }.write(&mut self.message);
-        let goes_on = sink(&self.message);
-        self.message.clear();
-        self.message = small(std::mem::take(&mut self.message));
-        goes_on
+        Ok(false)
     }
 
     /// An empty line ends the event. One without data is none.
-    fn dispatch(&mut self, sink: &mut impl FnMut(&[u8]) -> bool) -> bool {
+    fn dispatch(&mut self, room: &mut Vec<u8>) -> bool {
         if self.resume.last_id != self.id {
             replace(&mut self.resume.last_id, &self.id);
         }
-        let mut goes_on = true;
-        if std::mem::take(&mut self.has_data) {
-            let event = EventMessage { name: &self.name, id: &self.id, data: &self.data };
-            event.write(&mut self.message);
-            goes_on = sink(&self.message);
+        let is_event = std::mem::take(&mut self.has_data);
+        if is_event {
+            EventMessage { name: &self.name, id: &self.id, data: &self.data }.write(room);
         }
-        for buffer in [&mut self.message, &mut self.data, &mut self.name] {
+        for buffer in [&mut self.data, &mut self.name] {
             buffer.clear();
             *buffer = small(std::mem::take(buffer));
         }
-        goes_on
+        is_event
     }
 }
 

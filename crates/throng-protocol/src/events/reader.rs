@@ -3,8 +3,9 @@
 
 use super::error::{EventError, NotEvents};
 use super::parser::{EventParser, Form, Resume};
-use crate::http1::{ContentDecoder, Event, Excerpt, Head, Limits, ResponseReader};
-use crate::http2::{Lasting, Lent, Piece};
+use crate::http1::{ContentDecoder, Event as Part, Excerpt, Head, HttpError, ResponseReader};
+use crate::http2::{self, Lasting, Token};
+use crate::input::{Event, Input, Limits};
 
 /// Media types of JSON lines. There is no standard: these are the ones in use.
 const JSON_LINES: [&[u8]; 5] = [
@@ -37,11 +38,14 @@ fn form(head: &Head<'_>) -> Result<Form, NotEvents> {
     }
 }
 
-/// Reads one answer. After an error it is of no more use.
-#[derive(Debug, Default)]
-pub struct EventReader(Option<Box<Reading>>);
+/// What a piece of a body may decode to. Nothing real comes near it.
+const DECODED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-#[derive(Debug, Default)]
+/// Reads one answer. After an error it is of no more use.
+#[derive(Debug)]
+pub struct EventReader(Box<Reading>);
+
+#[derive(Debug)]
 struct Reading {
     carrier: Carrier,
     body: Body,
@@ -53,30 +57,31 @@ enum Carrier {
     Http2(Lasting),
 }
 
-impl Default for Carrier {
-    fn default() -> Carrier {
-        Carrier::Http1(ResponseReader::new())
-    }
-}
-
 /// What the head says of the body, and the body.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Body {
-    content: Option<ContentDecoder>,
+    content: Option<Content>,
     events: EventParser,
+    /// What is wrong with the head, until that is told: behind the head.
+    fault: Option<EventError>,
+    /// All of it has come; and that was told.
+    is_over: bool,
+    is_told: bool,
 }
 
-/// Where events go.
-struct Sink<'a, S> {
-    bytes_max: usize,
-    sink: &'a mut S,
-    goes_on: bool,
+/// A body that is decoded before it is read.
+#[derive(Debug)]
+struct Content {
+    decoder: ContentDecoder,
+    decoded: Vec<u8>,
+    /// Of that.
+    read: usize,
 }
 
 impl EventReader {
     /// One that has read nothing, and whose stream goes on where another was lost.
     pub fn since(resume: Resume) -> EventReader {
-        EventReader::of(Carrier::default(), resume)
+        EventReader::of(Carrier::Http1(ResponseReader::new()), resume)
     }
 
     /// The same of a stream over HTTP/2 whose answer has to begin.
@@ -85,154 +90,139 @@ impl EventReader {
     }
 
     fn of(carrier: Carrier, resume: Resume) -> EventReader {
-        let body = Body { content: None, events: EventParser::since(resume) };
-        EventReader(Some(Box::new(Reading { carrier, body })))
+        let events = EventParser::since(resume);
+        let body = Body { content: None, events, fault: None, is_over: false, is_told: false };
+        EventReader(Box::new(Reading { carrier, body }))
     }
 
     /// As [`EventParser::resume`].
     pub fn resume(&self) -> Option<Resume> {
-        self.0.as_ref()?.body.events.resume()
+        self.0.body.events.resume()
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_deref().map_or(0, |Reading { carrier, body }| {
-            let carried = match carrier {
-                Carrier::Http1(_) => 0,
-                Carrier::Http2(stream) => stream.heap_bytes(),
-            };
-            size_of::<Reading>() + carried + body.events.heap_bytes()
-        })
+        let Reading { carrier, body } = &*self.0;
+        let carried = match carrier {
+            Carrier::Http1(_) => 0,
+            Carrier::Http2(stream) => stream.heap_bytes(),
+        };
+        let decoded = body.content.as_ref().map_or(0, |content| content.decoded.capacity());
+        size_of::<Reading>() + carried + decoded + body.events.heap_bytes()
     }
 
-    /// Reads bytes and gives out each event as [`EventParser::receive`] does; whether the answer is
-    /// complete.
-    pub fn receive(
+    /// Reads up to the next event, or what else there is to be told: the head, and the end.
+    pub fn next<'a: 'r, 'r>(
         &mut self,
-        bytes: &[u8],
+        input: &mut Input<'a>,
         limits: &Limits,
-        lent: &mut Lent<'_>,
-        bytes_max: usize,
-        sink: &mut impl FnMut(&[u8]) -> bool,
-    ) -> Result<bool, EventError> {
-        let Reading { carrier, body } = &mut **self.0.get_or_insert_default();
-        let mut sink = Sink { bytes_max, sink, goes_on: true };
-        let mut verdict = Ok(false);
-        let complete = match carrier {
+        room: &'r mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event<'r>>, EventError> {
+        let Reading { carrier, body } = &mut *self.0;
+        if let Some(fault) = body.fault.take() {
+            return Err(fault);
+        }
+        if body.next(input, limits.websocket.message_bytes_max, room)? {
+            return Ok(Some(Event::Message(room)));
+        }
+        if body.is_over {
+            return Ok((!std::mem::replace(&mut body.is_told, true)).then_some(Event::END));
+        }
+        let mut rest = input.rest();
+        let event = match carrier {
             Carrier::Http1(http) => {
-                let progress = http.receive(bytes, limits, &mut |event| {
-                    if verdict.is_ok() && sink.goes_on {
-                        verdict = body.take(&event, &mut sink);
-                    }
-                });
-                progress.map(|progress| progress.complete).map_err(EventError::Http)
+                let part = http.next(&mut rest, &limits.http1, room).map_err(EventError::Http)?;
+                part.map(|part| http2::Event::Reply { token: Token(0), part })
             }
             Carrier::Http2(stream) => {
-                let read = stream.receive(bytes, lent, &mut |piece| {
-                    if verdict == Ok(false) && sink.goes_on {
-                        verdict = body.take_piece(&piece, &mut sink);
-                    }
-                });
-                read.map(|()| false).map_err(EventError::Http2)
+                let event = stream.next(input.now, &mut rest, &limits.http2, room, out);
+                event.map_err(EventError::Http2)?
             }
         };
-        let complete = verdict? || complete?;
-        if complete && sink.goes_on {
-            body.events.finish(bytes_max, sink.sink)?;
+        input.leave(rest);
+        match &event {
+            Some(http2::Event::Reply { part, .. }) => body.take(part, input)?,
+            Some(http2::Event::Reset { code, .. }) => return Err(EventError::Reset(*code)),
+            Some(http2::Event::Failed { violation, .. }) => {
+                return Err(EventError::Http2(*violation));
+            }
+            _ => {}
         }
-        Ok(complete)
+        Ok(event.map(Event::Http))
     }
 
-    /// Reads the beginning of an answer over HTTP/2, up to its head and no further: how many bytes
-    /// that took. `told` gets the head.
-    pub fn receive_head(
-        &mut self,
-        bytes: &[u8],
-        lent: &mut Lent<'_>,
-        told: &mut impl FnMut(&Head<'_>),
-    ) -> Result<usize, EventError> {
-        let Reading { carrier, body } = &mut **self.0.get_or_insert_default();
-        let Carrier::Http2(stream) = carrier else { return Ok(0) };
-        let mut verdict = Ok(false);
-        let read = stream.receive_first(bytes, lent, &mut |piece| {
-            if let Piece::Head(head) = &piece {
-                told(head);
-            }
-            if verdict == Ok(false) {
-                let mut sink = Sink { bytes_max: 0, sink: &mut |_: &[u8]| true, goes_on: true };
-                verdict = body.take_piece(&piece, &mut sink);
-            }
-        });
-        match (read, verdict?) {
-            (Err(violation), _) => Err(EventError::Http2(violation)),
-            (Ok(_), true) => Err(EventError::Ended),
-            (Ok(used), false) => Ok(used),
+    /// The peer has closed: as [`ResponseReader::close`].
+    pub fn close(&mut self) -> Result<bool, HttpError> {
+        match &mut self.0.carrier {
+            Carrier::Http1(http) => http.close(),
+            Carrier::Http2(_) => Ok(false),
         }
     }
 
     /// The socket has taken all that was written. True when more has been written now.
     pub fn drained(&mut self, out: &mut Vec<u8>) -> bool {
-        match self.0.as_deref_mut() {
-            Some(Reading { carrier: Carrier::Http2(stream), .. }) => stream.drained(out),
-            _ => false,
+        match &mut self.0.carrier {
+            Carrier::Http2(stream) => stream.drained(out),
+            Carrier::Http1(_) => false,
         }
     }
 }
 
 impl Body {
-    fn take<S: FnMut(&[u8]) -> bool>(
-        &mut self,
-        event: &Event<'_>,
-        sink: &mut Sink<'_, S>,
-    ) -> Result<bool, EventError> {
-        match event {
-            Event::Head(head) => self.head(head)?,
-            Event::Body(bytes) => self.bytes(bytes, sink)?,
-            Event::Informational(_) | Event::Trailers(_) => {}
+    fn take(&mut self, part: &Part<'_>, input: &mut Input<'_>) -> Result<(), EventError> {
+        match part {
+            Part::Head(head) => self.fault = self.head(head).err(),
+            Part::Body(bytes) => match &mut self.content {
+                None => input.leave_body(bytes.len()),
+                Some(content) => content.decode(bytes)?,
+            },
+            Part::End => self.is_over = true,
+            Part::Informational(_) | Part::Trailers(_) => {}
         }
-        Ok(false)
-    }
-
-    /// Whether it was the end.
-    fn take_piece<S: FnMut(&[u8]) -> bool>(
-        &mut self,
-        piece: &Piece<'_>,
-        sink: &mut Sink<'_, S>,
-    ) -> Result<bool, EventError> {
-        match piece {
-            Piece::Head(head) => self.head(head)?,
-            Piece::Data(bytes) => self.bytes(bytes, sink)?,
-            Piece::Trailers(_) => {}
-            Piece::End => return Ok(true),
-            Piece::Reset { code, .. } => return Err(EventError::Reset(*code)),
-            Piece::Failed(violation) => return Err(EventError::Http2(*violation)),
-        }
-        Ok(false)
+        Ok(())
     }
 
     fn head(&mut self, head: &Head<'_>) -> Result<(), EventError> {
         self.events.set_form(form(head).map_err(EventError::NotEvents)?);
-        self.content = ContentDecoder::for_head(head, u64::MAX)?;
+        let decoder = ContentDecoder::for_head(head, u64::MAX)?;
+        self.content = decoder.map(|decoder| Content { decoder, decoded: Vec::new(), read: 0 });
         Ok(())
     }
 
-    fn bytes<S: FnMut(&[u8]) -> bool>(
+    /// Whether an event is complete, in `room`.
+    fn next(
         &mut self,
-        bytes: &[u8],
-        sink: &mut Sink<'_, S>,
-    ) -> Result<(), EventError> {
-        let Body { content, events } = self;
-        match content {
-            None => sink.events(events, bytes),
-            Some(decoder) => decoder.write(bytes, &mut |piece| sink.events(events, piece)),
+        input: &mut Input<'_>,
+        bytes_max: usize,
+        room: &mut Vec<u8>,
+    ) -> Result<bool, EventError> {
+        let mut rest = match &self.content {
+            None => input.body(),
+            Some(content) => &content.decoded[content.read..],
+        };
+        let is_event = self.events.next(&mut rest, bytes_max, room)?;
+        let left = rest.len();
+        match &mut self.content {
+            None => input.leave_body(left),
+            Some(content) if left > 0 => content.read = content.decoded.len() - left,
+            Some(content) => (content.decoded, content.read) = (Vec::new(), 0),
+        }
+        match is_event || !self.is_over {
+            true => Ok(is_event),
+            false => self.events.finish(bytes_max, room),
         }
     }
 }
 
-impl<S: FnMut(&[u8]) -> bool> Sink<'_, S> {
-    fn events(&mut self, events: &mut EventParser, bytes: &[u8]) -> Result<(), EventError> {
-        if self.goes_on {
-            self.goes_on = events.receive(bytes, self.bytes_max, self.sink)?;
-        }
-        Ok(())
+impl Content {
+    fn decode(&mut self, bytes: &[u8]) -> Result<(), EventError> {
+        let decoded = &mut self.decoded;
+        self.decoder.write(bytes, &mut |piece| {
+            decoded.extend_from_slice(piece);
+            match decoded.len() > DECODED_BYTES_MAX {
+                true => Err(EventError::TooLarge { bytes_max: DECODED_BYTES_MAX }),
+                false => Ok(()),
+            }
+        })
     }
 }

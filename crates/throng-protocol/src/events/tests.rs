@@ -7,8 +7,10 @@ use throng_base::{Random, Time};
 use throng_fuzz::{mutations, splits};
 
 use super::*;
-use crate::http1::{HttpError, Limits, RequestKind};
-use crate::http2::{self, Lasting, Lent, Workspace, write_field};
+use crate::http1::{HttpError, RequestKind};
+use crate::http2::{self, Lasting, write_field};
+use crate::input::{Ends, Event, Input, Limits};
+use crate::websocket;
 
 const BYTES_MAX: usize = 1 << 20;
 
@@ -17,13 +19,16 @@ fn parsed(parts: &[&[u8]], bytes_max: usize) -> (Vec<[String; 3]>, Option<EventE
     let mut parser = EventParser::default();
     let mut events = Vec::new();
     for part in parts {
-        let mut sink = |message: &[u8]| {
-            let event = EventMessage::of(message);
-            events.push([event.name, event.id, event.data].map(text));
-            true
-        };
-        if let Err(error) = parser.receive(part, bytes_max, &mut sink) {
-            return (events, Some(error));
+        let (mut rest, mut room) = (*part, Vec::new());
+        loop {
+            match parser.next(&mut rest, bytes_max, &mut room) {
+                Ok(true) => {
+                    let event = EventMessage::of(&room);
+                    events.push([event.name, event.id, event.data].map(text));
+                }
+                Ok(false) => break,
+                Err(error) => return (events, Some(error)),
+            }
         }
     }
     (events, None)
@@ -115,7 +120,8 @@ fn a_client_comes_back_with_what_it_has_heard_last() {
         splits(body.as_bytes(), |parts| {
             let mut parser = EventParser::default();
             for part in parts {
-                parser.receive(part, BYTES_MAX, &mut |_: &[u8]| true).unwrap();
+                let (mut rest, mut room) = (*part, Vec::new());
+                while parser.next(&mut rest, BYTES_MAX, &mut room).unwrap() {}
             }
             assert_eq!(first.get_or_insert_with(|| parser.resume()), &parser.resume());
         });
@@ -137,46 +143,44 @@ fn a_parser_gives_back_what_a_long_event_took() {
     assert_eq!(parser.resume(), Some(since(b"41")));
     let body = format!("data: {}\n\n", "x".repeat(100_000));
     let mut lengths = Vec::new();
-    for part in body.as_bytes().chunks(999) {
-        let mut sink = |message: &[u8]| {
-            let event = EventMessage::of(message);
+    for mut part in body.as_bytes().chunks(999) {
+        let mut room = Vec::new();
+        while parser.next(&mut part, BYTES_MAX, &mut room).unwrap() {
+            let event = EventMessage::of(&room);
             lengths.push((text(event.id), event.data.len()));
-            true
-        };
-        assert_eq!(parser.receive(part, BYTES_MAX, &mut sink), Ok(true));
+        }
     }
     assert_eq!(lengths, [("41".to_string(), 100_000)]);
     assert!(parser.heap_bytes() < 4096, "{}", parser.heap_bytes());
 }
 
-fn receive(
-    reader: &mut EventReader,
-    bytes: &[u8],
-    bytes_max: usize,
-    sink: &mut impl FnMut(&[u8]) -> bool,
-) -> Result<bool, EventError> {
-    let (mut workspace, mut out) = (Workspace::default(), Vec::new());
-    let (now, limits) = (Time::ZERO, &http2::Limits::default());
-    let mut lent = Lent { now, limits, workspace: &mut workspace, out: &mut out };
-    reader.receive(bytes, &Limits::default(), &mut lent, bytes_max, sink)
-}
-
-/// The events of an answer that comes in these parts: the data of each, then whether the answer
+/// The events of an answer that comes in these parts: each as its message, then whether the answer
 /// was complete, or why it cannot be read.
-fn answered(parts: &[&[u8]], bytes_max: usize) -> (Vec<String>, Result<bool, EventError>) {
-    let (mut reader, mut events) = (EventReader::default(), Vec::new());
-    let mut complete = Ok(false);
+fn read(
+    reader: &mut EventReader,
+    parts: &[&[u8]],
+    bytes_max: usize,
+) -> (Vec<String>, Result<bool, EventError>) {
+    let websocket = websocket::Limits { message_bytes_max: bytes_max, ..Default::default() };
+    let limits = Limits { websocket, ..Limits::default() };
+    let (mut events, mut room, mut out) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
-        let mut sink = |message: &[u8]| {
-            events.push(text(message));
-            true
-        };
-        complete = receive(&mut reader, part, bytes_max, &mut sink);
-        if complete != Ok(false) {
-            break;
+        let mut input = Input::new(part, Time::ZERO, Ends::Whole);
+        loop {
+            match reader.next(&mut input, &limits, &mut room, &mut out) {
+                Ok(Some(Event::Message(message))) => events.push(text(message)),
+                Ok(Some(Event::Closed { .. })) => return (events, Ok(true)),
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) => return (events, Err(error)),
+            }
         }
     }
-    (events, complete)
+    (events, Ok(false))
+}
+
+fn answered(parts: &[&[u8]], bytes_max: usize) -> (Vec<String>, Result<bool, EventError>) {
+    read(&mut EventReader::since(Resume::default()), parts, bytes_max)
 }
 
 fn answer(headers: &str, body: &[u8]) -> Vec<u8> {
@@ -252,16 +256,16 @@ fn what_is_no_event_stream_is_refused() {
 }
 
 #[test]
-fn nothing_is_given_out_to_who_has_gone() {
+fn nothing_is_read_before_it_is_pulled() {
     let mut reader = EventReader::since(since(b"5"));
-    let mut count = 0;
-    let mut sink = |_: &[u8]| {
-        count += 1;
-        false
-    };
     let bytes = answer("", b"id: 6\ndata: 1\n\nid: 7\ndata: 2\n\n");
-    assert_eq!(receive(&mut reader, &bytes, BYTES_MAX, &mut sink), Ok(false));
-    assert_eq!((count, reader.resume()), (1, Some(since(b"6"))));
+    let (mut input, limits) = (Input::new(&bytes, Time::ZERO, Ends::Whole), Limits::default());
+    let (mut room, mut out) = (Vec::new(), Vec::new());
+    while !matches!(
+        reader.next(&mut input, &limits, &mut room, &mut out),
+        Ok(Some(Event::Message(_)))
+    ) {}
+    assert_eq!(reader.resume(), Some(since(b"6")));
 }
 
 const CORPUS: &[&[u8]] = &[
@@ -365,37 +369,13 @@ fn head(status: &str, fields: &[(&str, &str)], flags: u8) -> Vec<u8> {
 
 const KIND: (&str, &str) = ("content-type", "text/event-stream");
 
-/// The events of a stream that comes in these parts, as `answered` has them: the head is read by
-/// itself, as whoever opens the stream does.
+/// The same of a stream over HTTP/2.
 fn streamed(parts: &[&[u8]], bytes_max: usize) -> (Vec<String>, Result<bool, EventError>) {
-    let (limits, mut workspace) = (http2::Limits::default(), Workspace::default());
     let (kind, block) = (RequestKind::Normal, &b"\x82\x86\x84"[..]);
     let body_bytes_max = u64::MAX;
     let ask = http2::Ask { kind, block, indexed: &[], body: http2::Body::None, body_bytes_max };
-    let stream = Lasting::open(&ask, &limits, &mut Vec::new()).unwrap();
-    let mut reader = EventReader::over_http2(stream, since(b"41"));
-    let (mut status, mut out, mut events) = (0, Vec::new(), Vec::new());
-    let mut complete = Ok(false);
-    for part in parts {
-        let mut rest = *part;
-        if status == 0 {
-            let (now, limits) = (Time::ZERO, &limits);
-            let mut lent = Lent { now, limits, workspace: &mut workspace, out: &mut out };
-            match reader.receive_head(rest, &mut lent, &mut |head| status = head.status) {
-                Ok(used) => rest = &rest[used..],
-                Err(error) => return (events, Err(error)),
-            }
-        }
-        let mut sink = |message: &[u8]| {
-            events.push(text(message));
-            true
-        };
-        complete = receive(&mut reader, rest, bytes_max, &mut sink);
-        if complete != Ok(false) {
-            break;
-        }
-    }
-    (events, complete)
+    let stream = Lasting::open(&ask, &http2::Limits::default(), &mut Vec::new()).unwrap();
+    read(&mut EventReader::over_http2(stream, since(b"41")), parts, bytes_max)
 }
 
 #[test]
@@ -426,7 +406,6 @@ fn what_is_no_event_stream_of_http2_is_refused() {
     for (bytes, want) in [
         (head("503", &[], 0), "request got status 503 instead of 200"),
         (head("200", &[("content-type", "text/html")], 0), "the response is `text/html`"),
-        (head("200", &[KIND], 1), "the target ended the event stream"),
         ([events.clone(), reset].concat(), "the target reset the stream: CANCEL"),
         ([events, frame(0, 0, b"data: 0123456789")].concat(), "over the limit of 10 bytes"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "the target responds with HTTP/1, not"),

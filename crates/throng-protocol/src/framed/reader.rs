@@ -29,39 +29,34 @@ impl PacketReader {
         PacketReader::default()
     }
 
-    /// Calls `sink` with every packet that is complete, without the delimiter. After
-    /// [`Broken::is_lost`] nothing more can be read. `sink` gives false to stop; the number of
-    /// bytes that were used is returned.
-    pub fn read(
+    /// Reads `bytes` up to the end of the next packet, which is given out without the delimiter;
+    /// None when they are used up before. One that came in pieces lies in `room`. After
+    /// [`Broken::is_lost`] nothing more can be read.
+    pub fn next<'a: 'r, 'r>(
         &mut self,
         records: Records<'_>,
-        bytes: &[u8],
-        sink: &mut dyn FnMut(&[u8]) -> bool,
-    ) -> Result<usize, Broken> {
-        let mut used = 0;
+        bytes: &mut &'a [u8],
+        room: &'r mut Vec<u8>,
+    ) -> Result<Option<&'r [u8]>, Broken> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
         if !self.held.is_empty() {
-            match self.finish(records, bytes, sink)? {
-                (taken, true) => used = taken,
-                (taken, false) => return Ok(taken),
-            }
+            let length = self.finish(records, bytes)?;
+            return Ok(length.map(|length| {
+                *room = std::mem::take(&mut self.held);
+                &room[..length]
+            }));
         }
-        while used < bytes.len() {
-            let rest = &bytes[used..];
-            match records.begun(rest, 0).map_err(|broken| broken.showing(rest))? {
-                Begun::Complete { bytes: length, used: taken } => {
-                    let packet = &rest[..length];
-                    used += taken;
-                    if !sink(packet) {
-                        return Ok(used);
-                    }
-                }
-                Begun::Needs(_) => {
-                    self.held.extend_from_slice(rest);
-                    return Ok(bytes.len());
-                }
-            }
-        }
-        Ok(used)
+        let all = *bytes;
+        let begun = records.begun(all, 0).map_err(|broken| broken.showing(all))?;
+        let Begun::Complete { bytes: length, used } = begun else {
+            self.held.extend_from_slice(all);
+            *bytes = &[];
+            return Ok(None);
+        };
+        *bytes = &all[used..];
+        Ok(Some(&all[..length]))
     }
 
     /// What is held of a packet that is not complete.
@@ -74,14 +69,8 @@ impl PacketReader {
         self.held.capacity()
     }
 
-    /// Completes the packet that is held: how many bytes that took, and whether to go on.
-    fn finish(
-        &mut self,
-        records: Records<'_>,
-        bytes: &[u8],
-        sink: &mut dyn FnMut(&[u8]) -> bool,
-    ) -> Result<(usize, bool), Broken> {
-        let mut used = 0;
+    /// Completes the packet that is held: how long it is without its delimiter.
+    fn finish(&mut self, records: Records<'_>, bytes: &mut &[u8]) -> Result<Option<usize>, Broken> {
         // A delimiter may be cut in two: what was looked at already is not looked at again.
         let mut looked = self.held.len();
         let begun = |held: &[u8], looked, rest: &[u8]| {
@@ -93,21 +82,21 @@ impl PacketReader {
             Begun::Needs(needed) => needed,
         };
         loop {
-            let mut missing = needed.saturating_sub(self.held.len()).min(bytes.len() - used);
+            let mut missing = needed.saturating_sub(self.held.len()).min(bytes.len());
             if records.are_delimited() {
                 // Its end is not known: what lies behind it should not be copied with it.
                 missing = missing.min(DELIMITED_STEP_BYTES);
             }
-            self.held.extend_from_slice(&bytes[used..used + missing]);
-            used += missing;
-            match begun(&self.held, looked, &bytes[used..])? {
-                Begun::Complete { bytes: length, used: taken } => {
+            let before = *bytes;
+            self.held.extend_from_slice(&before[..missing]);
+            *bytes = &before[missing..];
+            match begun(&self.held, looked, bytes)? {
+                Begun::Complete { bytes: length, used } => {
                     // Of a delimiter's input more was taken than the packet has.
-                    used -= self.held.len() - taken;
-                    let held = std::mem::take(&mut self.held);
-                    return Ok((used, sink(&held[..length])));
+                    *bytes = &before[missing - (self.held.len() - used)..];
+                    return Ok(Some(length));
                 }
-                Begun::Needs(_) if used == bytes.len() => return Ok((used, false)),
+                Begun::Needs(_) if bytes.is_empty() => return Ok(None),
                 Begun::Needs(more) => {
                     looked = self.held.len();
                     needed = more;

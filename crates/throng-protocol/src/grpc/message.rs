@@ -1,5 +1,6 @@
 //! Messages with their prefix: whether they are compressed, and how many bytes they have.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 
 use flate2::Compression;
@@ -61,11 +62,11 @@ pub fn write_message<E>(
     Ok(())
 }
 
-/// A message as it came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A message as it came, with its prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed<'a> {
     pub is_compressed: bool,
-    pub bytes: &'a [u8],
+    pub bytes: Cow<'a, [u8]>,
 }
 
 /// Collects bytes, in any cuts, until a message is complete. Owns heap memory only while one is
@@ -83,46 +84,37 @@ impl MessageReader {
         MessageReader::default()
     }
 
-    /// Calls `sink` with every message that is complete; what lies whole in the input is handed on
-    /// where it lies. A message of more than `bytes_max` is refused as soon as its prefix is there.
-    pub fn read(
+    /// Reads `bytes` up to the end of the next message; None when they are used up before. What
+    /// lies whole in the input stays there. A message of more than `bytes_max` is refused as soon
+    /// as its prefix is there.
+    pub fn next<'a>(
         &mut self,
-        mut bytes: &[u8],
+        bytes: &mut &'a [u8],
         bytes_max: usize,
-        sink: &mut dyn FnMut(Packed<'_>) -> Result<(), Violation>,
-    ) -> Result<(), Violation> {
+    ) -> Result<Option<Packed<'a>>, Violation> {
         while !self.held.is_empty() && !bytes.is_empty() {
             let wanted = match prefix(&self.held, bytes_max)? {
                 None => PREFIX_BYTES,
                 Some((_, length)) => PREFIX_BYTES + length,
             };
-            let taken = (wanted - self.held.len()).min(bytes.len());
-            self.held.extend_from_slice(&bytes[..taken]);
-            bytes = &bytes[taken..];
-            self.finish(bytes_max, sink)?;
-        }
-        while let Some((is_compressed, length)) = prefix(bytes, bytes_max)? {
-            let Some(message) = bytes.get(PREFIX_BYTES..PREFIX_BYTES + length) else { break };
-            bytes = &bytes[PREFIX_BYTES + length..];
-            sink(Packed { is_compressed, bytes: message })?;
-        }
-        self.held.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    /// Gives out the message that is held when it is complete.
-    fn finish(
-        &mut self,
-        bytes_max: usize,
-        sink: &mut dyn FnMut(Packed<'_>) -> Result<(), Violation>,
-    ) -> Result<(), Violation> {
-        match prefix(&self.held, bytes_max)? {
-            Some((is_compressed, length)) if self.held.len() == PREFIX_BYTES + length => {
-                let held = std::mem::take(&mut self.held);
-                sink(Packed { is_compressed, bytes: &held[PREFIX_BYTES..] })
+            let (piece, rest) = bytes.split_at((wanted - self.held.len()).min(bytes.len()));
+            self.held.extend_from_slice(piece);
+            *bytes = rest;
+            if let Some((is_compressed, length)) = prefix(&self.held, bytes_max)?
+                && self.held.len() == PREFIX_BYTES + length
+            {
+                let bytes = std::mem::take(&mut self.held).into();
+                return Ok(Some(Packed { is_compressed, bytes }));
             }
-            _ => Ok(()),
         }
+        if let Some((is_compressed, length)) = prefix(bytes, bytes_max)?
+            && let Some((message, rest)) = bytes.split_at_checked(PREFIX_BYTES + length)
+        {
+            *bytes = rest;
+            return Ok(Some(Packed { is_compressed, bytes: message.into() }));
+        }
+        self.held.extend_from_slice(std::mem::take(bytes));
+        Ok(None)
     }
 
     /// Whether no message is begun.

@@ -1,11 +1,13 @@
 //! The response of a call: what HTTP/2 gives of it in, messages and a status out.
 
-use super::message::{Encoding, MessageReader, Packed};
+use std::borrow::Cow;
+
+use super::message::{Encoding, MessageReader, PREFIX_BYTES, Packed};
 use super::status::Status;
 use super::violation::Violation;
 use crate::http1::{ContentDecoder, ContentError, Excerpt};
 
-/// The response of one call. Give it [`Response::head`], [`Response::data`] any number of times,
+/// The response of one call. Give it [`Response::head`], [`Response::next`] any number of times,
 /// [`Response::trailers`] if there are some, and [`Response::end`].
 #[derive(Debug, Default)]
 pub struct Response {
@@ -57,26 +59,23 @@ impl Response {
         }
     }
 
-    /// Bytes of the body, in any cuts. `sink` gets every message, decompressed.
-    pub fn data(
+    /// Reads bytes of the body, in any cuts, up to the end of the next message.
+    pub fn next<'a>(
         &mut self,
-        bytes: &[u8],
+        bytes: &mut &'a [u8],
         bytes_max: usize,
-        sink: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Violation> {
+    ) -> Result<Option<Packed<'a>>, Violation> {
         if self.is_foreign {
-            return Ok(());
+            *bytes = &[];
         }
-        let Response { reader, encoding, replies, .. } = self;
-        reader.read(bytes, bytes_max, &mut |message| {
-            *replies = replies.saturating_add(1);
-            match (message.is_compressed, *encoding) {
-                (false, _) => sink(message.bytes),
-                (true, Encoding::Identity) => return Err(Violation::Compressed),
-                (true, Encoding::Gzip) => sink(&unpacked(message, bytes_max)?),
+        let message = self.reader.next(bytes, bytes_max)?;
+        if let Some(message) = &message {
+            self.replies = self.replies.saturating_add(1);
+            if message.is_compressed && self.encoding == Encoding::Identity {
+                return Err(Violation::Compressed);
             }
-            Ok(())
-        })
+        }
+        Ok(message)
     }
 
     pub fn trailers<'h>(
@@ -145,15 +144,26 @@ fn is_content_type(value: &[u8]) -> bool {
     begins && matches!(value.get(known.len()), None | Some(b'+' | b';' | b' '))
 }
 
-fn unpacked(message: Packed<'_>, bytes_max: usize) -> Result<Vec<u8>, Violation> {
-    let mut out = Vec::new();
-    let Some(mut decoder) = ContentDecoder::new(b"gzip", bytes_max as u64)? else {
-        return Ok(out);
-    };
-    decoder.write::<ContentError>(message.bytes, &mut |piece| {
-        out.extend_from_slice(piece);
-        Ok(())
-    })?;
-    decoder.finish()?;
-    Ok(out)
+impl<'a> Packed<'a> {
+    /// The message itself. One that came in pieces, or compressed, lies in `room`.
+    pub fn unpack(self, bytes_max: usize, room: &'a mut Vec<u8>) -> Result<&'a [u8], Violation> {
+        if self.is_compressed {
+            room.clear();
+            if let Some(mut decoder) = ContentDecoder::new(b"gzip", bytes_max as u64)? {
+                decoder.write::<ContentError>(&self.bytes[PREFIX_BYTES..], &mut |piece| {
+                    room.extend_from_slice(piece);
+                    Ok(())
+                })?;
+                decoder.finish()?;
+            }
+            return Ok(room);
+        }
+        Ok(match self.bytes {
+            Cow::Borrowed(bytes) => &bytes[PREFIX_BYTES..],
+            Cow::Owned(bytes) => {
+                *room = bytes;
+                &room[PREFIX_BYTES..]
+            }
+        })
+    }
 }

@@ -8,7 +8,9 @@ use super::message::{Encoding, write_message};
 use super::response::Response;
 use super::status::Status;
 use super::violation::Violation;
-use crate::http2::{self, Ask, ErrorCode, Lasting, Lent, Piece, Refused};
+use crate::http1::Event as Part;
+use crate::http2::{self, Ask, ErrorCode, Lasting, Refused};
+use crate::input::{Event, Input, Limits};
 
 /// How a call ended, other than with OK.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ impl CallError {
     }
 }
 
-/// The call of a connection that was opened for it, or what stands for it while it is read.
+/// The call of a connection that was opened for it.
 #[derive(Debug)]
 pub struct CallStream(Box<Open>);
 
@@ -58,47 +60,71 @@ impl CallStream {
         out: &mut Vec<u8>,
     ) -> Result<CallStream, Refused> {
         let half_closed = !matches!(ask.body, http2::Body::Open);
-        Ok(CallStream::of(Lasting::open(ask, limits, out)?, encoding, half_closed))
+        let (lasting, response) = (Lasting::open(ask, limits, out)?, Response::new());
+        Ok(CallStream(Box::new(Open { lasting, response, encoding, half_closed, over: false })))
     }
 
-    fn of(lasting: Lasting, encoding: Encoding, half_closed: bool) -> CallStream {
-        let response = Response::new();
-        CallStream(Box::new(Open { lasting, response, encoding, half_closed, over: false }))
-    }
-
-    /// One that keeps what is sent, for [`CallStream::take_over`].
-    pub fn stand_in(&self) -> CallStream {
-        CallStream::of(Lasting::stand_in(), self.0.encoding, self.0.half_closed)
-    }
-
-    /// Sends what was kept by the one that stood in.
-    pub fn take_over(&mut self, stand_in: CallStream, out: &mut Vec<u8>) {
-        self.0.half_closed |= stand_in.0.half_closed;
-        // A call that is over has no use for it.
-        let _ = self.0.lasting.take_over(stand_in.0.lasting, out);
-    }
-
-    /// Reads all of `bytes`; `sink` gets the messages. True when the call has ended with OK.
+    /// Reads up to the next message, or what else there is to be told.
     ///
     /// # Errors
-    /// How it ended otherwise. Nothing follows.
-    pub fn receive(
+    /// How it ended, other than with OK. Nothing follows.
+    pub fn next<'a: 'r, 'r>(
         &mut self,
-        bytes: &[u8],
-        lent: &mut Lent<'_>,
-        bytes_max: usize,
-        sink: &mut dyn FnMut(&[u8]),
-    ) -> Result<bool, CallError> {
+        input: &mut Input<'a>,
+        limits: &Limits,
+        room: &'r mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event<'r>>, CallError> {
+        let read = self.read(input, limits, room, out);
+        self.0.over |= matches!(read, Err(_) | Ok(Some(Event::Closed { .. })));
+        read
+    }
+
+    fn read<'a: 'r, 'r>(
+        &mut self,
+        input: &mut Input<'a>,
+        limits: &Limits,
+        room: &'r mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event<'r>>, CallError> {
         let Open { lasting, response, over, .. } = &mut *self.0;
-        let mut ended = Ok(false);
-        let read = lasting.receive(bytes, lent, &mut |piece| {
-            if ended == Ok(false) {
-                ended = take(response, piece, bytes_max, sink);
+        if *over {
+            return Ok(None);
+        }
+        let (mut body, bytes_max) = (input.body(), limits.websocket.message_bytes_max);
+        let message = response.next(&mut body, bytes_max).map_err(CallError::Grpc)?;
+        input.leave_body(body.len());
+        if let Some(message) = message {
+            let message = message.unpack(bytes_max, room).map_err(CallError::Grpc)?;
+            return Ok(Some(Event::Message(message)));
+        }
+        let mut rest = input.rest();
+        let event = lasting.next(input.now, &mut rest, &limits.http2, room, out);
+        input.leave(rest);
+        let event = event.map_err(CallError::Http2)?;
+        let part = match &event {
+            Some(http2::Event::Reply { part, .. }) => part,
+            Some(http2::Event::Reset { code, .. }) => return Err(CallError::Reset(*code)),
+            Some(http2::Event::Failed { violation, .. }) => {
+                return Err(CallError::Http2(*violation));
             }
-        });
-        let ended = ended.and_then(|ended| read.map(|()| ended).map_err(CallError::Http2));
-        *over |= ended != Ok(false);
-        ended
+            _ => return Ok(event.map(Event::Http)),
+        };
+        let read = match part {
+            Part::Head(head) => response.head(head.status, head.headers.iter()),
+            Part::Trailers(trailers) => response.trailers(trailers.iter()),
+            Part::Body(bytes) => {
+                input.leave_body(bytes.len());
+                Ok(())
+            }
+            Part::End => {
+                let status = response.end(false).map_err(CallError::Grpc)?;
+                let is_ok = status.is_ok();
+                return if is_ok { Ok(Some(Event::END)) } else { Err(CallError::Status(status)) };
+            }
+            Part::Informational(_) => Ok(()),
+        };
+        read.map(|()| event.map(Event::Http)).map_err(CallError::Grpc)
     }
 
     /// Sends a message. False where no more are: nothing was written.
@@ -159,24 +185,4 @@ impl CallStream {
     pub fn heap_bytes(&self) -> usize {
         size_of::<Open>() + self.0.lasting.heap_bytes() + self.0.response.heap_bytes()
     }
-}
-
-fn take(
-    response: &mut Response,
-    piece: Piece<'_>,
-    bytes_max: usize,
-    sink: &mut dyn FnMut(&[u8]),
-) -> Result<bool, CallError> {
-    let read = match piece {
-        Piece::Head(head) => response.head(head.status, head.headers.iter()),
-        Piece::Data(bytes) => response.data(bytes, bytes_max, sink),
-        Piece::Trailers(trailers) => response.trailers(trailers.iter()),
-        Piece::End => {
-            let status = response.end(false).map_err(CallError::Grpc)?;
-            return if status.is_ok() { Ok(true) } else { Err(CallError::Status(status)) };
-        }
-        Piece::Reset { code, .. } => return Err(CallError::Reset(code)),
-        Piece::Failed(violation) => return Err(CallError::Http2(violation)),
-    };
-    read.map(|()| false).map_err(CallError::Grpc)
 }

@@ -37,7 +37,10 @@ fn responded(
     let ended = (|| {
         response.head(200, fields(head))?;
         for part in parts {
-            response.data(part, 1024, &mut |message| messages.push(message.to_vec()))?;
+            let mut rest = *part;
+            while let Some(message) = response.next(&mut rest, 1024)? {
+                messages.push(message.unpack(1024, &mut Vec::new())?.to_vec());
+            }
         }
         response.trailers(fields(trailers))?;
         response.end(false)
@@ -87,22 +90,21 @@ fn a_reader_owns_memory_only_while_a_message_is_open() {
     let bytes = message(Encoding::Identity, &[1; 100]);
     let mut reader = MessageReader::new();
     let mut count = 0;
-    let mut read = |reader: &mut MessageReader, bytes: &[u8]| {
-        reader.read(bytes, 100, &mut |message| {
-            assert_eq!(message, Packed { is_compressed: false, bytes: &[1; 100] });
+    let mut read = |reader: &mut MessageReader, mut bytes: &[u8]| {
+        while let Some(message) = reader.next(&mut bytes, 100).unwrap() {
+            assert_eq!(message.unpack(100, &mut Vec::new()), Ok(&[1; 100][..]));
             count += 1;
-            Ok(())
-        })
+        }
     };
-    read(&mut reader, &bytes).unwrap();
+    read(&mut reader, &bytes);
     assert_eq!(reader.heap_bytes(), 0);
-    read(&mut reader, &bytes[..50]).unwrap();
+    read(&mut reader, &bytes[..50]);
     assert!(reader.heap_bytes() >= 50 && !reader.is_empty());
-    read(&mut reader, &bytes[50..]).unwrap();
+    read(&mut reader, &bytes[50..]);
     assert_eq!((reader.heap_bytes(), reader.is_empty()), (0, true));
     assert_eq!(count, 2);
     // Refused before any of it is kept.
-    let refused = reader.read(b"\0\0\0\0\x65", 100, &mut |_| Ok(()));
+    let refused = reader.next(&mut &b"\0\0\0\0\x65"[..], 100);
     assert_eq!(refused, Err(Violation::TooLarge { bytes: 101, bytes_max: 100 }));
 }
 
@@ -156,7 +158,7 @@ fn a_call_with_one_reply_gets_one() {
         let mut response = Response::new();
         response.head(200, fields(HEAD)).unwrap();
         for _ in 0..count {
-            response.data(&reply, 10, &mut |_| {}).unwrap();
+            assert!(response.next(&mut &reply[..], 10).unwrap().is_some());
         }
         response.trailers(fields(&[("grpc-status", "0")])).unwrap();
         assert_eq!(response.end(true).map(|status| status.code), ended);
@@ -214,7 +216,7 @@ fn what_is_no_grpc_has_the_status_of_its_http_status() {
         let mut response = Response::new();
         response.head(http, fields(&[("content-type", content_type)])).unwrap();
         if content_type != "application/grpc" {
-            response.data(b"<html>", 10, &mut |_| panic!("no message")).unwrap();
+            assert_eq!(response.next(&mut &b"<html>"[..], 10), Ok(None));
         }
         let status = response.end(true).unwrap();
         assert_eq!((status.code, status.origin), (code, Origin::Http(http)), "{content_type}");

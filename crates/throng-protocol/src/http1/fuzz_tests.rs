@@ -68,9 +68,10 @@ fn fuzz_a_reader_survives_being_used_after_an_error() {
         let mut reader = ResponseReader::new();
         let limits = some_limits(random);
         for part in random_cuts(input, random) {
-            let _ = reader.receive(part, &limits, &mut |_: Event<'_>| {});
+            let (mut rest, mut room) = (part, Vec::new());
+            while matches!(reader.next(&mut rest, &limits, &mut room), Ok(Some(_))) {}
         }
-        let _ = reader.close(&mut |_: Event<'_>| {});
+        let _ = reader.close();
         assert!(reader.is_idle());
     });
 }
@@ -111,21 +112,20 @@ fn read_first_head(input: &[u8]) -> Shown {
     let mut reader = ResponseReader::new();
     // To httparse a 101 is a head as any other.
     reader.expect(RequestKind::Upgrade);
-    let mut events = Vec::new();
-    let result = reader.receive(input, &Limits::default(), &mut |event: Event<'_>| {
-        let (Event::Head(head) | Event::Informational(head)) = event else { return };
-        if events.is_empty() {
-            shown.consumed = leading + head.bytes;
-            events = vec![head.status.to_string(), head.version_minor.to_string()];
-            for (name, value) in head.headers {
-                let value = value.trim_ascii().escape_ascii();
-                events.push(format!("{}={value}", String::from_utf8_lossy(name)));
-            }
+    let (mut rest, mut room) = (input, Vec::new());
+    let head = match reader.next(&mut rest, &Limits::default(), &mut room) {
+        Ok(Some(Event::Head(head) | Event::Informational(head))) => head,
+        Ok(_) => return shown,
+        Err(error) => {
+            shown.end = error.code().to_owned();
+            return shown;
         }
-    });
-    if let (Err(error), true) = (result, events.is_empty()) {
-        shown.end = error.code().to_owned();
+    };
+    shown.consumed = leading + head.bytes;
+    shown.events = vec![head.status.to_string(), head.version_minor.to_string()];
+    for (name, value) in head.headers {
+        let value = value.trim_ascii().escape_ascii();
+        shown.events.push(format!("{}={value}", String::from_utf8_lossy(name)));
     }
-    shown.events = events;
     shown
 }

@@ -30,7 +30,7 @@ pub use request::{
     validate_target, write_chunk, write_connect, write_content_length, write_head_end,
     write_header, write_last_chunk, write_request, write_request_line,
 };
-pub use response::{Event, Progress, ResponseReader};
+pub use response::{Event, ResponseReader};
 pub use retry_after::retry_after;
 
 /// What a response may cost at most. Reaching a limit is an [`HttpError`] of its own.

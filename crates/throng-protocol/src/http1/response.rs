@@ -13,7 +13,7 @@ use super::headers::{Headers, check_lines, trim_blanks};
 const LEADING_BYTES_MAX: u8 = 8;
 
 /// A piece of a response. A response is any number of `Informational`, one `Head`, any number of
-/// `Body`, at most one `Trailers`.
+/// `Body`, at most one `Trailers`, and `End`.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A 1xx response other than 101.
@@ -23,14 +23,8 @@ pub enum Event<'a> {
     Body(&'a [u8]),
     /// The headers after a chunked body, if there are any.
     Trailers(Headers<'a>),
-}
-
-/// How far [`ResponseReader::receive`] came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes that belong to this response; all of them unless it is complete.
-    pub consumed: usize,
-    pub complete: bool,
+    /// What follows is another response, or another protocol.
+    End,
 }
 
 /// Reads one response after the other. After an error it is of no more use.
@@ -49,6 +43,8 @@ pub struct ResponseReader {
     informational: u16,
     /// Empty-line bytes before the status line.
     leading: u8,
+    /// The body may be of any size.
+    is_unlimited: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +66,8 @@ enum State {
     ChunkEnd,
     ChunkEndLineFeed,
     Trailers,
+    /// All of the response has been told but its end.
+    End,
 }
 
 impl ResponseReader {
@@ -82,45 +80,71 @@ impl ResponseReader {
         self.method = method;
     }
 
+    /// The body of the next response is kept by nobody, and may be of any size.
+    pub fn expect_any_size(&mut self) {
+        self.is_unlimited = true;
+    }
+
     /// True between responses: nothing of one has been read.
     pub fn is_idle(&self) -> bool {
         self.state == State::Head && self.partial.is_empty() && self.informational == 0
     }
 
-    /// Reads bytes and tells `sink` what they are. Stops where the response is complete: what
-    /// follows (the next response, another protocol) is not consumed.
+    /// Reads `bytes` up to the next piece of the response; None when they are used up before. A
+    /// section that came in pieces lies in `room`.
     #[inline]
-    pub fn receive(
+    pub fn next<'a: 'r, 'r>(
         &mut self,
-        bytes: &[u8],
+        bytes: &mut &'a [u8],
         limits: &Limits,
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> Result<Progress, HttpError> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let complete = match self.state {
-                State::Head => self.read_head(&mut rest, limits, sink)?,
-                State::Length => self.read_length(&mut rest, sink),
-                State::UntilClose => self.read_until_close(&mut rest, limits, sink)?,
-                State::ChunkData => self.read_chunk_data(&mut rest, sink),
-                State::Trailers => self.read_trailers(&mut rest, limits, sink)?,
-                _ => self.read_chunk_framing(&mut rest, limits)?,
-            };
-            if complete {
-                self.finish();
-                return Ok(Progress { consumed: bytes.len() - rest.len(), complete: true });
+        room: &'r mut Vec<u8>,
+    ) -> Result<Option<Event<'r>>, HttpError> {
+        loop {
+            match self.state {
+                State::End => {
+                    self.finish();
+                    return Ok(Some(Event::End));
+                }
+                // That it is too large is known before it comes.
+                State::Length => self.check_body(self.left, limits)?,
+                _ => {}
+            }
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            match self.state {
+                State::Head if !self.partial.is_empty() => {
+                    if self.read_head_piece(bytes, limits.head_bytes_max)? {
+                        *room = std::mem::take(&mut self.partial);
+                        return self.begin(room, limits).map(|(event, _)| Some(event));
+                    }
+                }
+                State::Head if matches!(bytes[0], b'\r' | b'\n') => self.skip_leading(bytes)?,
+                State::Head => return self.read_head(bytes, limits, room),
+                State::Length => return Ok(Some(self.body(bytes, State::End))),
+                State::ChunkData => return Ok(Some(self.body(bytes, State::ChunkEnd))),
+                State::UntilClose => {
+                    let bytes_max = self.body_bytes_max(limits);
+                    self.left = bytes_max.saturating_sub(self.received);
+                    if self.left == 0 {
+                        return Err(HttpError::BodyTooLarge { bytes_max });
+                    }
+                    return Ok(Some(self.body(bytes, State::UntilClose)));
+                }
+                State::Trailers => {
+                    if self.read_trailers(bytes, limits.head_bytes_max)? {
+                        *room = std::mem::take(&mut self.partial);
+                        return Ok(Some(Event::Trailers(Headers::of_lines(without_end(room)))));
+                    }
+                }
+                _ => self.read_chunk_framing(bytes, limits)?,
             }
         }
-        Ok(Progress { consumed: bytes.len(), complete: false })
     }
 
     /// The peer has closed. `Ok(true)`: that ended a body, the response is complete.
-    /// `Ok(false)`: it closed between responses. There is nothing left to tell `_sink` at present,
-    /// as all bytes of a body are told when they come.
-    pub fn close(
-        &mut self,
-        _sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> Result<bool, HttpError> {
+    /// `Ok(false)`: it closed between responses.
+    pub fn close(&mut self) -> Result<bool, HttpError> {
         let verdict = match self.state {
             State::Head if self.is_idle() => Ok(false),
             State::Head => Err(head::fault(&self.partial)
@@ -140,38 +164,31 @@ impl ResponseReader {
         *self = ResponseReader::default();
     }
 
+    /// Reads at the beginning of a head; what there is of one that is cut is kept.
     #[inline]
-    fn read_head(
+    fn read_head<'a: 'r, 'r>(
         &mut self,
-        rest: &mut &[u8],
+        bytes: &mut &'a [u8],
         limits: &Limits,
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> Result<bool, HttpError> {
-        if !self.partial.is_empty() {
-            return self.read_head_piece(rest, limits, sink);
-        }
-        if matches!(rest[0], b'\r' | b'\n') {
-            self.skip_leading(rest)?;
-            return Ok(false);
-        }
-        let window = &rest[..rest.len().min(limits.head_bytes_max)];
-        match head::read(window, self.method) {
-            Ok(Some(head)) => {
-                *rest = &rest[head.bytes..];
-                return self.begin_body(head, limits, sink);
+        room: &'r mut Vec<u8>,
+    ) -> Result<Option<Event<'r>>, HttpError> {
+        let window = &bytes[..bytes.len().min(limits.head_bytes_max)];
+        let (event, length) = match head::read(window, self.method) {
+            Ok(Some(head)) => (self.begin_body(head, limits)?, head.bytes),
+            Ok(None) if bytes.len() >= limits.head_bytes_max => {
+                return Err(HttpError::HeadTooLarge { bytes_max: limits.head_bytes_max });
             }
-            Ok(None) => {}
-            Err(error) => {
-                let (length, complete) = self.begin_folded(window, error, limits, sink)?;
-                *rest = &rest[length..];
-                return Ok(complete);
+            Ok(None) => {
+                self.partial = std::mem::take(bytes).to_vec();
+                return Ok(None);
             }
-        }
-        if rest.len() >= limits.head_bytes_max {
-            return Err(HttpError::HeadTooLarge { bytes_max: limits.head_bytes_max });
-        }
-        self.partial = std::mem::take(rest).to_vec();
-        Ok(false)
+            Err(_) => {
+                *room = window.to_vec();
+                self.begin(room, limits)?
+            }
+        };
+        *bytes = &bytes[length..];
+        Ok(Some(event))
     }
 
     #[cold]
@@ -186,45 +203,28 @@ impl ResponseReader {
         Ok(())
     }
 
-    /// Adds to a head that came cut, and reads it when its end has come.
+    /// Adds to a head that came cut; whether its end has come.
     #[cold]
-    fn read_head_piece(
-        &mut self,
-        rest: &mut &[u8],
-        limits: &Limits,
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> Result<bool, HttpError> {
-        let complete = self.keep_section(rest, limits.head_bytes_max);
+    fn read_head_piece(&mut self, rest: &mut &[u8], bytes_max: usize) -> Result<bool, HttpError> {
+        let complete = self.keep_section(rest, bytes_max);
         head::check_protocol(&self.partial)?;
-        let too_large = HttpError::HeadTooLarge { bytes_max: limits.head_bytes_max };
-        if !complete.ok_or(too_large)? {
-            return Ok(false);
-        }
-        let partial = std::mem::take(&mut self.partial);
-        match head::read(&partial, self.method) {
-            Ok(Some(head)) => self.begin_body(head, limits, sink),
-            Ok(None) => Err(too_large),
-            Err(error) => {
-                self.begin_folded(&partial, error, limits, sink).map(|(_, complete)| complete)
-            }
-        }
+        complete.ok_or(HttpError::HeadTooLarge { bytes_max })
     }
 
-    /// Reads a head whose headers may go over several lines; `error` is what is wrong with it
-    /// otherwise. Returns how long it is, and whether the response is complete with it.
+    /// Reads a whole head whose headers may go over several lines; and how long it is.
     #[cold]
-    fn begin_folded(
+    fn begin<'a>(
         &mut self,
-        bytes: &[u8],
-        error: HttpError,
+        room: &'a mut Vec<u8>,
         limits: &Limits,
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> Result<(usize, bool), HttpError> {
-        let is_header = matches!(error, HttpError::BadHeader(_));
-        let unfolded = is_header.then(|| head::unfolded(bytes)).flatten().ok_or(error)?;
-        let head = head::read(&unfolded, self.method)?.ok_or(error)?;
-        let length = head.bytes;
-        Ok((length, self.begin_body(head, limits, sink)?))
+    ) -> Result<(Event<'a>, usize), HttpError> {
+        let too_large = HttpError::HeadTooLarge { bytes_max: limits.head_bytes_max };
+        if let Err(error) = head::read(room, self.method) {
+            let is_header = matches!(error, HttpError::BadHeader(_));
+            *room = is_header.then(|| head::unfolded(room)).flatten().ok_or(error)?;
+        }
+        let head = head::read(room, self.method)?.ok_or(too_large)?;
+        Ok((self.begin_body(head, limits)?, head.bytes))
     }
 
     /// Moves bytes from `rest` to `partial` up to the end of the section. True when that has come,
@@ -243,12 +243,7 @@ impl ResponseReader {
     }
 
     #[inline]
-    fn begin_body(
-        &mut self,
-        head: Head<'_>,
-        limits: &Limits,
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> Result<bool, HttpError> {
+    fn begin_body<'a>(&mut self, head: Head<'a>, limits: &Limits) -> Result<Event<'a>, HttpError> {
         if head.upgrade && self.method != RequestKind::Upgrade {
             return Err(HttpError::UnaskedUpgrade);
         }
@@ -259,87 +254,49 @@ impl ResponseReader {
             }
             self.informational += 1;
             self.leading = 0;
-            sink(Event::Informational(head));
-            return Ok(false);
+            return Ok(Event::Informational(head));
         }
-        let framing = head.framing;
-        sink(Event::Head(head));
-        match framing {
-            BodyFraming::None | BodyFraming::Length(0) => return Ok(true),
+        self.state = match head.framing {
+            BodyFraming::None | BodyFraming::Length(0) => State::End,
             BodyFraming::Length(length) => {
-                self.check_body(length, limits)?;
                 self.left = length;
-                self.state = State::Length;
+                State::Length
             }
-            BodyFraming::Chunked => self.state = State::ChunkSizeStart,
-            BodyFraming::UntilClose => self.state = State::UntilClose,
-        }
-        Ok(false)
+            BodyFraming::Chunked => State::ChunkSizeStart,
+            BodyFraming::UntilClose => State::UntilClose,
+        };
+        Ok(Event::Head(head))
+    }
+
+    fn body_bytes_max(&self, limits: &Limits) -> u64 {
+        if self.is_unlimited { u64::MAX } else { limits.body_bytes_max }
     }
 
     /// `more` bytes of body are to come.
     fn check_body(&self, more: u64, limits: &Limits) -> Result<(), HttpError> {
-        let bytes_max = limits.body_bytes_max;
+        let bytes_max = self.body_bytes_max(limits);
         if more > bytes_max.saturating_sub(self.received) {
             return Err(HttpError::BodyTooLarge { bytes_max });
         }
         Ok(())
     }
 
+    /// As much of the body as has come, and the state behind the last of it.
     #[inline]
-    fn read_length(
-        &mut self,
-        rest: &mut &[u8],
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> bool {
-        self.pass_on(rest, self.left, sink);
-        self.left == 0
-    }
-
-    fn read_chunk_data(
-        &mut self,
-        rest: &mut &[u8],
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> bool {
-        self.pass_on(rest, self.left, sink);
-        if self.left == 0 {
-            self.state = State::ChunkEnd;
-        }
-        false
-    }
-
-    fn read_until_close(
-        &mut self,
-        rest: &mut &[u8],
-        limits: &Limits,
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> Result<bool, HttpError> {
-        self.left = limits.body_bytes_max.saturating_sub(self.received);
-        if self.left == 0 {
-            return Err(HttpError::BodyTooLarge { bytes_max: limits.body_bytes_max });
-        }
-        self.pass_on(rest, self.left, sink);
-        Ok(false)
-    }
-
-    /// Tells at most `bytes_max` bytes of body.
-    #[inline]
-    fn pass_on(
-        &mut self,
-        rest: &mut &[u8],
-        bytes_max: u64,
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) {
-        let length = bytes_max.min(rest.len() as u64);
-        let (body, after) = rest.split_at(length as usize);
+    fn body<'a>(&mut self, bytes: &mut &'a [u8], then: State) -> Event<'a> {
+        let length = self.left.min(bytes.len() as u64);
+        let (body, after) = bytes.split_at(length as usize);
         self.left -= length;
         self.received += length;
-        *rest = after;
-        sink(Event::Body(body));
+        *bytes = after;
+        if self.left == 0 {
+            self.state = then;
+        }
+        Event::Body(body)
     }
 
     /// Reads what stands between chunks, byte by byte as it is short; an extension is skipped.
-    fn read_chunk_framing(&mut self, rest: &mut &[u8], limits: &Limits) -> Result<bool, HttpError> {
+    fn read_chunk_framing(&mut self, rest: &mut &[u8], limits: &Limits) -> Result<(), HttpError> {
         while let [byte, after @ ..] = *rest {
             let byte = *byte;
             match self.state {
@@ -360,11 +317,11 @@ impl ResponseReader {
                     self.count_line(1, limits)?;
                     self.read_chunk_size(byte, limits)?;
                 }
-                _ => return Ok(false),
+                _ => return Ok(()),
             }
             *rest = after;
         }
-        Ok(false)
+        Ok(())
     }
 
     fn count_line(&mut self, bytes: usize, limits: &Limits) -> Result<(), HttpError> {
@@ -415,31 +372,24 @@ impl ResponseReader {
         Ok(())
     }
 
-    fn read_trailers(
-        &mut self,
-        rest: &mut &[u8],
-        limits: &Limits,
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> Result<bool, HttpError> {
+    /// Whether trailers came to their end, and there are any.
+    fn read_trailers(&mut self, rest: &mut &[u8], bytes_max: usize) -> Result<bool, HttpError> {
         if self.partial.is_empty() && rest.starts_with(b"\r\n") {
             *rest = &rest[2..];
-            return Ok(true);
+            self.state = State::End;
+            return Ok(false);
         }
-        let bytes_max = limits.head_bytes_max;
         let complete = self.keep_section(rest, bytes_max);
         if !complete.ok_or(HttpError::TrailersTooLarge { bytes_max })? {
             return Ok(false);
         }
-        let mut section = std::mem::take(&mut self.partial);
-        if check_lines(without_end(&section)).is_err() {
-            head::unfold(&mut section);
+        if check_lines(without_end(&self.partial)).is_err() {
+            head::unfold(&mut self.partial);
         }
-        let lines = without_end(&section);
+        let lines = without_end(&self.partial);
         check_lines(lines).map_err(|line| HttpError::BadHeader(Excerpt::of(trim_blanks(line))))?;
-        if !lines.is_empty() {
-            sink(Event::Trailers(Headers::of_lines(lines)));
-        }
-        Ok(true)
+        self.state = State::End;
+        Ok(!lines.is_empty())
     }
 }
 

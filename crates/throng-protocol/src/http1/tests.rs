@@ -28,6 +28,7 @@ impl Shown {
                 let names: Vec<String> = trailers.iter().map(pair_text).collect();
                 self.events.push(format!("trailers {}", names.join("|")));
             }
+            Event::End => self.end = "complete".to_owned(),
         }
     }
 }
@@ -58,27 +59,28 @@ pub(super) fn read(parts: &[&[u8]], method: RequestKind, limits: &Limits) -> Sho
     reader.expect(method);
     let mut shown = Shown::default();
     for part in parts {
-        let progress = reader.receive(part, limits, &mut |event: Event<'_>| shown.add(event));
-        match progress {
-            Ok(Progress { consumed, complete }) => {
-                assert!(consumed <= part.len());
-                shown.consumed += consumed;
-                if complete {
-                    assert!(reader.is_idle());
-                    shown.end = "complete".to_owned();
+        let (mut rest, mut room) = (*part, Vec::new());
+        loop {
+            match reader.next(&mut rest, limits, &mut room) {
+                Ok(Some(event)) => shown.add(event),
+                Ok(None) => break,
+                Err(error) => {
+                    // How much of what fails was consumed depends on the cut and matters to nobody.
+                    shown.consumed = 0;
+                    shown.end = error.code().to_owned();
                     return shown;
                 }
-                assert_eq!(consumed, part.len());
             }
-            Err(error) => {
-                // How much of what fails was consumed depends on the cut and matters to nobody.
-                shown.consumed = 0;
-                shown.end = error.code().to_owned();
+            if shown.end == "complete" {
+                assert!(reader.is_idle());
+                shown.consumed += part.len() - rest.len();
                 return shown;
             }
         }
+        assert!(rest.is_empty());
+        shown.consumed += part.len();
     }
-    shown.end = match reader.close(&mut |event: Event<'_>| shown.add(event)) {
+    shown.end = match reader.close() {
         Ok(true) => "closed".to_owned(),
         Ok(false) => "idle".to_owned(),
         Err(error) => error.code().to_owned(),
@@ -303,22 +305,27 @@ fn headers_over_several_lines_are_read_as_one() {
         let (mut found, mut body, mut consumed) = (Vec::new(), Vec::new(), 0);
         let mut reader = ResponseReader::new();
         let (first, second) = message.as_bytes().split_at(cut);
-        for piece in [first, second] {
-            let mut sink = |event: Event<'_>| match event {
-                Event::Head(head) => {
-                    let words = |value: &[u8]| -> Vec<String> {
-                        let text = String::from_utf8_lossy(value);
-                        text.split_whitespace().map(String::from).collect()
-                    };
-                    found = head.headers.iter().map(|(_, value)| words(value)).collect();
+        'pieces: for piece in [first, second] {
+            let (mut rest, limits, mut room) = (piece, Limits::default(), Vec::new());
+            while let Some(event) = reader.next(&mut rest, &limits, &mut room).expect("it is good")
+            {
+                match event {
+                    Event::Head(head) => {
+                        let words = |value: &[u8]| -> Vec<String> {
+                            let text = String::from_utf8_lossy(value);
+                            text.split_whitespace().map(String::from).collect()
+                        };
+                        found = head.headers.iter().map(|(_, value)| words(value)).collect();
+                    }
+                    Event::Body(piece) => body.extend_from_slice(piece),
+                    Event::End => {
+                        consumed += piece.len() - rest.len();
+                        break 'pieces;
+                    }
+                    _ => panic!("{event:?}"),
                 }
-                Event::Body(piece) => body.extend_from_slice(piece),
-                _ => panic!("{event:?}"),
-            };
-            if consumed == 0 || !reader.is_idle() {
-                let progress = reader.receive(piece, &Limits::default(), &mut sink);
-                consumed += progress.expect("it is good").consumed;
             }
+            consumed += piece.len();
         }
         let want = [vec!["one,", "two,", "three"], vec!["3"], vec!["y", "z"]];
         assert_eq!(found, want, "cut at {cut}");
@@ -365,29 +372,26 @@ fn headers_are_found_in_any_case_and_in_order() {
     let message =
         b"HTTP/1.1 301 Moved Permanently\r\nSet-Cookie: a=b\r\nX:\r\nLOCATION: \t/x y \r\n\
         set-cookie:c=d\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n";
-    let mut seen = 0;
-    let mut reader = ResponseReader::new();
-    let mut sink = |event: Event<'_>| {
-        let Event::Head(head) = event else { panic!("{event:?}") };
-        seen += 1;
-        assert_eq!(head.reason, b"Moved Permanently");
-        assert_eq!(head.headers.get("location"), Some(&b"/x y"[..]));
-        assert_eq!(head.headers.get("x"), Some(&b""[..]));
-        assert_eq!(head.headers.get("locatio"), None);
-        assert_eq!(head.headers.get(""), None);
-        let cookies: Vec<_> = head.headers.get_all("Set-Cookie").collect();
-        assert_eq!(cookies, [&b"a=b"[..], b"c=d"]);
-        assert_eq!(head.headers.iter().count(), 6);
-        assert_eq!(head.headers.into_iter().next(), Some((&b"Set-Cookie"[..], &b"a=b"[..])));
-        assert!(head.has_set_cookie && !head.upgrade && head.bytes == message.len());
-        assert_eq!(head.content_encoding, Some(&b"gzip"[..]));
-        assert!(!head.headers.is_empty() && head.headers.as_bytes().ends_with(b"0\r\n"));
+    let (mut reader, limits) = (ResponseReader::new(), Limits::default());
+    let (mut rest, mut room) = (&message[..], Vec::new());
+    let head = match reader.next(&mut rest, &limits, &mut room) {
+        Ok(Some(Event::Head(head))) => head,
+        other => panic!("{other:?}"),
     };
-    let progress = reader.receive(message, &Limits::default(), &mut sink).unwrap();
-    assert_eq!(progress, Progress { consumed: message.len(), complete: true });
-    let dynamic: &mut dyn FnMut(Event<'_>) = &mut sink;
-    reader.receive(message, &Limits::default(), dynamic).unwrap();
-    assert_eq!(seen, 2);
+    assert_eq!(head.reason, b"Moved Permanently");
+    assert_eq!(head.headers.get("location"), Some(&b"/x y"[..]));
+    assert_eq!(head.headers.get("x"), Some(&b""[..]));
+    assert_eq!(head.headers.get("locatio"), None);
+    assert_eq!(head.headers.get(""), None);
+    let cookies: Vec<_> = head.headers.get_all("Set-Cookie").collect();
+    assert_eq!(cookies, [&b"a=b"[..], b"c=d"]);
+    assert_eq!(head.headers.iter().count(), 6);
+    assert_eq!(head.headers.into_iter().next(), Some((&b"Set-Cookie"[..], &b"a=b"[..])));
+    assert!(head.has_set_cookie && !head.upgrade && head.bytes == message.len());
+    assert_eq!(head.content_encoding, Some(&b"gzip"[..]));
+    assert!(!head.headers.is_empty() && head.headers.as_bytes().ends_with(b"0\r\n"));
+    assert!(matches!(reader.next(&mut rest, &limits, &mut room), Ok(Some(Event::End))));
+    assert!(rest.is_empty() && room.is_empty(), "it lies where it was read");
 }
 
 #[test]
@@ -401,10 +405,11 @@ fn a_reader_is_small_and_reads_one_response_after_the_other() {
             reader.expect(kind);
         }
         let stream = NGINX.repeat(2);
-        let progress =
-            reader.receive(stream.as_bytes(), &Limits::default(), &mut |_: Event<'_>| {});
+        let (mut rest, limits) = (stream.as_bytes(), Limits::default());
+        let mut room = Vec::new();
+        while !matches!(reader.next(&mut rest, &limits, &mut room), Ok(Some(Event::End))) {}
         assert!(reader.is_idle());
-        progress.unwrap().consumed
+        stream.len() - rest.len()
     };
     assert_eq!(next(Some(RequestKind::Head)), NGINX.len() - 13);
     // The kind of a request is forgotten with its response.

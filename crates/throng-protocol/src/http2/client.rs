@@ -165,7 +165,8 @@ impl Client {
         self.credit.earn();
         let is_open = matches!(ask.body, Body::Open);
         let sends = is_open || !ask.body.bytes().is_empty();
-        self.write_block(id, ask, if sends { 0 } else { END_STREAM }, out);
+        let flags = if sends { 0 } else { END_STREAM };
+        write_block(&mut self.encoder, (id, flags), ask, self.peer.frame_bytes_max, out);
         let place = self.streams.push(Stream {
             id,
             send_window: self.peer.window as i32,
@@ -183,38 +184,6 @@ impl Client {
             self.upload(place, ask.body, true, out);
         }
         Ok(Token(id))
-    }
-
-    fn write_block(&mut self, id: u32, ask: &Ask<'_>, flags: u8, out: &mut Vec<u8>) {
-        let start = out.len();
-        frame::write_header(out, Kind::Headers, flags | END_HEADERS, id, 0);
-        let begin = out.len();
-        self.encoder.begin(!ask.indexed.is_empty(), out);
-        out.extend_from_slice(ask.block);
-        for (name, value) in ask.indexed {
-            self.encoder.write(out, name, value);
-        }
-        let size = out.len() - begin;
-        if size > self.peer.frame_bytes_max as usize {
-            return self.spread_block(id, start, flags, out);
-        }
-        let [_, s0, s1, s2] = (size as u32).to_be_bytes();
-        out[start..start + 3].copy_from_slice(&[s0, s1, s2]);
-    }
-
-    /// A block that is too large for one frame is spread over several.
-    #[cold]
-    fn spread_block(&self, id: u32, start: usize, flags: u8, out: &mut Vec<u8>) {
-        let block = out.split_off(start + frame::HEADER_BYTES);
-        out.truncate(start);
-        let mut pieces = block.chunks(self.peer.frame_bytes_max as usize).peekable();
-        let (mut kind, mut flags) = (Kind::Headers, flags);
-        while let Some(piece) = pieces.next() {
-            let end = if pieces.peek().is_none() { END_HEADERS } else { 0 };
-            frame::write_header(out, kind, flags | end, id, piece.len());
-            out.extend_from_slice(piece);
-            (kind, flags) = (Kind::Continuation, 0);
-        }
     }
 
     /// Gives an exchange up. Nothing is told of it any more.
@@ -286,11 +255,6 @@ impl Client {
             + block
     }
 
-    /// Whether a frame may come for this stream, open or not.
-    fn was_opened(&self, id: u32) -> bool {
-        id % 2 == 1 && id < self.next_id
-    }
-
     /// The stream is no more.
     fn forget(&mut self, place: usize) {
         if self.streams.at(place).upload.is_some() {
@@ -303,5 +267,43 @@ impl Client {
         frame::write_reset(out, self.streams.at(place).id, code);
         self.resets = true;
         self.forget(place);
+    }
+}
+
+fn write_block(
+    encoder: &mut Encoder,
+    (id, flags): (u32, u8),
+    ask: &Ask<'_>,
+    bytes_max: u32,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    frame::write_header(out, Kind::Headers, flags | END_HEADERS, id, 0);
+    let begin = out.len();
+    encoder.begin(!ask.indexed.is_empty(), out);
+    out.extend_from_slice(ask.block);
+    for (name, value) in ask.indexed {
+        encoder.write(out, name, value);
+    }
+    let size = out.len() - begin;
+    if size > bytes_max as usize {
+        return spread_block((id, flags), start, bytes_max, out);
+    }
+    let [_, s0, s1, s2] = (size as u32).to_be_bytes();
+    out[start..start + 3].copy_from_slice(&[s0, s1, s2]);
+}
+
+/// A block that is too large for one frame is spread over several.
+#[cold]
+fn spread_block((id, flags): (u32, u8), start: usize, bytes_max: u32, out: &mut Vec<u8>) {
+    let block = out.split_off(start + frame::HEADER_BYTES);
+    out.truncate(start);
+    let mut pieces = block.chunks(bytes_max as usize).peekable();
+    let (mut kind, mut flags) = (Kind::Headers, flags);
+    while let Some(piece) = pieces.next() {
+        let end = if pieces.peek().is_none() { END_HEADERS } else { 0 };
+        frame::write_header(out, kind, flags | end, id, piece.len());
+        out.extend_from_slice(piece);
+        (kind, flags) = (Kind::Continuation, 0);
     }
 }

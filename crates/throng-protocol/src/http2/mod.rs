@@ -1,6 +1,6 @@
 //! HTTP/2 as a client speaks it (RFC 9113, RFC 7541): requests out, responses in, many at a time.
 //!
-//! - [`Client`] is a connection: [`Client::open`], [`Client::ask`], [`Client::receive`]. Heads and
+//! - [`Client`] is a connection: [`Client::open`], [`Client::ask`], [`Client::next`]. Heads and
 //!   headers come as those of [`crate::http1`], so that nothing behind it asks for the version.
 //! - [`write_request`] and its neighbours write header blocks. A block has no state in it: one that
 //!   is the same for all users is written once and sent on every connection as it lies there. With
@@ -28,11 +28,11 @@ pub use client::Client;
 pub use error::Violation;
 pub use frame::{ErrorCode, Kind};
 pub use hpack::{HpackError, write_field, write_name, write_secret, write_value};
-pub use lasting::{Lasting, Lent, Piece};
+pub use lasting::Lasting;
 pub use malformed::Malformed;
 pub use translate::write_block;
 
-use crate::http1::{Excerpt, Head, Headers, RequestKind};
+use crate::http1::{Event as Part, Excerpt, RequestKind};
 
 /// What a connection may cost, and what we announce. Reaching a limit is a [`Violation`] of its
 /// own.
@@ -131,31 +131,13 @@ pub enum Refused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotOpen;
 
-/// What came. A response is any number of `Informational`, one `Head`, any number of `Data`, at
-/// most one `Trailers`, and `End`; `Reset` or `Failed` may end it before. After the last three its
-/// token means nothing any more.
+/// What came. A response ends with its part [`Part::End`]; `Reset` or `Failed` may end it before.
+/// After these its token means nothing any more.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A 1xx response.
-    Informational {
+    Reply {
         token: Token,
-        head: Head<'a>,
-    },
-    Head {
-        token: Token,
-        head: Head<'a>,
-    },
-    /// Bytes of the body, never none, not content-decoded.
-    Data {
-        token: Token,
-        bytes: &'a [u8],
-    },
-    Trailers {
-        token: Token,
-        headers: Headers<'a>,
-    },
-    End {
-        token: Token,
+        part: Part<'a>,
     },
     /// The peer gave the stream up. What it certainly has not processed may be sent once more
     /// (RFC 9113, 8.7).
@@ -179,17 +161,12 @@ pub enum Event<'a> {
     /// that it speaks HTTP/2.
     Settings {
         streams_max: u32,
+        is_first: bool,
     },
     /// The answer to [`Client::ping`].
     Pong {
         data: [u8; 8],
     },
-}
-
-/// Room for the headers of one section while they are told; one for many connections.
-#[derive(Debug, Default)]
-pub struct Workspace {
-    lines: Vec<u8>,
 }
 
 /// Writes the pseudo-headers of a request (RFC 9113, 8.3.1). An empty path is written as `/`.

@@ -12,6 +12,7 @@ use throng_fuzz::splits;
 
 use super::frame::{ACK, END_HEADERS, END_STREAM, PADDED, PRIORITY};
 use super::*;
+use crate::http1::{Head, Headers};
 
 /// All that a connection showed, in a form that does not depend on how the bytes were cut.
 #[derive(Debug, PartialEq, Eq, Default, Clone)]
@@ -27,22 +28,25 @@ pub(super) struct Shown {
 impl Shown {
     pub(super) fn add(&mut self, event: Event<'_>) {
         let line = match event {
-            Event::Informational { token, head } => format!("{} 1xx {}", token.0, head_text(&head)),
-            Event::Head { token, head } => format!("{} {}", token.0, head_text(&head)),
-            Event::Data { token, bytes } => {
-                assert!(!bytes.is_empty());
-                let data = bytes.escape_ascii().to_string();
-                let begin = format!("{} data ", token.0);
-                if let Some(last) = self.events.last_mut().filter(|last| last.starts_with(&begin)) {
-                    last.push_str(&data);
-                    return;
+            Event::Reply { token, part } => match part {
+                Part::Informational(head) => format!("{} 1xx {}", token.0, head_text(&head)),
+                Part::Head(head) => format!("{} {}", token.0, head_text(&head)),
+                Part::Body(bytes) => {
+                    assert!(!bytes.is_empty());
+                    let data = bytes.escape_ascii().to_string();
+                    let begin = format!("{} data ", token.0);
+                    let last = self.events.last_mut().filter(|last| last.starts_with(&begin));
+                    if let Some(last) = last {
+                        last.push_str(&data);
+                        return;
+                    }
+                    begin + &data
                 }
-                begin + &data
-            }
-            Event::Trailers { token, headers } => {
-                format!("{} trailers {}", token.0, headers_text(headers))
-            }
-            Event::End { token } => format!("{} end", token.0),
+                Part::Trailers(headers) => {
+                    format!("{} trailers {}", token.0, headers_text(headers))
+                }
+                Part::End => format!("{} end", token.0),
+            },
             Event::Reset { token, code, unprocessed } => {
                 format!("{} reset {code}{}", token.0, if unprocessed { " unprocessed" } else { "" })
             }
@@ -50,7 +54,7 @@ impl Shown {
                 format!("{} failed {}", token.0, violation.code())
             }
             Event::GoAway { last, code, debug } => format!("goaway {} {code} {debug}", last.0),
-            Event::Settings { streams_max } => format!("settings {streams_max}"),
+            Event::Settings { streams_max, .. } => format!("settings {streams_max}"),
             Event::Pong { data } => format!("pong {}", data.escape_ascii()),
         };
         self.events.push(line);
@@ -145,18 +149,24 @@ pub(super) fn asked(kinds: &[RequestKind], limits: &Limits) -> Client {
 }
 
 pub(super) fn receive(client: &mut Client, limits: &Limits, bytes: &[u8], shown: &mut Shown) {
-    let mut out = std::mem::take(&mut shown.out);
-    let mut workspace = Workspace::default();
-    let read =
-        client.receive(Time::ZERO, bytes, limits, &mut workspace, &mut out, &mut |event: Event<
-            '_,
-        >| {
-            shown.add(event);
-        });
-    shown.out = out;
-    if let Err(violation) = read {
-        shown.end = violation.code().to_owned();
+    let (mut out, mut rest) = (std::mem::take(&mut shown.out), bytes);
+    loop {
+        match client.next(Time::ZERO, &mut rest, limits, &mut Vec::new(), &mut out) {
+            Ok(Some(event)) => {
+                if let Event::Reply { part: Part::Body(body), .. } = event {
+                    let read = &bytes[..bytes.len() - rest.len()];
+                    assert!(read.as_ptr_range().end == body.as_ptr_range().end, "where it lies");
+                }
+                shown.add(event);
+            }
+            Ok(None) => break,
+            Err(violation) => {
+                shown.end = violation.code().to_owned();
+                break;
+            }
+        }
     }
+    shown.out = out;
 }
 
 /// What three requests (GET, HEAD, GET) see of these bytes. They are tried in every cut.

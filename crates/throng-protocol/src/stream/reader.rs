@@ -52,12 +52,14 @@ impl Delimiter {
     }
 }
 
-/// What a call of [`StreamReader::receive`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// How many of the bytes belong to this answer. The others are the next answer's.
-    pub consumed: usize,
-    pub complete: bool,
+/// An answer that is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    pub until: &'a Until,
+    pub bytes_max: usize,
+    /// Somebody looks at it. Where nobody does, it is given out empty, only what finds its end is
+    /// held in memory, and [`Until::Length`] has no limit, as it is only counted.
+    pub is_kept: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,42 +99,40 @@ impl StreamReader {
         StreamReader::default()
     }
 
-    /// Reads what belongs to the answer, and calls `sink` with the whole of it when it is
-    /// complete. An answer that lies whole in `bytes` is not copied.
+    /// Reads what belongs to the answer, which is given out when it is complete; what follows is
+    /// left. An answer that lies whole in `bytes` is not copied, another one lies in `room`.
     ///
-    /// Without `keep` nobody looks at the answer: `sink` is not called, and only what finds the
-    /// end is held in memory. Then [`Until::Length`] has no limit, as it is only counted.
-    /// `until`, the limit and `keep` stay the same until the answer is complete or discarded.
-    pub fn receive(
+    /// `answer` stays the same until it is complete or discarded.
+    pub fn next<'a: 'r, 'r>(
         &mut self,
-        bytes: &[u8],
-        until: &Until,
-        limit_bytes_max: usize,
-        keep: bool,
-        sink: &mut impl FnMut(&[u8]),
-    ) -> Result<Progress, StreamError> {
+        bytes: &mut &'a [u8],
+        answer: Answer<'_>,
+        room: &'r mut Vec<u8>,
+    ) -> Result<Option<&'r [u8]>, StreamError> {
+        let Answer { until, bytes_max, is_kept } = answer;
         let end = match until {
             Until::Any => (!bytes.is_empty()).then_some(bytes.len()),
-            Until::Length(length) => self.length_end(*length, bytes, limit_bytes_max, keep)?,
+            Until::Length(length) => self.length_end(*length, bytes, bytes_max, is_kept)?,
             Until::Delimiter(_) | Until::Pattern(_) => {
-                self.searched_end(until, bytes, limit_bytes_max)?
+                self.searched_end(until, bytes, bytes_max)?
             }
         };
         let Some(end) = end else {
-            self.hold(bytes, until, keep);
-            return Ok(Progress { consumed: bytes.len(), complete: false });
+            self.hold(std::mem::take(bytes), until, is_kept);
+            return Ok(None);
         };
-        if keep {
-            match self.buffer.is_empty() {
-                true => sink(&bytes[..end]),
-                false => {
-                    self.buffer.extend_from_slice(&bytes[..end]);
-                    sink(&self.buffer);
-                }
-            }
+        let (last, rest) = bytes.split_at(end);
+        *bytes = rest;
+        let StreamReader { mut buffer, .. } = std::mem::take(self);
+        if !is_kept {
+            return Ok(Some(&[]));
         }
-        self.discard();
-        Ok(Progress { consumed: end, complete: true })
+        if buffer.is_empty() {
+            return Ok(Some(last));
+        }
+        buffer.extend_from_slice(last);
+        *room = buffer;
+        Ok(Some(room))
     }
 
     /// Forgets the incomplete answer and frees its memory.

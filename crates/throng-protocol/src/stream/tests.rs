@@ -1,7 +1,5 @@
 //! An answer ends where `Until` says, however its bytes were cut.
 
-use std::cell::Cell;
-
 use regex::bytes::Regex;
 
 use super::*;
@@ -26,14 +24,14 @@ fn read_all(
     for part in parts {
         let mut rest = *part;
         while !rest.is_empty() {
-            let sink = &mut |answer: &[u8]| answers.push(answer.to_vec());
-            match reader.receive(rest, until, limit, keep, sink) {
+            let answer = Answer { until, bytes_max: limit, is_kept: keep };
+            match reader.next(&mut rest, answer, &mut Vec::new()) {
                 Err(error) => return (answers, Err(error)),
-                Ok(progress) => {
-                    assert!(progress.complete || progress.consumed == rest.len());
-                    assert_eq!(progress.complete, reader.seen_bytes() == 0);
-                    rest = &rest[progress.consumed..];
+                Ok(Some(answer)) => {
+                    assert_eq!(reader.seen_bytes(), 0);
+                    answers.push(answer.to_vec());
                 }
+                Ok(None) => assert!(rest.is_empty() && reader.seen_bytes() > 0),
             }
         }
     }
@@ -82,28 +80,32 @@ fn limits_hold_to_the_byte() {
     assert!(StreamError::TooLarge { limit: u64::MAX }.to_string().len() <= 120);
 }
 
+/// The next answer, and what is left behind it.
+fn next<'a>(
+    reader: &mut StreamReader,
+    bytes: &'a [u8],
+    until: &Until,
+    bytes_max: usize,
+) -> (Option<Vec<u8>>, &'a [u8]) {
+    let (mut rest, mut room) = (bytes, Vec::new());
+    let answer = Answer { until, bytes_max, is_kept: true };
+    let read = reader.next(&mut rest, answer, &mut room).expect("within the limit");
+    (read.map(<[u8]>::to_vec), rest)
+}
+
 #[test]
 fn any_takes_whatever_comes() {
     let mut reader = StreamReader::new();
-    let mut answers = Vec::new();
-    let mut sink = |answer: &[u8]| answers.push(answer.to_vec());
-    let none = reader.receive(b"", &Until::Any, 1, true, &mut sink);
-    assert_eq!(none, Ok(Progress { consumed: 0, complete: false }));
-    let some = reader.receive(b"abc", &Until::Any, 1, true, &mut sink);
-    assert_eq!(some, Ok(Progress { consumed: 3, complete: true }));
-    assert_eq!(answers, [b"abc"]);
+    assert_eq!(next(&mut reader, b"", &Until::Any, 1), (None, &b""[..]));
+    assert_eq!(next(&mut reader, b"abc", &Until::Any, 1), (Some(b"abc".to_vec()), &b""[..]));
 }
 
 #[test]
 fn a_length_of_zero_is_complete_at_once() {
-    let called = Cell::new(0);
-    let mut sink = |answer: &[u8]| called.set(called.get() + 1 + answer.len());
     let mut reader = StreamReader::new();
     for bytes in [&b""[..], b"abc"] {
-        let progress = reader.receive(bytes, &Until::Length(0), 10, true, &mut sink);
-        assert_eq!(progress, Ok(Progress { consumed: 0, complete: true }));
+        assert_eq!(next(&mut reader, bytes, &Until::Length(0), 10), (Some(Vec::new()), bytes));
     }
-    assert_eq!(called.get(), 2);
 }
 
 #[test]
@@ -112,34 +114,30 @@ fn a_pattern_that_may_match_nothing_still_takes_a_byte() {
     // The end of the word shows only when the next byte is there, and that byte is not taken.
     let mut reader = StreamReader::new();
     let until = pattern(r"(?-u)foo\B");
-    let mut answers = Vec::new();
-    let mut sink = |answer: &[u8]| answers.push(answer.to_vec());
-    let first = reader.receive(b"a foo", &until, 10, true, &mut sink);
-    assert_eq!(first, Ok(Progress { consumed: 5, complete: false }));
-    let second = reader.receive(b"d", &until, 10, true, &mut sink);
-    assert_eq!(second, Ok(Progress { consumed: 0, complete: true }));
-    assert_eq!(answers, [b"a foo"]);
+    assert_eq!(next(&mut reader, b"a foo", &until, 10), (None, &b""[..]));
+    assert_eq!(next(&mut reader, b"d", &until, 10), (Some(b"a foo".to_vec()), &b"d"[..]));
 }
 
 #[test]
 fn what_nobody_looks_at_is_counted_and_not_kept() {
     let mut reader = StreamReader::new();
-    let mut sink = |_: &[u8]| panic!("nobody looks");
     let huge = Until::Length(1 << 40);
+    let next = |reader: &mut StreamReader, mut bytes: &[u8], until| {
+        let answer = Answer { until, bytes_max: 700, is_kept: false };
+        let complete = reader.next(&mut bytes, answer, &mut Vec::new()).unwrap().is_some();
+        (complete, bytes.len())
+    };
     for round in 1..=100 {
-        let progress = reader.receive(&[b'x'; 10_000], &huge, 10, false, &mut sink);
-        assert_eq!(progress, Ok(Progress { consumed: 10_000, complete: false }));
+        assert_eq!(next(&mut reader, &[b'x'; 10_000], &huge), (false, 0));
         assert_eq!((reader.seen_bytes(), reader.buffered().len()), (round * 10_000, 0));
     }
     reader.discard();
     let until = delimiter(b"\r\n.\r\n");
     for _ in 0..100 {
-        let read = reader.receive(b"line\r\n", &until, 700, false, &mut sink);
-        assert_eq!(read, Ok(Progress { consumed: 6, complete: false }));
+        assert_eq!(next(&mut reader, b"line\r\n", &until), (false, 0));
         assert_eq!(reader.buffered(), b"ne\r\n");
     }
-    let read = reader.receive(b".\r\nnext", &until, 700, false, &mut sink);
-    assert_eq!(read, Ok(Progress { consumed: 3, complete: true }));
+    assert_eq!(next(&mut reader, b".\r\nnext", &until), (true, 4));
     assert_eq!(reader.heap_bytes(), 0);
 }
 
@@ -147,12 +145,10 @@ fn what_nobody_looks_at_is_counted_and_not_kept() {
 fn a_whole_answer_is_handed_out_where_it_lies() {
     let bytes = b"PONG\r\nmore";
     for until in [delimiter(b"\r\n"), Until::Length(6), pattern("\r\n")] {
-        let mut reader = StreamReader::new();
-        let mut seen = None;
-        let mut sink = |answer: &[u8]| seen = Some((answer.as_ptr(), answer.len()));
-        let progress = reader.receive(bytes, &until, 100, true, &mut sink);
-        assert_eq!(progress, Ok(Progress { consumed: 6, complete: true }));
-        assert_eq!(seen, Some((bytes.as_ptr(), 6)));
+        let (mut rest, mut room) = (&bytes[..], Vec::new());
+        let answer = Answer { until: &until, bytes_max: 100, is_kept: true };
+        let read = StreamReader::new().next(&mut rest, answer, &mut room).unwrap().unwrap();
+        assert_eq!((read.as_ptr(), read.len(), rest.len()), (bytes.as_ptr(), 6, 4));
     }
 }
 
@@ -160,13 +156,12 @@ fn a_whole_answer_is_handed_out_where_it_lies() {
 fn memory_is_held_only_while_an_answer_is_incomplete() {
     let mut reader = StreamReader::new();
     let until = delimiter(b"\n");
-    let mut sink = |_: &[u8]| {};
-    reader.receive(b"abc", &until, 100, true, &mut sink).expect("within the limit");
+    assert_eq!(next(&mut reader, b"abc", &until, 100).0, None);
     assert_eq!(reader.buffered(), b"abc");
     assert!(reader.heap_bytes() > 0);
-    reader.receive(b"d\n", &until, 100, true, &mut sink).expect("within the limit");
+    assert!(next(&mut reader, b"d\n", &until, 100).0.is_some());
     assert_eq!((reader.buffered(), reader.heap_bytes()), (&b""[..], 0));
-    reader.receive(b"abc", &until, 100, true, &mut sink).expect("within the limit");
+    assert_eq!(next(&mut reader, b"abc", &until, 100).0, None);
     reader.discard();
     assert_eq!((reader.heap_bytes(), reader.seen_bytes()), (0, 0));
 }

@@ -38,7 +38,7 @@ impl Default for Limits {
     }
 }
 
-/// A whole message, or a control frame, that lives as long as the call that hands it out.
+/// A whole message, or a control frame. It borrows nothing from the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     Text(&'a str),
@@ -79,11 +79,11 @@ struct Buffers {
     history: Vec<u8>,
 }
 
-/// What a call of `receive` lends to all below it.
-struct Call<'a, S> {
-    limits: &'a Limits,
-    inflater: &'a mut Inflater,
-    sink: &'a mut S,
+/// A whole frame that ends a message, or a control frame.
+enum Whole<'a> {
+    /// It lies in what came, neither masked nor cut.
+    Here(Header, &'a [u8]),
+    Held(Header, Box<Buffers>),
 }
 
 impl FrameReader {
@@ -97,28 +97,43 @@ impl FrameReader {
         FrameReader { buffers: None, role, deflate, done: false }
     }
 
-    /// Reads all of `bytes` and calls `sink` for each message that became whole.
+    /// Reads `bytes` up to the end of the next message, which is given out; None when they are used
+    /// up before.
     ///
     /// A message that lies in `bytes` whole, in one frame, neither masked nor compressed, is
-    /// handed out where it lies. What follows a close frame is ignored (RFC 6455, 5.5.1). After
-    /// an error nothing more is read; [`WebSocketError::close_code`] says what to send.
-    pub fn receive(
+    /// given out where it lies; another one lies in `room` or in the inflater. What follows a close
+    /// frame is ignored (RFC 6455, 5.5.1). After an error nothing more is read;
+    /// [`WebSocketError::close_code`] says what to send.
+    pub fn next<'a: 'r, 'r>(
         &mut self,
-        mut bytes: &[u8],
+        bytes: &mut &'a [u8],
         limits: &Limits,
-        inflater: &mut Inflater,
-        sink: &mut impl FnMut(Message<'_>),
-    ) -> Result<(), WebSocketError> {
-        let mut call = Call { limits, inflater, sink };
-        while !bytes.is_empty() && !self.done {
-            let read = match self.buffers.take() {
-                None => self.begin(bytes, &mut call),
-                Some(buffers) => self.resume(buffers, bytes, &mut call),
-            };
-            self.done |= read.is_err();
-            bytes = read?;
+        inflater: &'r mut Inflater,
+        room: &'r mut Vec<u8>,
+    ) -> Result<Option<Message<'r>>, WebSocketError> {
+        let read = self.read(bytes, limits, inflater, room);
+        self.done |= matches!(read, Err(_) | Ok(Some(Message::Close { .. })));
+        read
+    }
+
+    fn read<'a: 'r, 'r>(
+        &mut self,
+        bytes: &mut &'a [u8],
+        limits: &Limits,
+        inflater: &'r mut Inflater,
+        room: &'r mut Vec<u8>,
+    ) -> Result<Option<Message<'r>>, WebSocketError> {
+        let Some(whole) = self.frame(bytes, limits)? else { return Ok(None) };
+        let (header, mut payload): (_, &'r [u8]) = match whole {
+            Whole::Here(header, payload) => (header, payload),
+            Whole::Held(header, buffers) => {
+                return self.held(header, buffers, limits, inflater, room).map(Some);
+            }
+        };
+        if header.compressed {
+            payload = inflater.inflate(payload, &[], limits.message_bytes_max)?;
         }
-        Ok(())
+        message_of(header.opcode, payload).map(Some)
     }
 
     /// True when no message is half read. Without context takeover the reader then owns no heap
@@ -149,113 +164,122 @@ impl FrameReader {
         }
     }
 
-    /// Reads at the border of two messages. Returns what it did not read.
-    fn begin<'b>(
+    /// Reads frames up to one that is given out.
+    fn frame<'a>(
         &mut self,
-        bytes: &'b [u8],
-        call: &mut Call<'_, impl FnMut(Message<'_>)>,
-    ) -> Result<&'b [u8], WebSocketError> {
-        let Some(header) = Header::parse(bytes, &self.situation(call.limits, None))? else {
-            return self.resume(Buffers::boxed(), bytes, call);
-        };
-        let rest = &bytes[header.header_bytes..];
-        let whole = header.fin && header.mask.is_none() && !self.keeps_history(&header);
-        match usize::try_from(header.payload_bytes) {
-            Ok(length) if whole && length <= rest.len() => {
-                let (payload, rest) = rest.split_at(length);
-                if header.opcode.is_control() {
-                    self.deliver_control(header.opcode, payload, call.sink)?;
-                } else {
-                    deliver_data((header.opcode, header.compressed), payload, &[], call)?;
-                }
-                Ok(rest)
-            }
-            _ => {
-                let mut buffers = Buffers::boxed();
-                buffers.start_frame(header);
-                self.read_payload(buffers, rest, call)
+        bytes: &mut &'a [u8],
+        limits: &Limits,
+    ) -> Result<Option<Whole<'a>>, WebSocketError> {
+        while !bytes.is_empty() && !self.done {
+            let whole = match self.buffers.take() {
+                None => self.begin(bytes, limits)?,
+                Some(buffers) => self.resume(buffers, bytes, limits)?,
+            };
+            if whole.is_some() {
+                return Ok(whole);
             }
         }
+        Ok(None)
+    }
+
+    /// Reads at the border of two messages.
+    fn begin<'a>(
+        &mut self,
+        bytes: &mut &'a [u8],
+        limits: &Limits,
+    ) -> Result<Option<Whole<'a>>, WebSocketError> {
+        let Some(header) = Header::parse(bytes, &self.situation(limits, None))? else {
+            return self.resume(Buffers::boxed(), bytes, limits);
+        };
+        *bytes = &bytes[header.header_bytes..];
+        let whole = header.fin && header.mask.is_none() && !self.keeps_history(&header);
+        let length = usize::try_from(header.payload_bytes).ok().filter(|_| whole);
+        if let Some((payload, rest)) = length.and_then(|length| bytes.split_at_checked(length)) {
+            *bytes = rest;
+            return Ok(Some(Whole::Here(header, payload)));
+        }
+        let mut buffers = Buffers::boxed();
+        buffers.start_frame(header);
+        Ok(self.read_payload(buffers, bytes))
     }
 
     /// Goes on inside a header, a payload, or between two frames of a message.
-    fn resume<'b>(
+    fn resume<'a>(
         &mut self,
         mut buffers: Box<Buffers>,
-        bytes: &'b [u8],
-        call: &mut Call<'_, impl FnMut(Message<'_>)>,
-    ) -> Result<&'b [u8], WebSocketError> {
+        bytes: &mut &'a [u8],
+        limits: &Limits,
+    ) -> Result<Option<Whole<'a>>, WebSocketError> {
         if buffers.frame.is_some() {
-            return self.read_payload(buffers, bytes, call);
+            return Ok(self.read_payload(buffers, bytes));
         }
         let had = buffers.header_bytes;
         let taken = bytes.len().min(HEADER_BYTES_MAX - had);
         let known = had + taken;
         buffers.header[had..known].copy_from_slice(&bytes[..taken]);
         let message_bytes = buffers.message.map(|_| buffers.data.len());
-        let situation = self.situation(call.limits, message_bytes);
+        let situation = self.situation(limits, message_bytes);
         let Some(header) = Header::parse(&buffers.header[..known], &situation)? else {
             buffers.header_bytes = known;
             self.buffers = Some(buffers);
-            return Ok(&bytes[taken..]);
+            *bytes = &bytes[taken..];
+            return Ok(None);
         };
         buffers.header_bytes = 0;
         buffers.start_frame(header);
-        self.read_payload(buffers, &bytes[header.header_bytes - had..], call)
+        *bytes = &bytes[header.header_bytes - had..];
+        Ok(self.read_payload(buffers, bytes))
     }
 
-    fn read_payload<'b>(
+    fn read_payload<'a>(
         &mut self,
         mut buffers: Box<Buffers>,
-        bytes: &'b [u8],
-        call: &mut Call<'_, impl FnMut(Message<'_>)>,
-    ) -> Result<&'b [u8], WebSocketError> {
-        let (header, rest) = match buffers.take_payload(bytes) {
-            (Some(header), rest) => (header, rest),
-            (None, rest) => {
+        bytes: &mut &'a [u8],
+    ) -> Option<Whole<'a>> {
+        match buffers.take_payload(bytes) {
+            Some(header) if header.fin => Some(Whole::Held(header, buffers)),
+            _ => {
                 self.buffers = Some(buffers);
-                return Ok(rest);
-            }
-        };
-        if header.opcode.is_control() {
-            let payload = &buffers.control[..header.payload_bytes as usize];
-            self.deliver_control(header.opcode, payload, call.sink)?;
-        } else if let Some(message) = buffers.message.take_if(|_| header.fin) {
-            let data = std::mem::take(&mut buffers.data);
-            let inflated = deliver_data(message, &data, &buffers.history, call)?;
-            let history_bytes_max = self.deflate.map_or(0, Deflate::history_bytes);
-            if let (Some(inflated), 1..) = (inflated, history_bytes_max) {
-                note_history(&mut buffers.history, inflated, history_bytes_max);
+                None
             }
         }
-        if (buffers.message.is_some() || !buffers.history.is_empty()) && !self.done {
+    }
+
+    /// Gives out what was held, and keeps what the next message may refer to.
+    fn held<'a>(
+        &mut self,
+        header: Header,
+        mut buffers: Box<Buffers>,
+        limits: &Limits,
+        inflater: &'a mut Inflater,
+        room: &'a mut Vec<u8>,
+    ) -> Result<Message<'a>, WebSocketError> {
+        let message = buffers.message.take_if(|_| !header.opcode.is_control());
+        *room = match message {
+            Some(_) => std::mem::take(&mut buffers.data),
+            None => buffers.control[..header.payload_bytes as usize].to_vec(),
+        };
+        let (opcode, is_compressed) = message.unwrap_or((header.opcode, false));
+        let mut payload = &room[..];
+        if is_compressed {
+            let history = &mut buffers.history;
+            payload = inflater.inflate(payload, history, limits.message_bytes_max)?;
+            let history_bytes_max = self.deflate.map_or(0, Deflate::history_bytes);
+            if history_bytes_max > 0 {
+                note_history(history, payload, history_bytes_max);
+            }
+        }
+        let message = message_of(opcode, payload)?;
+        let goes_on = opcode != Opcode::Close;
+        if goes_on && (buffers.message.is_some() || !buffers.history.is_empty()) {
             self.buffers = Some(buffers);
         }
-        Ok(rest)
+        Ok(message)
     }
 
     /// Whether a message is one to which later ones may refer.
     fn keeps_history(&self, header: &Header) -> bool {
         header.compressed && self.deflate.is_some_and(|deflate| deflate.history_bytes() > 0)
-    }
-
-    fn deliver_control(
-        &mut self,
-        opcode: Opcode,
-        payload: &[u8],
-        sink: &mut impl FnMut(Message<'_>),
-    ) -> Result<(), WebSocketError> {
-        let message = match opcode {
-            Opcode::Ping => Message::Ping(payload),
-            Opcode::Pong => Message::Pong(payload),
-            _ => {
-                let message = read_close(payload)?;
-                self.done = true;
-                message
-            }
-        };
-        sink(message);
-        Ok(())
     }
 }
 
@@ -296,10 +320,11 @@ impl Buffers {
     }
 
     /// Takes what `bytes` hold of the frame's payload; the frame's header when it is whole.
-    fn take_payload<'b>(&mut self, bytes: &'b [u8]) -> (Option<Header>, &'b [u8]) {
-        let Some(header) = self.frame else { return (None, bytes) };
+    fn take_payload(&mut self, bytes: &mut &[u8]) -> Option<Header> {
+        let header = self.frame?;
         let missing = usize::try_from(header.payload_bytes - self.frame_bytes);
         let (part, rest) = bytes.split_at(missing.unwrap_or(usize::MAX).min(bytes.len()));
+        *bytes = rest;
         let stored = if header.opcode.is_control() {
             let at = self.frame_bytes as usize;
             let stored = &mut self.control[at..at + part.len()];
@@ -315,34 +340,23 @@ impl Buffers {
         }
         self.frame_bytes += part.len() as u64;
         if self.frame_bytes < header.payload_bytes {
-            return (None, rest);
+            return None;
         }
-        self.frame = None;
-        (Some(header), rest)
+        self.frame.take()
     }
 }
 
-/// Gives out a message; what a compressed one was before it was compressed.
-fn deliver_data<'a, S: FnMut(Message<'_>)>(
-    (opcode, compressed): (Opcode, bool),
-    payload: &[u8],
-    history: &[u8],
-    call: &'a mut Call<'_, S>,
-) -> Result<Option<&'a [u8]>, WebSocketError> {
-    let inflated = match compressed {
-        true => Some(call.inflater.inflate(payload, history, call.limits.message_bytes_max)?),
-        false => None,
-    };
-    let payload = inflated.unwrap_or(payload);
-    let message = match opcode {
+fn message_of(opcode: Opcode, payload: &[u8]) -> Result<Message<'_>, WebSocketError> {
+    Ok(match opcode {
         Opcode::Text => {
             let text = std::str::from_utf8(payload).map_err(|_| WebSocketError::TextNotUtf8)?;
             Message::Text(text)
         }
+        Opcode::Ping => Message::Ping(payload),
+        Opcode::Pong => Message::Pong(payload),
+        Opcode::Close => read_close(payload)?,
         _ => Message::Binary(payload),
-    };
-    (call.sink)(message);
-    Ok(inflated)
+    })
 }
 
 /// Keeps the last bytes of all messages so far, and no more memory than for them.

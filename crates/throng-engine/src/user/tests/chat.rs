@@ -29,27 +29,29 @@ pub(super) fn web_server(faults: u64, replies: impl Fn(&str) -> Vec<String> + 's
         let mut closed = false;
         let whole = whole_frames(asked);
         let frames: Vec<u8> = asked.drain(..whole).collect();
-        reader
-            .receive(&frames, &limits, &mut inflater, &mut |message| {
-                use throng_protocol::websocket::Message as M;
-                match message {
-                    M::Text(text) => {
-                        for reply in replies(text) {
-                            let reply = reply.as_bytes();
-                            write_frame(&mut out, Opcode::Text, true, false, None, reply);
-                        }
+        let (mut rest, mut room) = (&frames[..], Vec::new());
+        while let Some(message) = reader
+            .next(&mut rest, &limits, &mut inflater, &mut room)
+            .expect("the client keeps to the protocol")
+        {
+            use throng_protocol::websocket::Message as M;
+            match message {
+                M::Text(text) => {
+                    for reply in replies(text) {
+                        let reply = reply.as_bytes();
+                        write_frame(&mut out, Opcode::Text, true, false, None, reply);
                     }
-                    M::Close { .. } => {
-                        closed = true;
-                        write_frame(&mut out, Opcode::Close, true, false, None, &[0x03, 0xe8]);
-                    }
-                    M::Ping(payload) => {
-                        write_frame(&mut out, Opcode::Pong, true, false, None, payload);
-                    }
-                    _ => {}
                 }
-            })
-            .expect("the client keeps to the protocol");
+                M::Close { .. } => {
+                    closed = true;
+                    write_frame(&mut out, Opcode::Close, true, false, None, &[0x03, 0xe8]);
+                }
+                M::Ping(payload) => {
+                    write_frame(&mut out, Opcode::Pong, true, false, None, payload);
+                }
+                _ => {}
+            }
+        }
         let mut deeds = Vec::new();
         match random.below(200) {
             0 if faults > 0 => deeds.push((MS, Deed::Reset)),

@@ -14,14 +14,11 @@ fn packets(protocol: &Protocol, parts: &[&[u8]]) -> (Vec<Vec<u8>>, Option<String
     let mut reader = PacketReader::new();
     let mut packets = Vec::new();
     for part in parts {
-        let mut used = 0;
-        while used < part.len() {
-            let mut sink = |packet: &[u8]| {
-                packets.push(packet.to_vec());
-                packets.len() % 3 != 0
-            };
-            match reader.read(Records::Declared(protocol), &part[used..], &mut sink) {
-                Ok(bytes) => used += bytes,
+        let (mut rest, mut room) = (*part, Vec::new());
+        loop {
+            match reader.next(Records::Declared(protocol), &mut rest, &mut room) {
+                Ok(Some(packet)) => packets.push(packet.to_vec()),
+                Ok(None) => break,
                 Err(broken) => return (packets, Some(broken.said().english())),
             }
         }

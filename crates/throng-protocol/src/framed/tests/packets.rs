@@ -281,15 +281,29 @@ fn a_count_that_nobody_can_have_costs_no_memory() {
     assert!(told.contains("the maximum is 16777216"), "{told}");
 }
 
+fn next<'a: 'r, 'r>(
+    reader: &mut PacketReader,
+    protocol: &Protocol,
+    bytes: &mut &'a [u8],
+    room: &'r mut Vec<u8>,
+) -> Result<Option<&'r [u8]>, Broken> {
+    reader.next(Records::Declared(protocol), bytes, room)
+}
+
+/// What is wrong with the first packet.
+fn broken(protocol: &Protocol, mut bytes: &[u8]) -> Broken {
+    next(&mut PacketReader::new(), protocol, &mut bytes, &mut Vec::new()).unwrap_err()
+}
+
 fn read_all(protocol: &Protocol, parts: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut reader = PacketReader::new();
     let mut packets = Vec::new();
     for part in parts {
-        let used = reader.read(Records::Declared(protocol), part, &mut |packet| {
+        let (mut rest, mut room) = (*part, Vec::new());
+        while let Some(packet) = next(&mut reader, protocol, &mut rest, &mut room).unwrap() {
             packets.push(packet.to_vec());
-            true
-        });
-        assert_eq!(used, Ok(part.len()));
+        }
+        assert!(rest.is_empty());
     }
     assert!(reader.held().is_empty());
     assert_eq!(reader.held.capacity(), 0, "nothing is kept");
@@ -354,22 +368,19 @@ fn a_stream_is_cut_into_packets_wherever_it_was_split() {
 }
 
 #[test]
-fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
+fn a_reader_stops_behind_each_packet_and_knows_when_framing_is_lost() {
     let chat = chat();
     let ping = write(&chat, "ping", &[], 1);
     let stream = [ping.clone(), ping.clone(), ping.clone()].concat();
     let mut reader = PacketReader::new();
-    assert_eq!(reader.read(Records::Declared(&chat), &stream[..5], &mut |_| true), Ok(5));
+    let (mut begin, mut rest, mut room) = (&stream[..5], &stream[5..], Vec::new());
+    assert_eq!(next(&mut reader, &chat, &mut begin, &mut room), Ok(None));
     assert_eq!(reader.held(), &stream[..5]);
-    assert_eq!(
-        reader.read(Records::Declared(&chat), &stream[5..], &mut |_| false),
-        Ok(ping.len() - 5)
-    );
-    assert!(reader.held().is_empty());
+    assert_eq!(next(&mut reader, &chat, &mut rest, &mut room), Ok(Some(&*ping)));
+    assert_eq!((rest, reader.held()), (&stream[ping.len()..], &[][..]));
 
     let lost = |bytes: &[u8]| {
-        let broken =
-            PacketReader::new().read(Records::Declared(&chat), bytes, &mut |_| true).unwrap_err();
+        let broken = broken(&chat, bytes);
         assert!(broken.is_lost);
         broken.said().english()
     };
@@ -387,10 +398,8 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
         transport: Transport::Tcp,
         ..one(vec![uint("a", 32)])
     });
-    let broken =
-        PacketReader::new().read(Records::Declared(&whole), &[0, 1, 0], &mut |_| true).unwrap_err();
     assert_eq!(
-        broken.said().english(),
+        broken(&whole, &[0, 1, 0]).said().english(),
         "byte 0, `length`: the length is 1, but a packet has at least 2 bytes in total"
     );
     let lines = compiled(Declaration {
@@ -399,8 +408,8 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
         ..one(vec![field("line", Type::Text(Extent::Rest))])
     });
     let mut reader = PacketReader::new();
-    assert_eq!(reader.read(Records::Declared(&lines), b"abc", &mut |_| true), Ok(3));
-    assert!(reader.read(Records::Declared(&lines), b"d", &mut |_| true).unwrap_err().is_lost);
+    assert_eq!(next(&mut reader, &lines, &mut &b"abc"[..], &mut room), Ok(None));
+    assert!(next(&mut reader, &lines, &mut &b"d"[..], &mut room).unwrap_err().is_lost);
     let refused =
         |line: &str| try_write(&lines, "it", &[("line", Value::from(line))], 0).unwrap_err();
     assert_eq!(refused("a\nb"), ": it contains the packet delimiter");
@@ -951,15 +960,15 @@ fn a_break_of_the_stream_shows_its_bytes_however_they_are_cut() {
     stream.extend(1..=60);
     for cut in 0..=stream.len() {
         let mut reader = PacketReader::new();
-        let mut packets = 0;
-        let mut sink = |_: &[u8]| {
-            packets += 1;
-            true
+        let (mut packets, mut parts) = (0, [&stream[..cut], &stream[cut..]].into_iter());
+        let (mut part, mut room) = (&[][..], Vec::new());
+        let broken = loop {
+            match next(&mut reader, &protocol, &mut part, &mut room) {
+                Ok(Some(_)) => packets += 1,
+                Ok(None) => part = parts.next().expect("it breaks"),
+                Err(broken) => break broken,
+            }
         };
-        let read = reader.read(Records::Declared(&protocol), &stream[..cut], &mut sink);
-        let broken =
-            read.and_then(|_| reader.read(Records::Declared(&protocol), &stream[cut..], &mut sink));
-        let broken = broken.unwrap_err();
         // What has not come cannot be shown.
         let come = if cut >= good + 2 { cut } else { stream.len() };
         let shown = &stream[good..come.min(good + EXCERPT_BYTES_MAX)];

@@ -51,11 +51,11 @@ fn records_are_the_same_in_every_cut() {
     for cut in 0..=stream.len() {
         let (mut reader, mut all) = (PacketReader::new(), Vec::new());
         for part in [&stream[..cut], &stream[cut..]] {
-            let used = reader.read(records, part, &mut |record| {
+            let (mut rest, mut room) = (part, Vec::new());
+            while let Some(record) = reader.next(records, &mut rest, &mut room).unwrap() {
                 all.push(String::from_utf8_lossy(record).into_owned());
-                true
-            });
-            assert_eq!(used, Ok(part.len()));
+            }
+            assert!(rest.is_empty());
         }
         assert_eq!(all, ["one", "\rtwo", "", "{\"id\":3}"], "{cut}");
     }

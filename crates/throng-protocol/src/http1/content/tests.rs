@@ -209,15 +209,17 @@ fn a_decoder_is_made_for_all_the_lines_of_a_head() {
     message.extend_from_slice(&body);
     let (mut decoder, mut out) = (None, Vec::new());
     let mut reader = ResponseReader::new();
-    let progress =
-        reader.receive(&message, &Limits::default(), &mut |event: Event<'_>| match event {
-            Event::Head(head) => decoder = ContentDecoder::for_head(&head, 100).unwrap(),
-            Event::Body(bytes) => {
+    let (mut rest, limits, mut room) = (&message[..], Limits::default(), Vec::new());
+    loop {
+        match reader.next(&mut rest, &limits, &mut room).unwrap() {
+            Some(Event::Head(head)) => decoder = ContentDecoder::for_head(&head, 100).unwrap(),
+            Some(Event::Body(bytes)) => {
                 write(decoder.as_mut().unwrap(), bytes, &mut out).unwrap();
             }
-            _ => {}
-        });
-    assert!(progress.unwrap().complete);
+            Some(Event::End) => break,
+            other => panic!("{other:?}"),
+        }
+    }
     assert_eq!(out, b"twice");
 }
 

@@ -7,32 +7,34 @@ use super::{
     Client, ENABLE_PUSH, FRAME_BYTES_MAX, HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE,
     MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE, State, WINDOW_MAX,
 };
-use crate::http1::{Excerpt, HttpError};
+use crate::http1::{Event as Part, Excerpt, HttpError};
 use crate::http2::frame::{
     self, ACK, END_HEADERS, END_STREAM, HEADER_BYTES, Header, Kind, PADDED, PAYLOAD_BYTES_MAX,
     PRIORITY,
 };
-use crate::http2::{ErrorCode, Event, Limits, Malformed, Token, Violation, Workspace};
+use crate::http2::{ErrorCode, Event, Limits, Malformed, Token, Violation};
 
-/// What a call of `receive` lends to all below it.
-pub(super) struct Call<'a, S: ?Sized> {
-    pub(super) limits: &'a Limits,
-    pub(super) lines: &'a mut Vec<u8>,
-    pub(super) out: &'a mut Vec<u8>,
-    pub(super) sink: &'a mut S,
+/// What a call of `next` lends to all below it.
+pub(super) struct Call<'a, 'c> {
+    pub(super) limits: &'c Limits,
+    /// Where the lines of a section are put, until an event has them.
+    pub(super) room: Option<&'a mut Vec<u8>>,
+    pub(super) out: &'c mut Vec<u8>,
 }
+
+pub(super) type Read<'a> = Result<Option<Event<'a>>, Violation>;
 
 /// Where in the stream of frames we are.
 #[derive(Debug)]
 pub(super) struct Reading {
-    at: At,
+    pub(super) at: At,
     /// The beginning of the head of a frame.
     header: [u8; HEADER_BYTES],
     header_length: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+pub(super) enum At {
     Header,
     /// Collecting the payload of this frame.
     Payload(Header),
@@ -44,6 +46,21 @@ enum At {
         padding: u8,
         end: bool,
     },
+    /// The response on this stream has ended, or is too large.
+    End(u32),
+    /// Behind a GOAWAY: streams that the peer will not process end with this code.
+    Leaving(ErrorCode),
+}
+
+impl At {
+    /// Where we are in a DATA frame, or behind it.
+    fn data(stream: u32, left: u32, padding: u8, end: bool) -> At {
+        match (left, padding, end) {
+            (0, 0, true) => At::End(stream),
+            (0, 0, false) => At::Header,
+            _ => At::Data { stream, left, padding, end },
+        }
+    }
 }
 
 impl Default for Reading {
@@ -85,27 +102,27 @@ impl Block {
 }
 
 impl Client {
-    /// Reads all of `bytes` and tells `sink` what they are; what they ask for is answered in `out`.
-    /// After an error every exchange has failed, nothing more is read, and `out` says good-bye.
+    /// Reads `bytes` up to the next event; None when they are used up before. What they ask for is
+    /// answered in `out`. After an error every exchange has failed, nothing more is read, and `out`
+    /// says good-bye. The lines of a section lie in `room`; bytes of a body end where `bytes` goes
+    /// on.
     ///
     /// `now` lets a peer that is quiet for long ask again; it decides nothing else.
     #[inline]
-    pub fn receive(
+    pub fn next<'a: 'r, 'r>(
         &mut self,
         now: Time,
-        bytes: &[u8],
+        bytes: &mut &'a [u8],
         limits: &Limits,
-        workspace: &mut Workspace,
+        room: &'r mut Vec<u8>,
         out: &mut Vec<u8>,
-        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
-    ) -> Result<(), Violation> {
+    ) -> Result<Option<Event<'r>>, Violation> {
         if self.state == State::Closed {
-            return Ok(());
+            return Ok(None);
         }
         self.credit.at(now, limits.control_frames_max);
         let (length_before, ahead_before) = (out.len(), self.ahead);
-        let mut call = Call { limits, lines: &mut workspace.lines, out, sink };
-        let mut read = self.read(bytes, &mut call);
+        let mut read = self.read(bytes, &mut Call { limits, room: Some(room), out });
         let answers = (out.len() - length_before) - (self.ahead - ahead_before);
         self.owed = self.owed.saturating_add(u32::try_from(answers).unwrap_or(u32::MAX));
         let bytes_max = limits.unread_bytes_max;
@@ -129,46 +146,49 @@ impl Client {
     }
 
     #[inline]
-    fn read<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        bytes: &[u8],
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            match self.reading.at {
-                At::Header => self.read_header(&mut rest, call)?,
-                At::Data { .. } => self.read_data(&mut rest, call),
+    fn read<'a: 'r, 'r>(&mut self, rest: &mut &'a [u8], call: &mut Call<'r, '_>) -> Read<'r> {
+        loop {
+            let event = match self.reading.at {
+                At::End(stream) => self.end_stream(stream, call.out),
+                At::Leaving(code) => {
+                    let above = self.streams.first_above(self.going);
+                    if above.is_none() {
+                        self.reading.at = At::Header;
+                    }
+                    above.and_then(|id| self.reset_by_peer(id, code, true))
+                }
+                _ if rest.is_empty() => return Ok(None),
+                At::Header => self.read_header(rest, call)?,
+                At::Data { .. } => self.read_data(rest),
                 At::PadLength(header) => {
                     let padding = rest[0];
-                    rest = &rest[1..];
+                    *rest = &rest[1..];
                     if u32::from(padding) >= header.size {
                         return Err(Violation::Padding(Kind::Data));
                     }
-                    self.begin_data(header, padding, call)?;
+                    self.begin_data(header, padding, call)?
                 }
                 At::Payload(header) => {
                     let missing = header.size as usize - self.partial.len();
                     let (piece, after) = rest.split_at(missing.min(rest.len()));
                     self.partial.extend_from_slice(piece);
-                    rest = after;
-                    if piece.len() == missing {
-                        let payload = std::mem::take(&mut self.partial);
-                        self.reading.at = At::Header;
-                        self.frame(header, &payload, call)?;
+                    *rest = after;
+                    if piece.len() < missing {
+                        return Ok(None);
                     }
+                    let payload = std::mem::take(&mut self.partial);
+                    self.reading.at = At::Header;
+                    self.frame(header, &payload, call)?
                 }
+            };
+            if event.is_some() {
+                return Ok(event);
             }
         }
-        Ok(())
     }
 
     #[inline]
-    fn read_header<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        rest: &mut &[u8],
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+    fn read_header<'a>(&mut self, rest: &mut &[u8], call: &mut Call<'a, '_>) -> Read<'a> {
         let header = match rest.first_chunk::<HEADER_BYTES>() {
             Some(bytes) if self.reading.header_length == 0 => {
                 if self.state == State::Opening {
@@ -184,7 +204,7 @@ impl Client {
                 self.reading.header_length += piece.len() as u8;
                 *rest = after;
                 if have + piece.len() < HEADER_BYTES {
-                    return Ok(());
+                    return Ok(None);
                 }
                 if self.state == State::Opening {
                     check_preface(&self.reading.header, &self.reading.header)?;
@@ -194,7 +214,7 @@ impl Client {
             }
         };
         let header = Header::read(header);
-        self.check_header(header)?;
+        check_header(header, self.block.as_deref(), self.next_id)?;
         if header.kind == Kind::Data {
             return self.data_frame(header, call);
         }
@@ -205,47 +225,13 @@ impl Client {
             }
             None => {
                 self.reading.at = At::Payload(header);
-                Ok(())
+                Ok(None)
             }
         }
-    }
-
-    /// What is wrong with a frame whatever is in it.
-    #[inline]
-    fn check_header(&self, header: Header) -> Result<(), Violation> {
-        let Header { size, kind, flags: _, stream: id } = header;
-        if size > PAYLOAD_BYTES_MAX {
-            return Err(Violation::FrameTooLarge { size, size_max: PAYLOAD_BYTES_MAX });
-        }
-        match &self.block {
-            Some(block) if kind != Kind::Continuation || id != block.stream => {
-                return Err(Violation::HeaderBlockCut(kind));
-            }
-            None if kind == Kind::Continuation => {
-                return Err(Violation::ContinuationWithoutHeaders);
-            }
-            _ => {}
-        }
-        let of_stream = match kind {
-            Kind::Data | Kind::Headers | Kind::RstStream | Kind::Continuation => {
-                self.was_opened(id)
-            }
-            Kind::WindowUpdate => id == 0 || self.was_opened(id),
-            Kind::Priority => id != 0,
-            Kind::Settings | Kind::Ping | Kind::GoAway => id == 0,
-            Kind::PushPromise => return Err(Violation::Push),
-            Kind::Unknown(_) => true,
-        };
-        if of_stream { Ok(()) } else { Err(Violation::StreamId { kind, id }) }
     }
 
     /// A whole frame that is not DATA.
-    fn frame<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        header: Header,
-        payload: &[u8],
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+    fn frame<'a>(&mut self, header: Header, payload: &[u8], call: &mut Call<'a, '_>) -> Read<'a> {
         let kind = header.kind;
         let wrong_size = Violation::FrameSize { kind, size: header.size };
         if !matches!(kind, Kind::Headers | Kind::Continuation | Kind::GoAway)
@@ -259,17 +245,15 @@ impl Client {
             Kind::Settings => self.settings(header, payload, call),
             Kind::RstStream => {
                 let code = payload.try_into().map_err(|_| wrong_size)?;
-                self.peer_reset(header.stream, ErrorCode(u32::from_be_bytes(code)), call);
-                Ok(())
+                Ok(self.reset_by_peer(header.stream, ErrorCode(u32::from_be_bytes(code)), false))
             }
             Kind::Ping => {
                 let data: &[u8; 8] = payload.try_into().map_err(|_| wrong_size)?;
                 if header.has(ACK) {
-                    (call.sink)(Event::Pong { data: *data });
-                } else {
-                    frame::write_ping(call.out, ACK, data);
+                    return Ok(Some(Event::Pong { data: *data }));
                 }
-                Ok(())
+                frame::write_ping(call.out, ACK, data);
+                Ok(None)
             }
             Kind::GoAway => self.goaway(payload.split_first_chunk().ok_or(wrong_size)?, call),
             Kind::WindowUpdate => {
@@ -278,16 +262,11 @@ impl Client {
                 self.window_update(header.stream, increment, call)
             }
             Kind::Priority if payload.len() != 5 => Err(wrong_size),
-            Kind::Priority | Kind::Data | Kind::PushPromise | Kind::Unknown(_) => Ok(()),
+            Kind::Priority | Kind::Data | Kind::PushPromise | Kind::Unknown(_) => Ok(None),
         }
     }
 
-    fn headers<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        header: Header,
-        payload: &[u8],
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+    fn headers<'a>(&mut self, header: Header, payload: &[u8], call: &mut Call<'a, '_>) -> Read<'a> {
         let padding = Violation::Padding(Kind::Headers);
         let mut fragment = payload;
         if header.has(PADDED) {
@@ -302,21 +281,21 @@ impl Client {
         let (stream, end_stream) = (header.stream, header.has(END_STREAM));
         let wire_bytes = HEADER_BYTES + payload.len();
         if header.has(END_HEADERS) {
-            return self.head_block(stream, end_stream, fragment, wire_bytes, call);
+            return self.head_block((stream, end_stream), fragment, wire_bytes, call);
         }
         let bytes = fragment.to_vec();
         let block = Block { stream, end_stream, bytes, wire_bytes, continuations: 0 };
         self.block = Some(Box::new(block));
-        Ok(())
+        Ok(None)
     }
 
-    fn continuation<S: FnMut(Event<'_>) + ?Sized>(
+    fn continuation<'a>(
         &mut self,
         header: Header,
         payload: &[u8],
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
-        let Some(mut block) = self.block.take() else { return Ok(()) };
+        call: &mut Call<'a, '_>,
+    ) -> Read<'a> {
+        let Some(mut block) = self.block.take() else { return Ok(None) };
         block.continuations += 1;
         let count_max = call.limits.continuations_max;
         if block.continuations > count_max {
@@ -330,25 +309,25 @@ impl Client {
         block.wire_bytes += HEADER_BYTES + payload.len();
         if header.has(END_HEADERS) {
             let Block { stream, end_stream, bytes, wire_bytes, .. } = *block;
-            return self.head_block(stream, end_stream, &bytes, wire_bytes, call);
+            return self.head_block((stream, end_stream), &bytes, wire_bytes, call);
         }
         self.block = Some(block);
-        Ok(())
+        Ok(None)
     }
 
-    fn settings<S: FnMut(Event<'_>) + ?Sized>(
+    fn settings<'a>(
         &mut self,
         header: Header,
         payload: &[u8],
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+        call: &mut Call<'a, '_>,
+    ) -> Read<'a> {
         let size = header.size;
         if !size.is_multiple_of(6) || (header.has(ACK) && size > 0) {
             return Err(Violation::FrameSize { kind: Kind::Settings, size });
         }
         if header.has(ACK) {
             let awaited = std::mem::take(&mut self.ack_awaited);
-            return if awaited { Ok(()) } else { Err(Violation::AckWithoutSettings) };
+            return if awaited { Ok(None) } else { Err(Violation::AckWithoutSettings) };
         }
         if self.state == State::Opening {
             self.peer.streams_max = u32::MAX;
@@ -374,35 +353,17 @@ impl Client {
                 _ => {}
             }
         }
-        self.state = State::Open;
+        let is_first = std::mem::replace(&mut self.state, State::Open) == State::Opening;
         frame::write_settings_ack(call.out);
-        self.resize_windows(window)?;
-        (call.sink)(Event::Settings { streams_max: self.peer.streams_max });
-        self.go_on(call.out);
-        Ok(())
-    }
-
-    /// The windows of open streams move with the one that new streams begin with (RFC 9113, 6.9.2).
-    fn resize_windows(&mut self, window: u32) -> Result<(), Violation> {
         let change = i64::from(window) - i64::from(self.peer.window);
         self.peer.window = window;
-        if change == 0 {
-            return Ok(());
-        }
-        for stream in self.streams.iter_mut() {
-            let resized = i32::try_from(i64::from(stream.send_window) + change);
-            let wrong = Violation::Setting { id: INITIAL_WINDOW_SIZE, value: window };
-            stream.send_window = resized.map_err(|_| wrong)?;
-        }
-        Ok(())
+        let is_resized = self.streams.resize_windows(change);
+        is_resized.ok_or(Violation::Setting { id: INITIAL_WINDOW_SIZE, value: window })?;
+        self.go_on(call.out);
+        Ok(Some(Event::Settings { streams_max: self.peer.streams_max, is_first }))
     }
 
-    fn window_update<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        id: u32,
-        increment: u32,
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+    fn window_update<'a>(&mut self, id: u32, increment: u32, call: &mut Call<'a, '_>) -> Read<'a> {
         let widened = |window: i32| window.checked_add(increment as i32);
         if id == 0 {
             if increment == 0 {
@@ -410,40 +371,27 @@ impl Client {
             }
             self.send_window = widened(self.send_window).ok_or(Violation::WindowOverflow)?;
             self.go_on(call.out);
-            return Ok(());
+            return Ok(None);
         }
-        let Some(place) = self.streams.find(id) else { return Ok(()) };
+        let Some(place) = self.streams.find(id) else { return Ok(None) };
         let stream = self.streams.at(place);
-        match widened(stream.send_window) {
-            _ if increment == 0 => self.fail(place, Malformed::ZeroIncrement.into(), call),
-            None => self.fail(place, Malformed::WindowOverflow.into(), call),
+        let malformed = match widened(stream.send_window) {
+            _ if increment == 0 => Malformed::ZeroIncrement,
+            None => Malformed::WindowOverflow,
             Some(window) => {
                 stream.send_window = window;
                 while self.go_on_with(place, call.out) {}
+                return Ok(None);
             }
-        }
-        Ok(())
+        };
+        Ok(Some(self.fail(place, malformed.into(), call.out)))
     }
 
-    fn peer_reset<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        id: u32,
-        code: ErrorCode,
-        call: &mut Call<'_, S>,
-    ) {
-        if let Some(place) = self.streams.find(id) {
-            let untouched = self.streams.at(place).is_untouched();
-            self.forget(place);
-            let unprocessed = untouched && code == ErrorCode::REFUSED_STREAM;
-            (call.sink)(Event::Reset { token: Token(id), code, unprocessed });
-        }
-    }
-
-    fn goaway<S: FnMut(Event<'_>) + ?Sized>(
+    fn goaway<'a>(
         &mut self,
         (fixed, debug): (&[u8; 8], &[u8]),
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+        call: &mut Call<'a, '_>,
+    ) -> Read<'a> {
         let [l0, l1, l2, l3, c0, c1, c2, c3] = *fixed;
         let last = u32::from_be_bytes([l0, l1, l2, l3]) & WINDOW_MAX;
         let code = ErrorCode(u32::from_be_bytes([c0, c1, c2, c3]));
@@ -456,16 +404,23 @@ impl Client {
             }
             _ => self.going = Some(last),
         }
-        (call.sink)(Event::GoAway { last: Token(last), code, debug: Excerpt::of(debug) });
-        let above: Vec<u32> =
-            self.streams.iter().map(|stream| stream.id).filter(|id| *id > last).collect();
-        for id in above {
-            let Some(place) = self.streams.find(id) else { continue };
-            let unprocessed = self.streams.at(place).is_untouched();
-            self.forget(place);
-            (call.sink)(Event::Reset { token: Token(id), code, unprocessed });
-        }
-        Ok(())
+        self.reading.at = At::Leaving(code);
+        Ok(Some(Event::GoAway { last: Token(last), code, debug: Excerpt::of(debug) }))
+    }
+
+    /// The peer gives a stream up: alone, or as one of those that it will not process.
+    #[cold]
+    fn reset_by_peer(
+        &mut self,
+        id: u32,
+        code: ErrorCode,
+        is_above: bool,
+    ) -> Option<Event<'static>> {
+        let place = self.streams.find(id)?;
+        let untouched = self.streams.at(place).is_untouched();
+        self.forget(place);
+        let unprocessed = untouched && (is_above || code == ErrorCode::REFUSED_STREAM);
+        Some(Event::Reset { token: Token(id), code, unprocessed })
     }
 
     /// Data or a head for a stream that is closed: on its way when we reset it, or wrong.
@@ -477,13 +432,9 @@ impl Client {
         Ok(())
     }
 
-    fn data_frame<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        header: Header,
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+    fn data_frame<'a>(&mut self, header: Header, call: &mut Call<'a, '_>) -> Read<'a> {
         self.check_closed(header)?;
-        self.account(header, call)?;
+        self.account(header, call.out)?;
         if !header.has(PADDED) {
             return self.begin_data(header, 0, call);
         }
@@ -491,79 +442,52 @@ impl Client {
             return Err(Violation::Padding(Kind::Data));
         }
         self.reading.at = At::PadLength(header);
-        Ok(())
+        Ok(None)
     }
 
     /// The payload of this frame is known in all: its data is checked before it comes, so that the
     /// verdict does not depend on how the bytes are cut.
-    fn begin_data<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        header: Header,
-        padding: u8,
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+    fn begin_data<'a>(&mut self, header: Header, padding: u8, call: &mut Call<'a, '_>) -> Read<'a> {
         let pad_length = u32::from(header.has(PADDED));
         let left = header.size - pad_length - u32::from(padding);
         let end = header.has(END_STREAM);
-        let known = self.expect_data(header.stream, left, end, call);
-        if known && (left > 0 || end) {
+        let place = self.streams.find(header.stream);
+        let expected = place.map(|place| self.streams.at(place).expect_data(left, end));
+        if matches!(expected, Some(Ok(()))) && (left > 0 || end) {
             self.credit.earn();
         } else if left == 0 && !self.credit.spend(call.limits.control_frames_max) {
             // Data of a stream that we have reset was on its way: that may be a lot of frames.
             return Err(Violation::Flood(Kind::Data));
         }
-        self.reading.at = At::Data { stream: header.stream, left, padding, end };
-        if left == 0 && padding == 0 {
-            self.data_read(header.stream, end, call);
-        }
-        Ok(())
+        self.reading.at = At::data(header.stream, left, padding, end);
+        let failed = place.zip(expected.and_then(Result::err));
+        Ok(failed.map(|(place, violation)| self.fail(place, violation, call.out)))
     }
 
     #[inline]
-    fn read_data<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        rest: &mut &[u8],
-        call: &mut Call<'_, S>,
-    ) {
-        let At::Data { stream, left, padding, end } = self.reading.at else { return };
+    fn read_data<'a>(&mut self, rest: &mut &'a [u8]) -> Option<Event<'a>> {
+        let At::Data { stream, left, padding, end } = self.reading.at else { return None };
+        if left == 0 {
+            let skipped = usize::from(padding).min(rest.len());
+            *rest = &rest[skipped..];
+            self.reading.at = At::data(stream, left, padding - skipped as u8, end);
+            return None;
+        }
         let (data, after) = rest.split_at((left as usize).min(rest.len()));
-        let left = left - data.len() as u32;
-        let skipped = usize::from(padding).min(after.len());
-        let padding = padding - skipped as u8;
-        *rest = &after[skipped..];
-        self.reading.at = At::Data { stream, left, padding, end };
-        if !data.is_empty() && self.streams.find(stream).is_some() {
-            (call.sink)(Event::Data { token: Token(stream), bytes: data });
-        }
-        if left == 0 && padding == 0 {
-            self.data_read(stream, end, call);
-        }
-    }
-
-    fn data_read<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        stream: u32,
-        end: bool,
-        call: &mut Call<'_, S>,
-    ) {
-        self.reading.at = At::Header;
-        if let (true, Some(place)) = (end, self.streams.find(stream)) {
-            self.complete(place, call);
-        }
+        *rest = after;
+        self.reading.at = At::data(stream, left - data.len() as u32, padding, end);
+        self.streams.find(stream)?;
+        Some(Event::Reply { token: Token(stream), part: Part::Body(data) })
     }
 
     /// Takes a DATA frame off our windows, and opens them again when they are half used up.
-    fn account<S: ?Sized>(
-        &mut self,
-        header: Header,
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+    fn account(&mut self, header: Header, out: &mut Vec<u8>) -> Result<(), Violation> {
         let size = header.size;
         let ignored = Violation::WindowIgnored;
         self.receive_window = self.receive_window.checked_sub(size).ok_or(ignored)?;
         if self.receive_window < self.connection_window / 2 {
             let used = self.connection_window - self.receive_window;
-            frame::write_window_update(call.out, 0, used);
+            frame::write_window_update(out, 0, used);
             self.receive_window = self.connection_window;
         }
         let Some(place) = self.streams.find(header.stream) else { return Ok(()) };
@@ -571,7 +495,7 @@ impl Client {
         let stream = self.streams.at(place);
         stream.receive_window = stream.receive_window.checked_sub(size).ok_or(ignored)?;
         if stream.receive_window < full.div_ceil(2) && !header.has(END_STREAM) {
-            frame::write_window_update(call.out, header.stream, full - stream.receive_window);
+            frame::write_window_update(out, header.stream, full - stream.receive_window);
             stream.receive_window = full;
         }
         Ok(())
@@ -585,4 +509,33 @@ fn check_preface(header: &[u8; HEADER_BYTES], shown: &[u8]) -> Result<(), Violat
         return Ok(());
     }
     Err(Violation::NotHttp2(Excerpt::of(shown)))
+}
+
+/// What is wrong with a frame whatever is in it.
+#[inline]
+fn check_header(header: Header, block: Option<&Block>, next_id: u32) -> Result<(), Violation> {
+    let Header { size, kind, flags: _, stream: id } = header;
+    if size > PAYLOAD_BYTES_MAX {
+        return Err(Violation::FrameTooLarge { size, size_max: PAYLOAD_BYTES_MAX });
+    }
+    match block {
+        Some(block) if kind != Kind::Continuation || id != block.stream => {
+            return Err(Violation::HeaderBlockCut(kind));
+        }
+        None if kind == Kind::Continuation => {
+            return Err(Violation::ContinuationWithoutHeaders);
+        }
+        _ => {}
+    }
+    // A frame may come for a stream that was opened, whether it is open still or not.
+    let was_opened = id % 2 == 1 && id < next_id;
+    let of_stream = match kind {
+        Kind::Data | Kind::Headers | Kind::RstStream | Kind::Continuation => was_opened,
+        Kind::WindowUpdate => id == 0 || was_opened,
+        Kind::Priority => id != 0,
+        Kind::Settings | Kind::Ping | Kind::GoAway => id == 0,
+        Kind::PushPromise => return Err(Violation::Push),
+        Kind::Unknown(_) => true,
+    };
+    if of_stream { Ok(()) } else { Err(Violation::StreamId { kind, id }) }
 }

@@ -1,28 +1,28 @@
 //! What frames of one stream make together: a response (RFC 9113, 8).
 
 use super::Client;
-use super::incoming::Call;
-use super::streams::Phase;
-use crate::http1::{BodyFraming, Head, Headers, HttpError, RequestKind};
+use super::incoming::{At, Call, Read};
+use super::streams::{Phase, Stream};
+use crate::http1::{BodyFraming, Event as Part, Head, Headers, HttpError, RequestKind};
 use crate::http2::hpack::Refusal;
 use crate::http2::section::{Noted, Section};
-use crate::http2::{ErrorCode, Event, Malformed, Token, Violation};
+use crate::http2::{ErrorCode, Event, Limits, Malformed, Token, Violation};
 
 impl Client {
     /// A whole header block: a head, or trailers.
-    pub(super) fn head_block<S: FnMut(Event<'_>) + ?Sized>(
+    pub(super) fn head_block<'a>(
         &mut self,
-        id: u32,
-        end: bool,
+        (id, end): (u32, bool),
         block: &[u8],
         wire_bytes: usize,
-        call: &mut Call<'_, S>,
-    ) -> Result<(), Violation> {
+        call: &mut Call<'a, '_>,
+    ) -> Read<'a> {
+        let Some(lines) = call.room.take() else { return Ok(None) };
         let place = self.streams.find(id);
         let phase = place.map(|place| self.streams.at(place).phase);
         let is_trailers = phase.is_some_and(|phase| phase != Phase::Head);
         let bytes_max = call.limits.head_bytes_max;
-        let mut section = Section::new(call.lines, is_trailers, bytes_max);
+        let mut section = Section::new(lines, is_trailers, bytes_max);
         // Also when nobody waits for it any more: its fields are in the table from now on.
         self.decoder.decode(block, &mut section).map_err(|refusal| match refusal {
             Refusal::Broken(error) => Violation::Compression(error),
@@ -33,152 +33,129 @@ impl Client {
         })?;
         let noted = section.noted;
         let Some(place) = place else {
+            call.room = Some(lines);
             let control_frames_max = call.limits.control_frames_max;
             let is_free = self.credit.spend(control_frames_max);
-            return if is_free { Ok(()) } else { Err(Violation::Flood(super::Kind::Headers)) };
+            return if is_free { Ok(None) } else { Err(Violation::Flood(super::Kind::Headers)) };
         };
         self.credit.earn();
-        if let Some(fault) = noted.fault {
-            self.fail(place, fault.into(), call);
-        } else if is_trailers {
-            self.trailers(place, end, call);
-        } else {
-            self.head(place, end, &noted, wire_bytes, call);
-        }
-        Ok(())
-    }
-
-    fn trailers<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        place: usize,
-        end: bool,
-        call: &mut Call<'_, S>,
-    ) {
-        if !end {
-            return self.fail(place, Malformed::TrailersWithoutEnd.into(), call);
-        }
-        if let Err(violation) = self.check_length(place) {
-            return self.fail(place, violation, call);
-        }
-        if !call.lines.is_empty() {
-            let token = Token(self.streams.at(place).id);
-            let headers = Headers::of_lines(call.lines);
-            (call.sink)(Event::Trailers { token, headers });
-        }
-        self.complete(place, call);
-    }
-
-    fn head<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        place: usize,
-        end: bool,
-        noted: &Noted,
-        wire_bytes: usize,
-        call: &mut Call<'_, S>,
-    ) {
         let stream = self.streams.at(place);
-        let token = Token(stream.id);
-        let head = match read_head(stream.kind, end, noted, call.lines, wire_bytes) {
-            Ok(head) => head,
-            Err(violation) => return self.fail(place, violation, call),
+        let part = match noted.fault {
+            Some(fault) => Err(fault.into()),
+            None if is_trailers => stream.trailers(end, lines),
+            None => stream.head(end, noted, (lines, wire_bytes), call.limits),
         };
-        if head.status < 200 {
-            let count_max = call.limits.informational_max;
-            if stream.informational == count_max {
-                let many = HttpError::TooManyInformational { count_max };
-                return self.fail(place, Violation::Http(many), call);
+        let is_last = end || stream.too_large().is_some();
+        Ok(Some(match part {
+            // There are none: it was the end alone.
+            Ok(Part::End) => self.complete(place, call.out),
+            Ok(part) => {
+                if is_last {
+                    self.reading.at = At::End(id);
+                }
+                Event::Reply { token: Token(id), part }
             }
-            stream.informational += 1;
-            return (call.sink)(Event::Informational { token, head });
-        }
-        let is_tunnel = stream.kind == RequestKind::Connect && head.status < 300;
-        stream.phase = match head.framing {
-            BodyFraming::None if !is_tunnel => Phase::NoBody,
-            _ => Phase::Body,
-        };
-        if let BodyFraming::Length(length) = head.framing {
-            stream.expected = Some(length);
-        }
-        let (framing, bytes_max) = (head.framing, stream.body_bytes_max);
-        (call.sink)(Event::Head { token, head });
-        match framing {
-            BodyFraming::Length(length) if length > bytes_max => {
-                let too_large = HttpError::BodyTooLarge { bytes_max };
-                self.fail(place, Violation::Http(too_large), call);
-            }
-            _ if end => self.complete(place, call),
-            _ => {}
-        }
+            Err(violation) => self.fail(place, violation, call.out),
+        }))
     }
 
-    /// A frame with `length` bytes of body begins. False when nobody waits for them, perhaps
-    /// because they are wrong.
-    pub(super) fn expect_data<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        id: u32,
-        length: u32,
-        end: bool,
-        call: &mut Call<'_, S>,
-    ) -> bool {
-        let Some(place) = self.streams.find(id) else { return false };
-        let stream = self.streams.at(place);
-        let received = stream.received + u64::from(length);
-        let bytes_max = stream.body_bytes_max;
-        let differs = |expected| if end { received != expected } else { received > expected };
-        let violation = match stream.expected {
-            _ if stream.phase == Phase::Head => Malformed::DataBeforeHead.into(),
-            _ if stream.phase == Phase::NoBody && length > 0 => Malformed::DataWithoutBody.into(),
-            Some(expected) if differs(expected) => {
-                Malformed::LengthMismatch { expected, received }.into()
-            }
-            _ if received > bytes_max => Violation::Http(HttpError::BodyTooLarge { bytes_max }),
-            _ => {
-                stream.received = received;
-                return true;
-            }
-        };
-        self.fail(place, violation, call);
-        false
-    }
-
-    fn check_length(&mut self, place: usize) -> Result<(), Violation> {
-        let stream = self.streams.at(place);
-        match (stream.expected, stream.received) {
-            (Some(expected), received) if expected != received => {
-                Err(Malformed::LengthMismatch { expected, received }.into())
-            }
-            _ => Ok(()),
-        }
+    /// The last part of a response has been told, or a head that announces too much.
+    pub(super) fn end_stream(&mut self, id: u32, out: &mut Vec<u8>) -> Option<Event<'static>> {
+        self.reading.at = At::Header;
+        let place = self.streams.find(id)?;
+        Some(match self.streams.at(place).too_large() {
+            Some(violation) => self.fail(place, violation, out),
+            None => self.complete(place, out),
+        })
     }
 
     /// The response has ended. What of the request has not been sent is of no use any more
     /// (RFC 9113, 8.1).
-    pub(super) fn complete<S: FnMut(Event<'_>) + ?Sized>(
-        &mut self,
-        place: usize,
-        call: &mut Call<'_, S>,
-    ) {
+    fn complete(&mut self, place: usize, out: &mut Vec<u8>) -> Event<'static> {
         let stream = self.streams.at(place);
         let token = Token(stream.id);
         if stream.sends {
-            self.reset(place, ErrorCode::CANCEL, call.out);
+            self.reset(place, ErrorCode::CANCEL, out);
         } else {
             self.forget(place);
         }
-        (call.sink)(Event::End { token });
+        Event::Reply { token, part: Part::End }
     }
 
     /// One response is of no use; the connection is.
     #[cold]
-    pub(super) fn fail<S: FnMut(Event<'_>) + ?Sized>(
+    pub(super) fn fail(
         &mut self,
         place: usize,
         violation: Violation,
-        call: &mut Call<'_, S>,
-    ) {
+        out: &mut Vec<u8>,
+    ) -> Event<'static> {
         let token = Token(self.streams.at(place).id);
-        self.reset(place, violation.error_code(), call.out);
-        (call.sink)(Event::Failed { token, violation });
+        self.reset(place, violation.error_code(), out);
+        Event::Failed { token, violation }
+    }
+}
+
+impl Stream {
+    fn trailers<'a>(&self, end: bool, lines: &'a [u8]) -> Result<Part<'a>, Violation> {
+        match (self.expected, self.received) {
+            _ if !end => Err(Malformed::TrailersWithoutEnd.into()),
+            (Some(expected), received) if expected != received => {
+                Err(Malformed::LengthMismatch { expected, received }.into())
+            }
+            _ if lines.is_empty() => Ok(Part::End),
+            _ => Ok(Part::Trailers(Headers::of_lines(lines))),
+        }
+    }
+
+    fn head<'a>(
+        &mut self,
+        end: bool,
+        noted: Noted,
+        (lines, wire_bytes): (&'a [u8], usize),
+        limits: &Limits,
+    ) -> Result<Part<'a>, Violation> {
+        let head = read_head(self.kind, end, noted, lines, wire_bytes)?;
+        if head.status < 200 {
+            let count_max = limits.informational_max;
+            if self.informational == count_max {
+                return Err(Violation::Http(HttpError::TooManyInformational { count_max }));
+            }
+            self.informational += 1;
+            return Ok(Part::Informational(head));
+        }
+        let is_tunnel = self.kind == RequestKind::Connect && head.status < 300;
+        self.phase = match head.framing {
+            BodyFraming::None if !is_tunnel => Phase::NoBody,
+            _ => Phase::Body,
+        };
+        if let BodyFraming::Length(length) = head.framing {
+            self.expected = Some(length);
+        }
+        Ok(Part::Head(head))
+    }
+
+    /// A frame with `length` bytes of body begins.
+    pub(super) fn expect_data(&mut self, length: u32, end: bool) -> Result<(), Violation> {
+        let received = self.received + u64::from(length);
+        let bytes_max = self.body_bytes_max;
+        let differs = |expected| if end { received != expected } else { received > expected };
+        match self.expected {
+            _ if self.phase == Phase::Head => Err(Malformed::DataBeforeHead.into()),
+            _ if self.phase == Phase::NoBody && length > 0 => {
+                Err(Malformed::DataWithoutBody.into())
+            }
+            Some(expected) if differs(expected) => {
+                Err(Malformed::LengthMismatch { expected, received }.into())
+            }
+            _ if received > bytes_max => {
+                Err(Violation::Http(HttpError::BodyTooLarge { bytes_max }))
+            }
+            _ => {
+                self.received = received;
+                Ok(())
+            }
+        }
     }
 }
 
@@ -187,7 +164,7 @@ impl Client {
 fn read_head<'a>(
     kind: RequestKind,
     end: bool,
-    noted: &Noted,
+    noted: Noted,
     lines: &'a [u8],
     wire_bytes: usize,
 ) -> Result<Head<'a>, Violation> {
@@ -222,7 +199,7 @@ fn read_head<'a>(
         framing,
         headers: Headers::of_lines(lines),
         reason: &[],
-        content_encoding: noted.encoding.clone().map(|range| &lines[range]),
+        content_encoding: noted.encoding.map(|range| &lines[range]),
         bytes: wire_bytes,
     })
 }

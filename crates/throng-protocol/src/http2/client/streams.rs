@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::upload::Upload;
-use crate::http1::RequestKind;
+use crate::http1::{HttpError, RequestKind};
+use crate::http2::Violation;
 
 /// What an idle connection may keep room for.
 const KEPT_STREAMS_MAX: usize = 16;
@@ -48,6 +49,13 @@ impl Stream {
     /// believed.
     pub(super) fn is_untouched(&self) -> bool {
         self.phase == Phase::Head && self.informational == 0
+    }
+
+    /// What is wrong where more is announced than the body may have.
+    pub(super) fn too_large(&self) -> Option<Violation> {
+        let bytes_max = self.body_bytes_max;
+        let violation = Violation::Http(HttpError::BodyTooLarge { bytes_max });
+        self.expected.filter(|length| *length > bytes_max).map(|_| violation)
     }
 }
 
@@ -103,7 +111,7 @@ impl Streams {
         self.list.iter().filter(|stream| stream.phase != Phase::Gone)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
         self.list.iter_mut().filter(|stream| stream.phase != Phase::Gone)
     }
 
@@ -122,6 +130,26 @@ impl Streams {
         if self.open == 0 && self.list.capacity() > KEPT_STREAMS_MAX {
             self.list.shrink_to(0);
         }
+    }
+
+    /// Whether a body waits only for its end to be said, which needs no window.
+    pub(super) fn any_ends(&self) -> bool {
+        let mut uploads = self.iter().filter_map(|stream| stream.upload.as_ref());
+        uploads.any(|upload| upload.bytes == 0)
+    }
+
+    /// The first that the peer will not process, as it goes away behind the stream `last`.
+    pub(super) fn first_above(&self, last: Option<u32>) -> Option<u32> {
+        self.iter().map(|stream| stream.id).find(|id| last.is_some_and(|last| *id > last))
+    }
+
+    /// The windows of open streams move with the one that new streams begin with (RFC 9113, 6.9.2);
+    /// None where one becomes too large.
+    pub(super) fn resize_windows(&mut self, change: i64) -> Option<()> {
+        for stream in self.iter_mut().filter(|_| change != 0) {
+            stream.send_window = i32::try_from(i64::from(stream.send_window) + change).ok()?;
+        }
+        Some(())
     }
 
     pub(super) fn clear(&mut self) {

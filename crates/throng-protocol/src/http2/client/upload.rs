@@ -15,7 +15,7 @@ const AHEAD_BYTES_MAX: usize = 256 * 1024;
 pub(super) struct Upload {
     pieces: VecDeque<Piece>,
     /// Of all pieces.
-    bytes: usize,
+    pub(super) bytes: usize,
     /// Nothing follows them.
     last: bool,
 }
@@ -119,19 +119,13 @@ impl Client {
     pub(super) fn go_on(&mut self, out: &mut Vec<u8>) {
         let mut idle = 0;
         while self.uploads > 0 && idle < self.streams.places() {
-            if self.send_window <= 0 && !self.any_ends() || self.ahead >= AHEAD_BYTES_MAX {
+            if self.send_window <= 0 && !self.streams.any_ends() || self.ahead >= AHEAD_BYTES_MAX {
                 return;
             }
             self.turn = (self.turn + 1) % self.streams.places() as u32;
             let went = self.go_on_with(self.turn as usize, out);
             idle = if went { 0 } else { idle + 1 };
         }
-    }
-
-    /// Whether a body waits only for its end to be said, which needs no window.
-    fn any_ends(&self) -> bool {
-        let mut uploads = self.streams.iter().filter_map(|stream| stream.upload.as_ref());
-        uploads.any(|upload| upload.bytes == 0)
     }
 
     /// Writes one frame of a body that waits. False when there is none that can go.

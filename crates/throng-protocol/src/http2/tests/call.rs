@@ -5,6 +5,8 @@ use throng_fuzz::mutations;
 
 use super::*;
 use crate::grpc::{CallError, CallStream, Encoding};
+use crate::input::{self, Ends, Input};
+use crate::websocket;
 
 const HEAD: &[(&str, &str)] = &[(":status", "200"), ("content-type", "application/grpc")];
 const TOO_LARGE: usize = 1_000;
@@ -18,15 +20,20 @@ struct Told {
 
 impl Told {
     fn receive(&mut self, call: &mut CallStream, bytes: &[u8]) {
-        let (mut workspace, limits) = (Workspace::default(), Limits::default());
-        let (now, out) = (Time::ZERO, &mut self.out);
-        let mut lent = Lent { now, limits: &limits, workspace: &mut workspace, out };
-        let messages = &mut self.messages;
-        let read = call.receive(bytes, &mut lent, TOO_LARGE, &mut |one| messages.push(one.into()));
-        match read {
-            Ok(false) => {}
-            Ok(true) => self.end = Some(Ok(())),
-            Err(error) => self.end = self.end.take().or(Some(Err(error))),
+        let websocket = websocket::Limits { message_bytes_max: TOO_LARGE, ..Default::default() };
+        let limits = input::Limits { websocket, ..Default::default() };
+        let (mut input, mut room) = (Input::new(bytes, Time::ZERO, Ends::Whole), Vec::new());
+        loop {
+            match call.next(&mut input, &limits, &mut room, &mut self.out) {
+                Ok(Some(input::Event::Message(message))) => self.messages.push(message.into()),
+                Ok(Some(input::Event::Closed { .. })) => self.end = Some(Ok(())),
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) => {
+                    self.end = self.end.take().or(Some(Err(error)));
+                    return;
+                }
+            }
         }
     }
 }
@@ -115,13 +122,10 @@ fn messages_are_sent_until_the_call_is_half_closed() {
 }
 
 #[test]
-fn what_a_stand_in_has_kept_is_sent() {
+fn messages_are_sent_until_the_last() {
     let (mut call, mut out) = (opened(Encoding::Identity), Vec::new());
-    let mut stand_in = call.stand_in();
-    assert!(stand_in.message(b"one", &mut out));
-    stand_in.half_close(&mut out);
-    assert!(out.is_empty());
-    call.take_over(stand_in, &mut out);
+    assert!(call.message(b"one", &mut out));
+    call.half_close(&mut out);
     let sent = [data(1, 0, &message(b"one")), data(1, END_STREAM, b"")].concat();
     let at_once = data(1, END_STREAM, &message(b"one"));
     assert!(out == sent || out == at_once, "{out:?}");

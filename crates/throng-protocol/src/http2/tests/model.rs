@@ -141,7 +141,6 @@ struct Seen {
 struct Driver {
     client: Client,
     limits: Limits,
-    workspace: Workspace,
     pipe: DuplexStream,
     out: Vec<u8>,
     seen: HashMap<Token, Seen>,
@@ -218,48 +217,54 @@ impl Driver {
     }
 
     fn receive(&mut self, bytes: &[u8]) {
-        let (seen, going) = (&mut self.seen, &mut self.going);
-        let mut given_up = Vec::new();
-        let sink = &mut |event: Event<'_>| match event {
-            Event::Informational { token, head } => {
-                assert_eq!((head.status, head.headers.get("link")), (103, Some(&b"</x>"[..])));
-                seen.get_mut(&token).unwrap().early = true;
-            }
-            Event::Head { token, head } => {
-                let one = seen.get_mut(&token).unwrap();
-                one.status = head.status;
-                let header = |name| head.headers.get(name).map(|value| value.to_vec());
-                let received = format!("{} true", one.upload);
-                assert_eq!(header("x-received"), Some(received.into_bytes()));
-                assert_eq!(header("x-method"), Some(one.method.into()));
-                assert_eq!(header("x-token"), one.token.clone().map(String::into_bytes));
-                if one.what == What::Cancelled && one.size > 0 && one.method != "HEAD" {
-                    given_up.push(token);
+        let (seen, mut given_up, mut rest) = (&mut self.seen, Vec::new(), bytes);
+        let (limits, out, mut room) = (&self.limits, &mut self.out, Vec::new());
+        while let Some(event) =
+            self.client.next(Time::ZERO, &mut rest, limits, &mut room, out).unwrap()
+        {
+            let (token, part) = match event {
+                Event::Reply { token, part } => (token, part),
+                Event::Reset { token, code, unprocessed } => {
+                    let end = if unprocessed { "unprocessed".into() } else { code.to_string() };
+                    seen.get_mut(&token).unwrap().end = Some(end);
+                    continue;
                 }
+                Event::Failed { token, violation } => panic!("{token:?}: {violation}"),
+                Event::GoAway { .. } => {
+                    self.going = true;
+                    continue;
+                }
+                Event::Settings { .. } | Event::Pong { .. } => continue,
+            };
+            let one = seen.get_mut(&token).unwrap();
+            match part {
+                Part::Informational(head) => {
+                    assert_eq!((head.status, head.headers.get("link")), (103, Some(&b"</x>"[..])));
+                    one.early = true;
+                }
+                Part::Head(head) => {
+                    one.status = head.status;
+                    let header = |name| head.headers.get(name).map(|value| value.to_vec());
+                    let received = format!("{} true", one.upload);
+                    assert_eq!(header("x-received"), Some(received.into_bytes()));
+                    assert_eq!(header("x-method"), Some(one.method.into()));
+                    assert_eq!(header("x-token"), one.token.clone().map(String::into_bytes));
+                    if one.what == What::Cancelled && one.size > 0 && one.method != "HEAD" {
+                        given_up.push(token);
+                    }
+                }
+                Part::Body(bytes) => {
+                    let right = (one.received..).zip(bytes).all(|(at, found)| *found == byte(at));
+                    assert!(right, "{one:?}");
+                    one.received += bytes.len();
+                }
+                Part::Trailers(headers) => {
+                    let sum = headers.get("x-sum").unwrap();
+                    one.trailers = Some(String::from_utf8(sum.to_vec()).unwrap());
+                }
+                Part::End => one.end = Some("end".to_owned()),
             }
-            Event::Data { token, bytes } => {
-                let one = seen.get_mut(&token).unwrap();
-                let right = (one.received..).zip(bytes).all(|(at, found)| *found == byte(at));
-                assert!(right, "{one:?}");
-                one.received += bytes.len();
-            }
-            Event::Trailers { token, headers } => {
-                let sum = headers.get("x-sum").unwrap();
-                let sum = String::from_utf8(sum.to_vec()).unwrap();
-                seen.get_mut(&token).unwrap().trailers = Some(sum);
-            }
-            Event::End { token } => seen.get_mut(&token).unwrap().end = Some("end".to_owned()),
-            Event::Reset { token, code, unprocessed } => {
-                let one = seen.get_mut(&token).unwrap();
-                one.end = Some(if unprocessed { "unprocessed".into() } else { code.to_string() });
-            }
-            Event::Failed { token, violation } => panic!("{token:?}: {violation}"),
-            Event::GoAway { .. } => *going = true,
-            Event::Settings { .. } | Event::Pong { .. } => {}
-        };
-        let (limits, out) = (&self.limits, &mut self.out);
-        let read = self.client.receive(Time::ZERO, bytes, limits, &mut self.workspace, out, sink);
-        read.unwrap();
+        }
         for token in given_up {
             let seen = self.seen.get_mut(&token).unwrap();
             if seen.end.is_none() {
@@ -345,10 +350,8 @@ async fn exchange(seed: u64, requests: usize) {
     let mut client = Client::new(&limits);
     let mut out = Vec::new();
     client.open(&limits, &mut out);
-    let workspace = Workspace::default();
     let seen = HashMap::new();
-    let mut driver =
-        Driver { client, limits, workspace, pipe: near, out, seen, going: false, open_max: 0 };
+    let mut driver = Driver { client, limits, pipe: near, out, seen, going: false, open_max: 0 };
     while !driver.client.is_ready() {
         driver.turn().await;
     }

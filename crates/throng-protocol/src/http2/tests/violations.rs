@@ -85,9 +85,8 @@ fn who_does_not_speak_http2_is_told_apart() {
     let told = |bytes: &[u8]| {
         let limits = Limits::default();
         let mut client = asked(&[RequestKind::Normal], &limits);
-        let (mut out, mut workspace) = (Vec::new(), Workspace::default());
-        let sink = &mut |_: Event<'_>| {};
-        client.receive(Time::ZERO, bytes, &limits, &mut workspace, &mut out, sink).unwrap_err()
+        let (mut rest, mut room, mut out) = (bytes, Vec::new(), Vec::new());
+        client.next(Time::ZERO, &mut rest, &limits, &mut room, &mut out).unwrap_err()
     };
     assert_eq!(
         told(b"HTTP/1.1 400 Bad Request\r\n\r\n").to_string(),
@@ -260,12 +259,9 @@ fn what_is_asked_for_is_no_flood() {
     let limits = Limits::default();
     let mut client = asked(&[], &limits);
     let token = client.ask(&Ask { body: Body::Open, ..get(SLASH) }, &mut Vec::new()).unwrap();
-    let mut workspace = Workspace::default();
-    let mut take = |client: &mut Client, second, bytes: &[u8]| {
-        let mut out = Vec::new();
-        let sink = &mut |_: Event<'_>| {};
-        let now = Time::from_secs(second);
-        client.receive(now, bytes, &limits, &mut workspace, &mut out, sink).unwrap();
+    let take = |client: &mut Client, second, mut bytes: &[u8]| {
+        let (mut room, mut out, now) = (Vec::new(), Vec::new(), Time::from_secs(second));
+        while client.next(now, &mut bytes, &limits, &mut room, &mut out).unwrap().is_some() {}
         client.drained(&mut out);
     };
     take(&mut client, 0, &settings(&[]));

@@ -103,7 +103,13 @@ impl Echo {
     fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         const MASK: Option<[u8; 4]> = Some([1, 2, 3, 4]);
         let Some(reader) = &mut self.reader else { return };
-        let mut sink = |message: Message<'_>| {
+        let (mut rest, limits, mut room) = (bytes, Limits::default(), Vec::new());
+        loop {
+            let message = match reader.next(&mut rest, &limits, &mut self.inflater, &mut room) {
+                Ok(Some(message)) => message,
+                Ok(None) => return,
+                Err(error) => return write_close(out, Some(error.close_code()), "", MASK),
+            };
             let code;
             let (opcode, payload) = match message {
                 Message::Text(came) => {
@@ -112,17 +118,13 @@ impl Echo {
                 }
                 Message::Binary(came) => (Opcode::Binary, came),
                 Message::Ping(came) => (Opcode::Pong, came),
-                Message::Pong(_) => return,
+                Message::Pong(_) => continue,
                 Message::Close { code: given, .. } => {
                     code = given.map(u16::to_be_bytes);
                     (Opcode::Close, code.as_ref().map_or(&[][..], |code| &code[..]))
                 }
             };
             write_frame(out, opcode, true, false, MASK, payload);
-        };
-        let inflater = &mut self.inflater;
-        if let Err(error) = reader.receive(bytes, &Limits::default(), inflater, &mut sink) {
-            write_close(out, Some(error.close_code()), "", MASK);
         }
     }
 

@@ -1,0 +1,93 @@
+//! What machines read, and what they make of it.
+
+use throng_base::Time;
+
+use crate::framed::Records;
+use crate::stream::Answer;
+use crate::{http1, http2, websocket};
+
+/// Bytes that came over a connection, and how far they have been read.
+#[derive(Debug)]
+pub struct Input<'a> {
+    all: &'a [u8],
+    at: usize,
+    /// So many bytes in front of that place are of a body, and its messages have not been read.
+    body: usize,
+    /// It was given out as a message of its own.
+    is_given: bool,
+    pub now: Time,
+    pub(crate) ends: Ends<'a>,
+}
+
+/// Where messages end that do not say it by themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Ends<'a> {
+    /// All that came is one.
+    #[default]
+    Whole,
+    Records(Records<'a>),
+    /// What is waited for.
+    Answer(Answer<'a>),
+}
+
+impl<'a> Input<'a> {
+    pub fn new(all: &'a [u8], now: Time, ends: Ends<'a>) -> Input<'a> {
+        Input { all, at: 0, body: 0, is_given: false, now, ends }
+    }
+
+    /// What has not been read.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.all[self.at..]
+    }
+
+    /// All was read but this.
+    pub(crate) fn leave(&mut self, rest: &[u8]) {
+        self.at = self.all.len() - rest.len();
+    }
+
+    /// All of it as one message, once.
+    pub(crate) fn whole(&mut self, rest: &mut &'a [u8]) -> Option<Event<'a>> {
+        let is_first = !std::mem::replace(&mut self.is_given, true);
+        is_first.then(|| Event::Message(std::mem::take(rest)))
+    }
+
+    pub(crate) fn body(&self) -> &'a [u8] {
+        &self.all[self.at - self.body..self.at]
+    }
+
+    /// So many bytes that were read last are of a body.
+    pub(crate) fn leave_body(&mut self, bytes: usize) {
+        self.body = bytes;
+    }
+}
+
+/// What a peer may send.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    pub http1: http1::Limits,
+    pub http2: http2::Limits,
+    /// And of messages of all other protocols.
+    pub websocket: websocket::Limits,
+}
+
+/// What came. It borrows nothing from its machine.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// Of a request, or of all on their connection. HTTP/1 has one at a time, which has no number.
+    Http(http2::Event<'a>),
+    Message(&'a [u8]),
+    /// To be answered by [`crate::machine::Machine::pong`].
+    Ping(&'a [u8]),
+    Pong(&'a [u8]),
+    /// The peer takes leave, with this code if it gave one, and its reason or nothing.
+    Closed {
+        code: Option<u16>,
+        reason: &'a str,
+    },
+}
+
+impl Event<'_> {
+    /// The peer ends what was a stream of messages.
+    pub(crate) const END: Event<'static> = Event::Closed { code: None, reason: "" };
+}
