@@ -6,6 +6,7 @@
 //! - [`http1`]: HTTP/1.1 as a client speaks it (RFC 9112), cookies, content codings.
 //! - [`http2`]: HTTP/2 as a client speaks it (RFC 9113), with HPACK (RFC 7541).
 //! - [`machine`]: all of them as one, for whoever drives a connection.
+//! - [`mqtt`]: MQTT 3.1.1 and 5.0 as a client speaks them.
 //! - [`websocket`]: RFC 6455 frames and handshake, permessage-deflate (RFC 7692).
 //! - [`protobuf`]: messages of `.proto` files by compiled descriptors, as proto3 JSON maps them.
 //! - [`stream`]: raw TCP; where one answer ends and the next begins.
@@ -23,6 +24,7 @@ pub mod http1;
 pub mod http2;
 mod input;
 pub mod machine;
+pub mod mqtt;
 pub mod protobuf;
 pub mod stream;
 pub mod websocket;

@@ -1,0 +1,104 @@
+//! What is under way between the two ends: the part of a session that outlives its connection, and
+//! what only the connection knows.
+
+use std::collections::VecDeque;
+
+use super::kind::Qos;
+
+/// State that an idle subscriber does not need.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    /// Messages that we publish, in the order in which they are to be sent again.
+    pub(super) outgoing: VecDeque<Flight>,
+    /// Messages of QoS 2 that came and are not released yet, in order.
+    pub(super) incoming: Vec<u16>,
+    /// SUBSCRIBE and UNSUBSCRIBE that wait for their reply; they end with the connection.
+    pub(super) asked: Vec<Asked>,
+    /// Topics by the aliases of the server, from 1, and by ours.
+    pub(super) aliases_in: Vec<String>,
+    pub(super) aliases_out: Vec<Box<str>>,
+}
+
+/// A message that we publish.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) id: u16,
+    pub(super) stage: Stage,
+    /// To be sent again; empty where that cannot happen.
+    pub(super) packet: Box<[u8]>,
+}
+
+/// What a message waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Room within the receive maximum.
+    Room(Qos),
+    Puback,
+    Pubrec,
+    Pubcomp,
+}
+
+impl Stage {
+    /// Of a message that was sent.
+    pub(super) fn sent(qos: Qos) -> Stage {
+        if qos == Qos::ExactlyOnce { Stage::Pubrec } else { Stage::Puback }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) id: u16,
+    /// The QoS asked for, of each filter; of an UNSUBSCRIBE zeros.
+    pub(super) asked: Box<[u8]>,
+    pub(super) subscribes: bool,
+}
+
+impl Flights {
+    pub(super) fn find(&mut self, id: u16) -> Option<usize> {
+        // Most replies are for the oldest.
+        self.outgoing.iter().position(|flight| flight.id == id)
+    }
+
+    pub(super) fn uses(&self, id: u16) -> bool {
+        self.outgoing.iter().any(|flight| flight.id == id)
+            || self.asked.iter().any(|asked| asked.id == id)
+    }
+
+    pub(super) fn take_asked(&mut self, id: u16, subscribes: bool) -> Option<Asked> {
+        let is = |asked: &Asked| asked.id == id && asked.subscribes == subscribes;
+        let at = self.asked.iter().position(is)?;
+        Some(self.asked.swap_remove(at))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.outgoing.is_empty()
+            && self.incoming.is_empty()
+            && self.asked.is_empty()
+            && self.aliases_in.is_empty()
+            && self.aliases_out.is_empty()
+    }
+
+    /// The connection has ended.
+    pub(super) fn forget_connection(&mut self) {
+        self.asked.clear();
+        self.aliases_in.clear();
+        self.aliases_out.clear();
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let packets: usize = self.outgoing.iter().map(|flight| flight.packet.len()).sum();
+        let asked: usize = self.asked.iter().map(|asked| asked.asked.len()).sum();
+        let aliases: usize = self.aliases_in.iter().map(|topic| topic.capacity()).sum();
+        let ours: usize = self.aliases_out.iter().map(|topic| topic.len()).sum();
+        size_of::<Flights>()
+            + self.outgoing.capacity() * size_of::<Flight>()
+            + self.incoming.capacity() * size_of::<u16>()
+            + self.asked.capacity() * size_of::<Asked>()
+            + self.aliases_in.capacity() * size_of::<String>()
+            + self.aliases_out.capacity() * size_of::<Box<str>>()
+            + packets
+            + asked
+            + aliases
+            + ours
+    }
+}

@@ -1,0 +1,88 @@
+//! What a client may not send: found before it is sent. The scenario has to change, unless the
+//! connection is not open.
+
+use throng_base::Said;
+
+use super::topic::TopicError;
+
+/// Why a packet is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    NotConnected,
+    Topic(TopicError),
+    /// The server takes no more than this QoS.
+    Qos(u8),
+    Retain,
+    Wildcard,
+    Shared,
+    SubscriptionIdentifier,
+    /// A shared subscription cannot leave out what this client publishes.
+    NoLocalShared,
+    NoFilter,
+    /// The server takes no larger packets.
+    TooLarge {
+        bytes: usize,
+        bytes_max: u32,
+    },
+    /// So many messages wait for room within the receive maximum.
+    Full(usize),
+}
+
+impl Refusal {
+    /// The section of MQTT 5 that does not allow it.
+    pub fn section(self) -> &'static str {
+        match self {
+            Refusal::NotConnected => "3.1.4",
+            Refusal::Topic(error) => error.section(),
+            Refusal::Qos(_) => "3.2.2.3.4",
+            Refusal::Retain => "3.2.2.3.5",
+            Refusal::TooLarge { .. } => "3.2.2.3.6",
+            Refusal::Wildcard => "3.2.2.3.11",
+            Refusal::SubscriptionIdentifier => "3.2.2.3.12",
+            Refusal::Shared => "3.2.2.3.13",
+            Refusal::NoLocalShared => "3.8.3.1",
+            Refusal::NoFilter => "3.8.3",
+            Refusal::Full(_) => "4.9",
+        }
+    }
+
+    pub fn said(self) -> Said {
+        match self {
+            Refusal::NotConnected => say!("the connection is not open"),
+            Refusal::Topic(TopicError::Empty) => say!("the topic is empty"),
+            Refusal::Topic(TopicError::TooLong) => say!("the topic has more than 65535 bytes"),
+            Refusal::Topic(TopicError::NulCharacter) => {
+                say!("the topic contains the character U+0000")
+            }
+            Refusal::Topic(TopicError::WildcardInName) => {
+                say!("a message cannot be published to a topic with a wildcard")
+            }
+            Refusal::Topic(TopicError::HashMisplaced) => {
+                say!("`#` must be the whole last level of a topic filter")
+            }
+            Refusal::Topic(TopicError::PlusMisplaced) => {
+                say!("`+` must be a whole level of a topic filter")
+            }
+            Refusal::Topic(TopicError::ShareIncomplete | TopicError::WildcardInGroup) => {
+                say!(
+                    "a shared subscription is `$share/GROUP/FILTER`, and the group has no wildcard"
+                )
+            }
+            Refusal::Qos(qos) => say!("the server supports QoS {qos} at most"),
+            Refusal::Retain => say!("the server does not support retained messages"),
+            Refusal::Wildcard => say!("the server does not support wildcards in topic filters"),
+            Refusal::Shared => say!("the server does not support shared subscriptions"),
+            Refusal::SubscriptionIdentifier => {
+                say!("the server does not support subscription identifiers")
+            }
+            Refusal::NoLocalShared => say!("a shared subscription cannot have `no_local`"),
+            Refusal::NoFilter => say!("a topic filter is missing"),
+            Refusal::TooLarge { bytes, bytes_max } => {
+                say!("the packet has {bytes} bytes, the server accepts {bytes_max} at most")
+            }
+            Refusal::Full(count) => {
+                say!("{count} messages already wait, because the target acknowledges too slowly")
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a peer does that the standard does not allow.
+
+use throng_base::Said;
+
+use super::flaw::Flaw;
+use super::kind::{PacketType, Version};
+
+/// What a peer does that the standard does not allow. The connection has failed by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub version: Version,
+    /// None if not even the type of the packet is known.
+    pub packet: Option<PacketType>,
+    pub breach: Breach,
+}
+
+/// What is wrong with a packet, or with its coming now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breach {
+    Malformed(Flaw),
+    BeforeConnack,
+    SecondConnack,
+    /// Only clients send it.
+    FromServer,
+    /// The peer has a session although it was asked to start without one, or refuses with one.
+    SessionPresent,
+    /// Nothing waits under this packet identifier.
+    UnknownId(u16),
+    /// Another packet is due for this packet identifier.
+    WrongReply(u16),
+    CodeCount {
+        codes: usize,
+        filters: usize,
+    },
+    QosNotAsked {
+        granted: u8,
+        asked: u8,
+    },
+    AliasUnknown(u16),
+    AliasTooHigh {
+        alias: u16,
+        alias_max: u16,
+    },
+    /// More unacknowledged messages than this.
+    ReceiveMaximum(u16),
+    PongWithoutPing,
+    /// No reply to a PINGREQ within the keep-alive time, in seconds.
+    KeepAlive(u16),
+    AuthWithoutMethod,
+}
+
+impl Violation {
+    /// The reason code of the DISCONNECT that a client of MQTT 5 sends (3.14.2.1).
+    pub fn reason_code(&self) -> u8 {
+        match self.breach {
+            Breach::Malformed(flaw) => flaw.reason_code(),
+            Breach::ReceiveMaximum(_) => 0x93,
+            Breach::AliasTooHigh { .. } => 0x94,
+            _ => 0x82,
+        }
+    }
+
+    /// Whether it is not wrong, but larger than we take without having told the peer. Everything
+    /// else is the fault of the peer.
+    pub fn is_our_limit(&self) -> bool {
+        matches!(self.breach, Breach::Malformed(Flaw::TooLarge { announced: false, .. }))
+    }
+
+    /// The section of the standard of [`Violation::version`] that does not allow it.
+    pub fn section(&self) -> &'static str {
+        let (three, five) = match self.breach {
+            Breach::Malformed(flaw) => flaw.sections(self.packet),
+            Breach::BeforeConnack | Breach::SecondConnack => ("3.2", "3.2"),
+            Breach::FromServer => ("2.2.1", "2.1.2"),
+            Breach::SessionPresent => ("3.2.2.2", "3.2.2.1.1"),
+            Breach::CodeCount { .. } | Breach::QosNotAsked { .. } => ("3.9.3", "3.9.3"),
+            Breach::AliasUnknown(_) | Breach::AliasTooHigh { .. } => ("3.3.2", "3.3.2.3.4"),
+            Breach::ReceiveMaximum(_) => ("4.4", "3.3.4"),
+            Breach::PongWithoutPing => ("3.13", "3.13"),
+            Breach::KeepAlive(_) => ("3.1.2.10", "3.1.2.10"),
+            Breach::AuthWithoutMethod => ("2.2.1", "4.12"),
+            Breach::UnknownId(_) | Breach::WrongReply(_) => match self.packet {
+                Some(PacketType::Puback) => ("4.3.2", "4.3.2"),
+                Some(PacketType::Suback) => ("3.8.4", "3.8.4"),
+                Some(PacketType::Unsuback) => ("3.10.4", "3.10.4"),
+                _ => ("4.3.3", "4.3.3"),
+            },
+        };
+        match self.version {
+            Version::V3 => three,
+            Version::V5 => five,
+        }
+    }
+
+    /// The sentence of a report: the packet, what is wrong with it, and the section.
+    pub fn said(&self) -> Said {
+        let (version, section) = (self.version.name(), self.section());
+        let breach = self.breach.said();
+        match self.packet {
+            Some(packet) => {
+                let packet = packet.name();
+                say!("{packet}: {breach} (MQTT {version}, section {section})")
+            }
+            None => say!("{breach} (MQTT {version}, section {section})"),
+        }
+    }
+}
+
+impl Breach {
+    fn said(self) -> Said {
+        match self {
+            Breach::Malformed(flaw) => flaw.said(),
+            Breach::BeforeConnack => say!("the packet arrived before CONNACK"),
+            Breach::SecondConnack => say!("a second CONNACK arrived"),
+            Breach::FromServer => say!("only clients send this packet"),
+            Breach::SessionPresent => {
+                say!("the server resumes a session, which it must not do here")
+            }
+            Breach::UnknownId(id) => say!("no packet with the identifier {id} is in flight"),
+            Breach::WrongReply(id) => {
+                say!("the packet identifier {id} waits for a different packet")
+            }
+            Breach::CodeCount { codes, filters } => {
+                say!("{codes} reason codes for {filters} topic filters")
+            }
+            Breach::QosNotAsked { granted, asked } => {
+                say!("QoS {granted} was granted, but only QoS {asked} was requested")
+            }
+            Breach::AliasUnknown(alias) => say!("the topic alias {alias} was never announced"),
+            Breach::AliasTooHigh { alias, alias_max } => {
+                say!("the topic alias is {alias}, the announced maximum is {alias_max}")
+            }
+            Breach::ReceiveMaximum(count) => {
+                say!("more than {count} messages are unacknowledged, the announced maximum")
+            }
+            Breach::PongWithoutPing => say!("the packet answers no PINGREQ"),
+            Breach::KeepAlive(seconds) => {
+                say!("no PINGRESP arrived within the keep-alive time of {seconds} s")
+            }
+            Breach::AuthWithoutMethod => {
+                say!("authentication continues, but CONNECT named no method")
+            }
+        }
+    }
+}
