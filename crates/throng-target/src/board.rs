@@ -55,6 +55,8 @@ pub struct Stats {
     pub deliveries: Option<DeliveryStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<ChatStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mqtt: Option<MqttStats>,
     /// What a push service tells about itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<serde_json::Value>,
@@ -186,6 +188,48 @@ pub struct QueueStats {
     pub queue_full: u64,
     /// Requests that got 429 because of [`crate::CapacityOptions::rate_limit`].
     pub rate_limited: u64,
+}
+
+/// What a broker of MQTT has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MqttStats {
+    /// CONNECT packets that were accepted, and of these those of MQTT 5.
+    pub connects: u64,
+    pub connects_v5: u64,
+    /// Those that resumed a session.
+    pub resumed: u64,
+    /// CONNECT packets that were refused.
+    pub refused: u64,
+    /// Connections closed because their client connected again.
+    pub taken_over: u64,
+    /// DISCONNECT packets of clients.
+    pub disconnects: u64,
+    /// Connections closed because nothing came for 1.5 times the keep-alive time.
+    pub keep_alive: u64,
+    /// Connections closed because of a malformed packet, or one that may not come.
+    pub broken: u64,
+    /// Filters subscribed to and left.
+    pub subscribes: u64,
+    pub unsubscribes: u64,
+    /// Subscriptions that were confirmed and then forgotten.
+    pub forgotten: u64,
+    /// Messages that were published, by their QoS; without repeated ones of QoS 2.
+    pub published: [u64; 3],
+    /// PUBLISH packets of QoS 2 that were repeated before their PUBREL.
+    pub repeated: u64,
+    pub wills: u64,
+    /// Deliveries acknowledged by PUBACK or PUBCOMP, and acknowledgements that fit no delivery.
+    pub acknowledged: u64,
+    pub misnumbered: u64,
+    /// Messages sent again to resumed sessions; they are not in `deliveries`.
+    pub resent: u64,
+    /// Messages for a subscription that were not sent: expired, too large for the client, or more
+    /// than wait for one client.
+    pub left_out: u64,
+    /// Sessions now, those without a connection included; subscriptions; retained messages.
+    pub sessions: u64,
+    pub subscriptions: u64,
+    pub retained: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -340,6 +384,29 @@ impl DeliveryStats {
         self.swaps_unsent += other.swaps_unsent;
         self.dropped += other.dropped;
         self.gone += other.gone;
+    }
+}
+
+impl MqttStats {
+    pub(crate) fn add(&mut self, other: &MqttStats) {
+        self.connects += other.connects;
+        self.connects_v5 += other.connects_v5;
+        self.resumed += other.resumed;
+        self.refused += other.refused;
+        self.taken_over += other.taken_over;
+        self.disconnects += other.disconnects;
+        self.keep_alive += other.keep_alive;
+        self.broken += other.broken;
+        self.subscribes += other.subscribes;
+        self.unsubscribes += other.unsubscribes;
+        self.forgotten += other.forgotten;
+        self.published.iter_mut().zip(other.published).for_each(|(ours, theirs)| *ours += theirs);
+        self.repeated += other.repeated;
+        self.wills += other.wills;
+        self.acknowledged += other.acknowledged;
+        self.misnumbered += other.misnumbered;
+        self.resent += other.resent;
+        self.left_out += other.left_out;
     }
 }
 

@@ -1,9 +1,9 @@
-//! Reference servers with known behaviour: http, echo, im, chat, push. They know exactly what they
-//! served, so that what a tester reports can be checked against the truth.
+//! Reference servers with known behaviour: http, echo, im, chat, push, mqtt. They know exactly what
+//! they served, so that what a tester reports can be checked against the truth.
 //!
 //! They share no codec with the tester: HTTP/1.1, WebSocket and the private protocols
-//! of chat and push are written here a second time, gRPC too; HTTP/2 is the `h2` crate's, protobuf
-//! the `prost` crate's.
+//! of chat and push are written here a second time, gRPC and MQTT too; HTTP/2 is the `h2` crate's,
+//! protobuf the `prost` crate's.
 //!
 //! - [`start`] starts a server; [`Running`] tells its addresses and its [`Stats`] and stops it.
 //! - [`Latency`] is the law by which answers are delayed; [`Options`] has the faults,
@@ -12,8 +12,8 @@
 //!
 //! Inside: a worker is a thread with a runtime, a listener and, when there are more connections
 //! than a descriptor table holds, a table of its own. A connection is one small task. A session
-//! (`http`, `raw`, `websocket` with `im`, `chat`, `push`) is a machine that turns bytes into
-//! answers; the connection sends them when the worker's timer says that they are due. What one
+//! (`http`, `raw`, `websocket` with `im`, `chat`, `push`, `mqtt`) is a machine that turns bytes
+//! into answers; the connection sends them when the worker's timer says that they are due. What one
 //! connection has for others goes by mail (`mail`) to their workers, which find them in their
 //! `places`.
 
@@ -33,6 +33,7 @@ mod http;
 mod im;
 mod latency;
 mod mail;
+mod mqtt;
 mod options;
 mod output;
 mod presence;
@@ -54,8 +55,8 @@ mod worker;
 mod tests;
 
 pub use board::{
-    ChatStats, ConnectionStats, DeliveryStats, GrpcStats, Http2Stats, QueueStats, ServiceTime,
-    Stats,
+    ChatStats, ConnectionStats, DeliveryStats, GrpcStats, Http2Stats, MqttStats, QueueStats,
+    ServiceTime, Stats,
 };
 pub use faults::FaultOptions;
 pub use latency::{Latency, LatencyError};

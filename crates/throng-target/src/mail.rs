@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use crate::address::Address;
 use crate::board::lock;
 use crate::chat::Room;
+use crate::mqtt::{Client, Message, Target};
 use crate::redis::Ticket;
 use crate::system::Bell;
 
@@ -51,6 +52,10 @@ pub(crate) enum Letter {
     Push(Box<[Address]>, Arc<Stamped>),
     /// Redis has confirmed these binds, or has not in time.
     Bound(Box<[Ticket]>, bool),
+    /// Delivers a message to subscribers whose connections are with this worker.
+    Mqtt(Vec<Target>, Arc<Message>),
+    /// Delivers what waits for a subscriber that has room for it.
+    MqttRoom(Arc<Client>),
     /// Closes a connection in order.
     End(Address),
     /// The number and the body of a message to all who are logged in to the messenger.
@@ -63,7 +68,8 @@ impl Letter {
             Letter::Room(_, bytes) | Letter::Broadcast(_, bytes) => bytes.len(),
             Letter::Push(addresses, frame) => frame.len() + size_of_val::<[_]>(addresses),
             Letter::Bound(tickets, _) => size_of_val::<[_]>(tickets),
-            Letter::End(_) => 0,
+            Letter::Mqtt(targets, message) => size_of_val(&**targets) + message.size(),
+            Letter::MqttRoom(_) | Letter::End(_) => 0,
         }
     }
 }
@@ -120,7 +126,7 @@ impl Post {
             let size = letter.size();
             let full = waiting.letters.len() >= MAILBOX_LETTERS_MAX
                 || waiting.bytes + size > MAILBOX_BYTES_MAX;
-            if full && !matches!(letter, Letter::End(_) | Letter::Bound(..)) {
+            if full && !matches!(letter, Letter::End(_) | Letter::Bound(..) | Letter::MqttRoom(_)) {
                 return false;
             }
             waiting.bytes += size;

@@ -29,12 +29,14 @@ pub enum Kind {
     Chat,
     /// A push service over a private TCP protocol: presence, pushes by an admin interface.
     Push(PushOptions),
+    /// A broker of MQTT 3.1.1 and 5.
+    Mqtt,
 }
 
 impl Kind {
     /// Whether the server delivers messages from one connection to others.
     pub(crate) fn delivers(&self) -> bool {
-        matches!(self, Kind::Chat | Kind::Push(_))
+        matches!(self, Kind::Chat | Kind::Push(_) | Kind::Mqtt)
     }
 }
 
@@ -140,7 +142,7 @@ pub struct Options {
     /// What is to be delivered in this time is written together; zero: at once, and together
     /// only what waits anyhow.
     pub batch: Duration,
-    /// Faults of deliveries and of presence, for `chat` and `push`.
+    /// Faults of deliveries and of presence, for `chat`, `push` and `mqtt`.
     pub faults: FaultOptions,
     /// The size of the default body, in bytes.
     pub body: u64,
@@ -256,7 +258,7 @@ impl Options {
                 Some(say!("only `throng target http` has a queue and a rate limit"))
             }
             _ if !kind.delivers() && (self.faults.any() || !self.batch.is_zero()) => {
-                Some(say!("only chat and push support batched deliveries and faults"))
+                Some(say!("only chat, push and mqtt support batched deliveries and faults"))
             }
             Kind::Push(push) if push.fault().is_some() => push.fault(),
             _ => self

@@ -17,6 +17,7 @@ use crate::door::Door;
 use crate::faults::Faults;
 use crate::http;
 use crate::mail::{Letter, Post};
+use crate::mqtt::Broker;
 use crate::options::{Kind, Options, Seats};
 use crate::push::{self, post_by_worker};
 use crate::queue::Capacity;
@@ -61,6 +62,7 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
         Kind::Im { .. } => Role::Im,
         Kind::Chat => Role::Chat,
         Kind::Push(_) => Role::Push,
+        Kind::Mqtt => Role::Mqtt,
     };
     for index in 0..seats.workers {
         running.listen = running.seat(index, role, running.listen, seats)?;
@@ -169,6 +171,7 @@ impl Setup {
             Kind::Push(options) => Some(push::Service::new(options)),
             _ => None,
         };
+        let mqtt = (kind == Kind::Mqtt).then(Broker::new);
         let protocols: &[&[u8]] = match &kind {
             Kind::Http => &[b"h2", b"http/1.1"],
             _ => &[],
@@ -189,6 +192,7 @@ impl Setup {
             capacity,
             door,
             push,
+            mqtt,
             posted: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             shortage_told: AtomicBool::new(false),

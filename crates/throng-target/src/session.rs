@@ -1,6 +1,7 @@
 //! What a connection speaks: machines that turn bytes into answers. No sockets, no clock.
 
 mod chat;
+mod mqtt;
 mod push;
 
 use throng_base::Time;
@@ -16,6 +17,7 @@ use crate::setup::Setup;
 use crate::turn::{Fault, Turn};
 use crate::websocket::{self, Code, Event, Opcode};
 use chat::Chat;
+use mqtt::Mqtt;
 use push::Push;
 
 /// What a listener serves.
@@ -26,6 +28,7 @@ pub(crate) enum Role {
     Im,
     Chat,
     Push,
+    Mqtt,
     Admin,
 }
 
@@ -38,6 +41,7 @@ pub(crate) enum Session {
     WebSocket(WebSocket),
     Chat(Chat),
     Push(Push),
+    Mqtt(Mqtt),
     /// From here on HTTP/2: another task goes on with the connection.
     Http2,
 }
@@ -74,6 +78,7 @@ impl Session {
         match role {
             Role::Chat => Session::Chat(Chat::default()),
             Role::Push => Session::Push(Push::new(now)),
+            Role::Mqtt => Session::Mqtt(Mqtt::new(now)),
             _ => Session::Http(Http { role, scanned: 0, reading: None }),
         }
     }
@@ -84,6 +89,7 @@ impl Session {
             Session::WebSocket(websocket) => websocket.user.is_some(),
             Session::Chat(chat) => chat.is_logged_in(),
             Session::Push(push) => push.is_bound(),
+            Session::Mqtt(mqtt) => mqtt.is_connected(),
             Session::Http(_) | Session::Raw | Session::Http2 => false,
         }
     }
@@ -96,6 +102,7 @@ impl Session {
             }
             Session::Chat(chat) => chat.end(setup, address),
             Session::Push(push) => push.end(setup, address),
+            Session::Mqtt(mqtt) => mqtt.end(setup, address),
             Session::Http(_) | Session::Raw | Session::Http2 => {}
         }
     }
@@ -112,6 +119,7 @@ impl Session {
                 Session::WebSocket(websocket) => (websocket.receive(rest, turn), None),
                 Session::Chat(chat) => (chat.receive(rest, turn), None),
                 Session::Push(push) => (push.receive(rest, turn), None),
+                Session::Mqtt(mqtt) => (mqtt.receive(rest, turn), None),
                 Session::Http2 => break,
             };
             used += n;
@@ -128,9 +136,7 @@ impl Session {
 /// One piece of bytes said back.
 fn raw(input: &[u8], turn: &mut Turn<'_>) -> usize {
     turn.counts.messages += 1;
-    let resets = turn.setup.options.resets;
-    if resets > 0.0 && turn.random.chance(resets) {
-        turn.counts.resets_sent += 1;
+    if turn.draws_reset() {
         turn.reset();
     } else {
         turn.answer(None, |out, _| {
@@ -194,7 +200,7 @@ impl Http {
                 return (end, refuse(refusal, head.method == "HEAD", turn));
             }
             Role::Echo | Role::Im => return (end, upgrade(self.role, head, turn)),
-            Role::Http | Role::Admin | Role::Chat | Role::Push => {}
+            Role::Http | Role::Admin | Role::Chat | Role::Push | Role::Mqtt => {}
         }
         match self.start(head, turn) {
             Ok(reading) => (end + self.go_on(reading, &input[end..], turn), None),

@@ -11,6 +11,7 @@ use crate::chat::Hall;
 use crate::door::Door;
 use crate::faults::Faults;
 use crate::mail::{Letter, Post};
+use crate::mqtt::{Broker, Bundle};
 use crate::options::{Kind, Options};
 use crate::push::Service;
 use crate::queue::{Capacity, Law, Question};
@@ -34,6 +35,8 @@ pub(crate) struct Setup {
     pub(crate) door: Door,
     /// Of a push service.
     pub(crate) push: Option<Service>,
+    /// Of a broker.
+    pub(crate) mqtt: Option<Broker>,
     /// How many broadcasts were posted.
     pub(crate) posted: AtomicU64,
     pub(crate) stopped: AtomicBool,
@@ -50,6 +53,16 @@ impl Setup {
         }
     }
 
+    /// Sends messages of the broker to the workers of their subscribers.
+    pub(crate) fn send(&self, bundles: Vec<Bundle>) {
+        for Bundle { worker, targets, message } in bundles {
+            let count = targets.len() as u64;
+            if !self.post.send(worker, Letter::Mqtt(targets, message)) {
+                self.post.drop_deliveries(count);
+            }
+        }
+    }
+
     /// What was served so far.
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = self.board.stats();
@@ -63,6 +76,7 @@ impl Setup {
         if self.kind == Kind::Chat {
             stats.chat = Some(self.hall.stats(&self.faults));
         }
+        stats.mqtt = self.mqtt.as_ref().map(Broker::stats);
         stats.push = self.push.as_ref().map(Service::stats);
         stats.queue = self.capacity.as_ref().map(Capacity::stats);
         stats
@@ -82,9 +96,8 @@ impl Setup {
         self.faults.reset();
         self.hall.reset();
         self.capacity.iter().for_each(Capacity::reset);
-        if let Some(push) = &self.push {
-            push.reset();
-        }
+        self.mqtt.iter().for_each(Broker::reset);
+        self.push.iter().for_each(Service::reset);
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -106,6 +106,14 @@ impl Turn<'_> {
         Fault::draw(&self.setup.options, self.random, &mut self.counts)
     }
 
+    /// Draws whether a request that cannot fail is answered by a reset, and counts that.
+    pub(crate) fn draws_reset(&mut self) -> bool {
+        let resets = self.setup.options.resets;
+        let drawn = resets > 0.0 && self.random.chance(resets);
+        self.counts.resets_sent += u64::from(drawn);
+        drawn
+    }
+
     /// Takes a request that is completely read to the limits of the server. If it has to wait in
     /// the queue, the answer that is given next waits until it departs.
     pub(crate) fn enter(&mut self) -> Result<(), Refused> {

@@ -1,5 +1,6 @@
 //! One thread of a server: its runtime, its listener, its timer and its connections.
 
+mod broker;
 mod connection;
 mod pass;
 mod places;
@@ -71,6 +72,8 @@ pub(crate) enum Due {
     Mail,
     /// It is time to look for devices that were silent for too long.
     Idle,
+    /// It is time to look for clients of the broker that were silent, and for wills and sessions.
+    Sweep,
     /// A delivery that was held back to be late.
     Late(Weak<Connection>, Arc<[u8]>),
     /// A delivery that waits to be overtaken by the next one has waited long enough.
@@ -216,8 +219,10 @@ impl Worker {
             let passed = self.clock.now().as_nanos() / every.as_nanos().max(1) as u64;
             self.next_broadcast(passed + 1, every);
         }
-        if self.role == Role::Push {
-            self.look_for_idle();
+        match self.role {
+            Role::Push => self.look_for_idle(),
+            Role::Mqtt => self.sweep(),
+            _ => {}
         }
         while !self.setup.is_stopped() {
             let Ok(mut guard) = bell.readable().await else { break };
@@ -300,6 +305,7 @@ impl Worker {
             Due::Queue => self.look_at_queue(),
             Due::Mail => self.open_mail(),
             Due::Idle => self.look_for_idle(),
+            Due::Sweep => self.sweep(),
             Due::Late(connection, frame) => self.late(upgrade(connection), &frame),
             Due::Overtaken(connection) => {
                 upgrade(connection).iter().for_each(|connection| connection.not_overtaken());
@@ -414,6 +420,8 @@ impl Worker {
     fn open(&self, letter: Letter) {
         match letter {
             Letter::Push(addresses, frame) => self.push(&addresses, &frame),
+            Letter::Mqtt(targets, message) => self.distribute(targets, &message),
+            Letter::MqttRoom(client) => self.send_waiting(&client),
             Letter::Bound(tickets, confirmed) => {
                 for ticket in tickets {
                     let connection = self.places.find(ticket.address);

@@ -23,6 +23,7 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         TargetKind::Im => Kind::Im { broadcast_every: arguments.broadcast_every },
         TargetKind::Chat => Kind::Chat,
         TargetKind::Push => Kind::Push(push(&arguments.push)),
+        TargetKind::Mqtt => Kind::Mqtt,
     };
     let told = |text: &str| Screen::errors(false).say(say!("target: {text}"));
     let deliveries = &arguments.deliveries;

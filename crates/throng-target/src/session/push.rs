@@ -117,9 +117,7 @@ impl Push {
                 Answer::Noted
             }
         };
-        let resets = turn.setup.options.resets;
-        if resets > 0.0 && turn.random.chance(resets) {
-            turn.counts.resets_sent += 1;
+        if turn.draws_reset() {
             turn.reset();
         } else {
             say(seq, answer, turn);

@@ -103,7 +103,7 @@ impl Serve {
         };
         let address = Cell::new(NO_ADDRESS);
         let connection = Rc::new(Connection { worker, address, state: RefCell::new(state) });
-        if matches!(role, Role::Im | Role::Chat | Role::Push) {
+        if matches!(role, Role::Im | Role::Chat | Role::Push | Role::Mqtt) {
             connection.address.set(connection.worker.seat(&connection));
         }
         Serve(connection)

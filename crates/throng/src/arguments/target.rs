@@ -150,7 +150,7 @@ pub(crate) struct QueueArguments {
 
 /// What goes wrong between one user and the others, exactly and counted.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Deliveries (chat, push)")]
+#[command(next_help_heading = "Deliveries (chat, push, mqtt)")]
 pub(crate) struct DeliveryArguments {
     /// Batch messages to a user for this long and write them together; by default immediately
     #[arg(long, value_parser = duration)]
@@ -173,7 +173,7 @@ pub(crate) struct DeliveryArguments {
     /// Write every N-th delivery after the next one to the same user
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) swap_every: Option<u64>,
-    /// Confirm every N-th login, then forget it
+    /// Confirm every N-th login or subscription, then forget it
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) forget_every: Option<u64>,
 }
@@ -214,6 +214,8 @@ pub(crate) enum TargetKind {
     Chat,
     /// The push service of push-service.yaml: presence, pushes to one, some or all devices
     Push,
+    /// The broker of MQTT 3.1.1 and 5: QoS 0 to 2, wills, retained messages, shared subscriptions
+    Mqtt,
 }
 
 fn redis(text: &str) -> Result<throng_target::RedisAddress, String> {

@@ -126,6 +126,15 @@ impl Connection {
         silent && matches!(state.phase, Phase::Open)
     }
 
+    /// Whether a client of the broker was silent for too long.
+    pub(crate) fn is_overdue(&self, now: Time) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        match &mut state.session {
+            Session::Mqtt(mqtt) => mqtt.is_overdue(now) && matches!(state.phase, Phase::Open),
+            _ => false,
+        }
+    }
+
     pub(crate) fn address(&self) -> Address {
         self.address.get()
     }
@@ -138,6 +147,12 @@ impl Connection {
         }
         let worker = &self.worker;
         let before = state.session.is_logged_in();
+        if let Session::Mqtt(mqtt) = &state.session {
+            let frames = [mqtt.farewell().into()];
+            let figures = &mut *worker.figures();
+            let bytes_out = &mut figures.counts.bytes_out;
+            put(state, &Parcel::new(&frames), bytes_out, &mut DeliveryStats::default());
+        }
         state.session.end(&worker.setup, self.address.get());
         self.note_login(before, false);
         worker.places.move_to(self.address.get(), None);
@@ -269,6 +284,7 @@ fn put(state: &mut State, parcel: &Parcel<'_>, bytes_out: &mut u64, done: &mut D
 fn garbled(frame: &Arc<[u8]>, role: Role) -> Arc<[u8]> {
     let kind_at = match role {
         Role::Push => crate::push::KIND_AT,
+        Role::Mqtt => crate::mqtt::KIND_AT,
         _ => crate::chat::KIND_AT,
     };
     let mut bytes = frame.to_vec();

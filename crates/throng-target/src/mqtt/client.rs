@@ -1,0 +1,271 @@
+//! One client of the broker, with or without a connection: what it is sent and has not
+//! acknowledged.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use throng_base::Time;
+
+use super::codec::{self, Publish, Version};
+use crate::address::Address;
+use crate::board::lock;
+
+/// More messages do not wait for one client.
+const QUEUE_MAX: usize = 10_000;
+/// More messages are not unacknowledged at once, whatever the client allows.
+const WINDOW_MAX: u16 = 1_000;
+
+/// A message as the broker keeps it, once for all who get it.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(super) topic: Box<str>,
+    pub(super) payload: Box<[u8]>,
+    /// What subscribers of MQTT 5 get.
+    pub(super) properties: Box<[u8]>,
+    pub(super) qos: u8,
+    pub(super) retain: bool,
+    pub(super) expires_at: Option<Time>,
+}
+
+impl Message {
+    pub(crate) fn new(publish: &Publish<'_>, topic: &str, now: Time) -> Message {
+        let expiry = publish.expiry_s.map(|s| Duration::from_secs(u64::from(s)));
+        Message {
+            topic: topic.into(),
+            payload: publish.payload.into(),
+            properties: codec::passed_on(publish.properties).into(),
+            qos: publish.qos,
+            retain: publish.retain,
+            expires_at: expiry.map(|expiry| now + expiry),
+        }
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Message>() + self.topic.len() + self.payload.len() + self.properties.len()
+    }
+}
+
+/// How a message is for a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) client: Arc<Client>,
+    pub(super) how: How,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct How {
+    pub(super) qos: u8,
+    pub(super) retain: bool,
+    pub(super) identifiers: Vec<u32>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(super) id: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Where its connection is.
+    pub(super) address: Option<Address>,
+    pub(super) version: Version,
+    window: u16,
+    packet_bytes_max: u32,
+    pub(crate) expiry_s: u32,
+    /// When its session ends, of one without a connection.
+    pub(super) expires_at: Time,
+    pub(super) will: Option<Will>,
+    pub(super) filters: Vec<String>,
+    /// Messages of QoS 2 from the client that are not released.
+    pub(crate) incoming: BTreeSet<u16>,
+    last_id: u16,
+    outgoing: VecDeque<Flight>,
+    queue: VecDeque<(Arc<Message>, How)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Will {
+    pub(super) message: Arc<Message>,
+    pub(super) delay_s: u32,
+    /// Of a client without a connection.
+    pub(super) due: Time,
+}
+
+/// A message that is sent and not acknowledged.
+#[derive(Debug)]
+struct Flight {
+    id: u16,
+    message: Arc<Message>,
+    how: How,
+    /// PUBREC has come.
+    received: bool,
+}
+
+impl Client {
+    pub(super) fn new(id: &str) -> Client {
+        let state = State {
+            address: None,
+            version: Version::V5,
+            window: 0,
+            packet_bytes_max: 0,
+            expiry_s: 0,
+            expires_at: Time::NEVER,
+            will: None,
+            filters: Vec::new(),
+            incoming: BTreeSet::new(),
+            last_id: 0,
+            outgoing: VecDeque::new(),
+            queue: VecDeque::new(),
+        };
+        Client { id: id.to_owned(), state: Mutex::new(state) }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Where it is connected, and what [`State::next`] gives there.
+    pub(crate) fn next_packet(&self, now: Time) -> (Option<Address>, Option<Vec<u8>>, u64) {
+        let mut state = self.state();
+        let Some(address) = state.address else { return (None, None, 0) };
+        let (packet, left_out) = state.next(now);
+        (Some(address), packet, left_out)
+    }
+}
+
+impl Target {
+    /// Takes the message if the client is connected to this worker: whether there was room for it.
+    pub(crate) fn take_here(&self, worker: u16, message: &Arc<Message>) -> Result<bool, ()> {
+        let mut state = self.client.state();
+        match state.address {
+            Some(address) if address.worker == worker => Ok(state.take(message, self.how.clone())),
+            _ => Err(()),
+        }
+    }
+}
+
+impl State {
+    /// Another connection of the client begins.
+    pub(super) fn begin(&mut self, connect: &codec::Connect<'_>, address: Address, now: Time) {
+        self.address = Some(address);
+        self.version = connect.version;
+        self.window = connect.receive_max.min(WINDOW_MAX);
+        self.packet_bytes_max = connect.packet_bytes_max;
+        self.expiry_s = connect.session_expiry_s;
+        self.expires_at = Time::NEVER;
+        self.will = connect.will.as_ref().map(|will| Will {
+            message: Arc::new(Message::new(&will.message, will.message.topic, now)),
+            delay_s: will.delay_s,
+            due: Time::NEVER,
+        });
+    }
+
+    /// Its connection is gone.
+    pub(super) fn leave(&mut self, now: Time) {
+        let after = |seconds: u32| match seconds {
+            u32::MAX => Time::NEVER,
+            seconds => now + Duration::from_secs(u64::from(seconds)),
+        };
+        self.address = None;
+        self.expires_at = after(self.expiry_s);
+        if let Some(will) = &mut self.will {
+            will.due = after(will.delay_s.min(self.expiry_s));
+        }
+    }
+
+    /// Takes a message. False when there is no room for it, or nothing to keep it for.
+    pub(super) fn take(&mut self, message: &Arc<Message>, how: How) -> bool {
+        let keeps = self.address.is_some() || how.qos > 0 && self.expiry_s > 0;
+        if !keeps || self.queue.len() >= QUEUE_MAX {
+            return false;
+        }
+        self.queue.push_back((Arc::clone(message), how));
+        true
+    }
+
+    /// The next packet that may be sent now; and how many messages had to be left out before it.
+    pub(super) fn next(&mut self, now: Time) -> (Option<Vec<u8>>, u64) {
+        let mut left_out = 0;
+        while let Some((_, how)) = self.queue.front() {
+            if how.qos > 0 && self.outgoing.len() >= usize::from(self.window) {
+                break;
+            }
+            let Some((message, how)) = self.queue.pop_front() else { break };
+            let id = if how.qos > 0 { self.fresh_id() } else { 0 };
+            let mut packet = Vec::new();
+            let expired = message.expires_at.is_some_and(|at| at <= now);
+            write(self.version, id, &message, &how, false, now, &mut packet);
+            if expired || packet.len() > self.packet_bytes_max as usize {
+                left_out += 1;
+                continue;
+            }
+            if how.qos > 0 {
+                self.outgoing.push_back(Flight { id, message, how, received: false });
+            }
+            return (Some(packet), left_out);
+        }
+        (None, left_out)
+    }
+
+    fn fresh_id(&mut self) -> u16 {
+        loop {
+            self.last_id = self.last_id % u16::MAX + 1;
+            if !self.outgoing.iter().any(|flight| flight.id == self.last_id) {
+                return self.last_id;
+            }
+        }
+    }
+
+    /// PUBACK or PUBCOMP, or a PUBREC that refuses: whether something waited for it.
+    pub(crate) fn acknowledged(&mut self, id: u16) -> bool {
+        let found = self.outgoing.iter().position(|flight| flight.id == id);
+        found.and_then(|at| self.outgoing.remove(at)).is_some()
+    }
+
+    /// PUBREC: whether a message waited for it.
+    pub(crate) fn received(&mut self, id: u16) -> bool {
+        let found = self.outgoing.iter_mut().find(|flight| flight.id == id);
+        found.map(|flight| flight.received = true).is_some()
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Writes what the last connection did not complete; how many messages that are.
+    pub(crate) fn write_again(&self, now: Time, out: &mut Vec<u8>) -> u64 {
+        for Flight { id, message, how, received } in &self.outgoing {
+            match received {
+                true => codec::write_ack(self.version, 0x62, *id, 0, out),
+                false => write(self.version, *id, message, how, true, now, out),
+            }
+        }
+        self.outgoing.len() as u64
+    }
+}
+
+fn write(
+    version: Version,
+    id: u16,
+    message: &Message,
+    how: &How,
+    dup: bool,
+    now: Time,
+    out: &mut Vec<u8>,
+) {
+    let left_s = |at: Time| at.since(now).as_secs().try_into().unwrap_or(u32::MAX);
+    let publish = Publish {
+        topic: &message.topic,
+        payload: &message.payload,
+        qos: how.qos,
+        retain: how.retain,
+        dup,
+        id,
+        alias: None,
+        expiry_s: message.expires_at.map(left_s),
+        properties: &message.properties,
+    };
+    codec::write_publish(version, &publish, &how.identifiers, out);
+}

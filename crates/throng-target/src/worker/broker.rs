@@ -1,0 +1,71 @@
+//! What a worker does for the broker: deliveries to the clients that are connected here.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::Time;
+
+use super::connection::Parcel;
+use super::{Due, Worker};
+use crate::mqtt::{Client, Message, Target};
+
+/// How often it looks for clients that were silent, for wills and for sessions that expire.
+const SWEEP_EVERY: Duration = Duration::from_millis(250);
+
+impl Worker {
+    /// Delivers a message to clients that were connected here when it was sent; if they have moved
+    /// since, it goes where they are.
+    pub(super) fn distribute(&self, targets: Vec<Target>, message: &Arc<Message>) {
+        let Some(broker) = &self.setup.mqtt else { return };
+        for target in targets {
+            match target.take_here(self.index as u16, message) {
+                Ok(true) => self.send_waiting(&target.client),
+                Ok(false) => broker.count(self.index as u16, |counts| counts.left_out += 1),
+                Err(()) => self.setup.send(broker.bundles(vec![target], message)),
+            }
+        }
+    }
+
+    /// Sends all that waits for a client and may be sent.
+    pub(super) fn send_waiting(&self, client: &Client) {
+        let Some(broker) = &self.setup.mqtt else { return };
+        let now = self.clock.now();
+        loop {
+            let (address, packet, left_out) = client.next_packet(now);
+            broker.count(self.index as u16, |counts| counts.left_out += left_out);
+            let (Some(address), Some(packet)) = (address, packet) else { return };
+            let figures = &mut *self.figures();
+            let frames = [packet.into()];
+            match self.places.find(address) {
+                None => figures.deliveries.gone += 1,
+                Some(connection) => {
+                    let bytes_out = &mut figures.counts.bytes_out;
+                    let done = connection.deliver(&Parcel::new(&frames), bytes_out);
+                    figures.deliveries.add(&done);
+                }
+            }
+        }
+    }
+
+    /// Sends away clients that were silent for too long; publishes wills and ends sessions whose
+    /// time has come.
+    pub(super) fn sweep(&self) {
+        let Some(broker) = &self.setup.mqtt else { return };
+        let now: Time = self.clock.now();
+        let mut overdue = Vec::new();
+        self.places.all(|connection| {
+            if connection.is_overdue(now) {
+                overdue.push(Rc::clone(connection));
+            }
+        });
+        for connection in overdue {
+            broker.count(self.index as u16, |counts| counts.keep_alive += 1);
+            connection.send_away();
+        }
+        if self.index == 0 {
+            self.setup.send(broker.sweep(now));
+        }
+        self.timer.at(now + SWEEP_EVERY, Due::Sweep);
+    }
+}
