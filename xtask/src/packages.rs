@@ -170,14 +170,15 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
 
 /// Packages of Python with the folder each brings: Autobahn's cases with a runner that needs no
 /// Python 2, libxml2 for its XPath, OTLP's messages for the protobuf of Debian, the schemas of
-/// Kubernetes, a collector of OpenTelemetry as a program, and the cases of html5lib, which only the
-/// source of a package has (the last).
-const PYTHON_PACKAGES: [(&str, &str, &str); 6] = [
+/// Kubernetes, a collector of OpenTelemetry as a program, a client of MQTT, and the cases of
+/// html5lib, which only the source of a package has (the last).
+const PYTHON_PACKAGES: [(&str, &str, &str); 7] = [
     ("kosoku", "0.1.0", "kosoku"),
     ("lxml", "6.1.3", "lxml"),
     ("opentelemetry-proto", "1.15.0", "opentelemetry"),
     ("kubernetes-validate", "1.37.0", "kubernetes_validate"),
     ("rotel", "0.0.1a15", "rotel"),
+    ("paho-mqtt", "2.1.0", "paho"),
     ("html5rdf", "1.2.1", "html5rdf"),
 ];
 
@@ -188,7 +189,7 @@ fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     if are_there() {
         return Ok(folder);
     }
-    let [cases, library, otlp, schemas, collector, source] =
+    let [cases, library, otlp, schemas, collector, mqtt, source] =
         PYTHON_PACKAGES.map(|(name, version, _)| format!("{name}=={version}"));
     let place = folder.to_string_lossy();
     // Older sources ask setuptools for what newer ones no longer have.
@@ -202,9 +203,9 @@ fn ensure_python(target: &Path) -> Result<PathBuf, String> {
         finish(&mut command)
     };
     let install = ["install", "--no-deps", "--upgrade", "--target", &place];
-    pip(&[&install[..], &[&cases, &library, &otlp, &schemas, &collector]].concat())?;
+    pip(&[&install[..], &[&cases, &library, &otlp, &schemas, &collector, &mqtt]].concat())?;
     pip(&["download", "--no-deps", "--no-binary", ":all:", "--dest", &place, &source])?;
-    let (name, archive) = (PYTHON_PACKAGES[5].0, source.replace("==", "-"));
+    let (name, archive) = (PYTHON_PACKAGES[6].0, source.replace("==", "-"));
     let file = format!("{place}/{archive}.tar.gz");
     let inside = format!("{archive}/{name}");
     let options = ["-xzf", &file, "-C", &place, "--strip-components=1", &inside];

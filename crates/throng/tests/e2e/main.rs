@@ -58,6 +58,7 @@ mod meeting;
 mod merge;
 mod mistakes;
 mod monitors;
+mod mqtt;
 mod once;
 mod own_metrics;
 mod page;
