@@ -49,25 +49,7 @@ impl Refusal {
     pub fn said(self) -> Said {
         match self {
             Refusal::NotConnected => say!("the connection is not open"),
-            Refusal::Topic(TopicError::Empty) => say!("the topic is empty"),
-            Refusal::Topic(TopicError::TooLong) => say!("the topic has more than 65535 bytes"),
-            Refusal::Topic(TopicError::NulCharacter) => {
-                say!("the topic contains the character U+0000")
-            }
-            Refusal::Topic(TopicError::WildcardInName) => {
-                say!("a message cannot be published to a topic with a wildcard")
-            }
-            Refusal::Topic(TopicError::HashMisplaced) => {
-                say!("`#` must be the whole last level of a topic filter")
-            }
-            Refusal::Topic(TopicError::PlusMisplaced) => {
-                say!("`+` must be a whole level of a topic filter")
-            }
-            Refusal::Topic(TopicError::ShareIncomplete | TopicError::WildcardInGroup) => {
-                say!(
-                    "a shared subscription is `$share/GROUP/FILTER`, and the group has no wildcard"
-                )
-            }
+            Refusal::Topic(error) => error.said(),
             Refusal::Qos(qos) => say!("the server supports QoS {qos} at most"),
             Refusal::Retain => say!("the server does not support retained messages"),
             Refusal::Wildcard => say!("the server does not support wildcards in topic filters"),

@@ -1,6 +1,6 @@
 //! Topic names and topic filters (MQTT 5, 4.7 and 4.8.2).
 
-use std::fmt;
+use throng_base::Said;
 
 use super::wire::FIELD_BYTES_MAX;
 
@@ -33,24 +33,27 @@ impl TopicError {
             TopicError::ShareIncomplete | TopicError::WildcardInGroup => "4.8.2",
         }
     }
-}
 
-impl fmt::Display for TopicError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TopicError::Empty => "it is empty",
-            TopicError::TooLong => "it has more than 65535 bytes",
-            TopicError::NulCharacter => "it contains the character U+0000",
-            TopicError::WildcardInName => "a topic name contains no wildcard",
-            TopicError::HashMisplaced => "`#` must be the whole last level",
-            TopicError::PlusMisplaced => "`+` must be a whole level",
-            TopicError::ShareIncomplete => "a shared subscription is `$share/GROUP/FILTER`",
-            TopicError::WildcardInGroup => "the group of a shared subscription has a wildcard",
-        })
+    pub fn said(self) -> Said {
+        match self {
+            TopicError::Empty => say!("the topic is empty"),
+            TopicError::TooLong => say!("the topic has more than 65535 bytes"),
+            TopicError::NulCharacter => say!("the topic contains the character U+0000"),
+            TopicError::WildcardInName => {
+                say!("a message cannot be published to a topic with a wildcard")
+            }
+            TopicError::HashMisplaced => {
+                say!("`#` must be the whole last level of a topic filter")
+            }
+            TopicError::PlusMisplaced => say!("`+` must be a whole level of a topic filter"),
+            TopicError::ShareIncomplete | TopicError::WildcardInGroup => {
+                say!(
+                    "a shared subscription is `$share/GROUP/FILTER`, and the group has no wildcard"
+                )
+            }
+        }
     }
 }
-
-impl std::error::Error for TopicError {}
 
 fn check_text(text: &str) -> Result<(), TopicError> {
     match text.len() {
