@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 
 use super::kind::Qos;
 
+/// Room for so many messages is kept, so that nothing is allocated for each.
+const KEPT: usize = 32;
+
 /// State that an idle subscriber does not need.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
@@ -68,6 +71,24 @@ impl Flights {
         let is = |asked: &Asked| asked.id == id && asked.subscribes == subscribes;
         let at = self.asked.iter().position(is)?;
         Some(self.asked.swap_remove(at))
+    }
+
+    /// A message of QoS 2 may not come again: whether it had come.
+    pub(super) fn release(&mut self, id: u16) -> bool {
+        let Ok(at) = self.incoming.binary_search(&id) else { return false };
+        self.incoming.remove(at);
+        self.shrink();
+        true
+    }
+
+    /// Gives back the memory of many messages once none is left.
+    pub(super) fn shrink(&mut self) {
+        if self.outgoing.is_empty() && self.outgoing.capacity() > KEPT {
+            self.outgoing = VecDeque::new();
+        }
+        if self.incoming.is_empty() && self.incoming.capacity() > KEPT {
+            self.incoming = Vec::new();
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

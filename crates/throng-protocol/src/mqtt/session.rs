@@ -450,16 +450,11 @@ impl Session {
     }
 
     fn released<'e>(&mut self, id: u16, out: &mut Vec<u8>) -> Result<Event<'e>, Breach> {
-        let incoming = self.flights.as_mut().map(|flights| &mut flights.incoming);
-        let known = incoming.and_then(|incoming| {
-            let at = incoming.binary_search(&id).ok()?;
-            Some(incoming.remove(at))
-        });
-        let code = match known {
-            Some(_) => 0,
+        let code = match self.flights.as_mut().is_some_and(|flights| flights.release(id)) {
+            true => 0,
             // Not an error during recovery (3.7.2.1).
-            None if self.resumed => ID_NOT_FOUND,
-            None => return Err(Breach::UnknownId(id)),
+            false if self.resumed => ID_NOT_FOUND,
+            false => return Err(Breach::UnknownId(id)),
         };
         write_ack(self.version, PacketType::Pubcomp, id, code, out);
         Ok(Event::Released(id))
@@ -498,6 +493,7 @@ impl Session {
             return Ok(Event::Received(id));
         }
         flights.outgoing.remove(at);
+        flights.shrink();
         self.flying -= 1;
         self.send_waiting(out);
         Ok(Event::Published { id, reason })

@@ -202,6 +202,24 @@ fn a_session_that_ends_with_its_connection_keeps_no_messages() {
 }
 
 #[test]
+fn a_burst_leaves_little_memory_behind() {
+    let mut bench = Bench::open(Version::V3, &PLAIN, b"");
+    for _ in 0..500 {
+        bench.publish("t", Qos::AtLeastOnce).expect("it may");
+    }
+    let message = |id| Publish { topic: "t", qos: Qos::ExactlyOnce, id, ..Publish::default() };
+    for id in 1..=500 {
+        bench.hear(&Packet::Publish(message(id))).expect("it is valid");
+    }
+    assert!(bench.session.heap_bytes() > 10_000);
+    for id in 1..=500 {
+        bench.hear(&Packet::Puback(ack(id))).expect("it is valid");
+        bench.hear(&Packet::Pubrel(ack(id))).expect("it is valid");
+    }
+    assert!(bench.session.heap_bytes() < 200, "{}", bench.session.heap_bytes());
+}
+
+#[test]
 fn topics_get_aliases_in_both_directions() {
     let announced = number(PropertyId::TopicAliasMaximum, 4);
     let properties = Properties::new(&announced, PacketType::Connect).expect("it belongs");
