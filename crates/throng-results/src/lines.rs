@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use throng_metrics::{Histogram, Interval, StepInterval};
+use throng_metrics::{Histogram, InstanceInterval, Interval, StepInterval};
 
 use crate::directory::SEQ;
 use crate::event::Event;
@@ -303,9 +303,8 @@ impl Plausible for Interval {
         let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
         let lived = self.residence.iter().all(|row| is_sound(&row.time));
         let sessions = self.sessions.iter().all(|row| is_sound(&row.time));
-        let instances = self.instances.iter();
-        let instances =
-            instances.map(|row| row.failed <= row.count && is_sound(&row.latency)).all(|it| it);
+        let is_whole = |row: &InstanceInterval| row.failed <= row.count && is_sound(&row.latency);
+        let instances = self.instances.iter().all(is_whole);
         let places = self.targets.iter().all(|row| row.ok <= row.count && is_sound(&row.latency));
         (steps && stages && own && lived && places && instances && sessions).then(|| weight(self))
     }

@@ -155,20 +155,20 @@ fn slower(record: &Record, server: &Server<'_>, others: f64) -> Finding {
 }
 
 /// What to do next about a server of a target.
-type Next = fn(&Server<'_>, String) -> Said;
+type Next = fn(&Server<'_>, &str) -> Said;
 
-fn resolve(_: &Server<'_>, target: String) -> Said {
-    say!("test this address alone with `resolve` (docs/connections.md): {}", target)
+fn resolve(_: &Server<'_>, target: &str) -> Said {
+    say!("test this address alone with `resolve` (docs/connections.md): {}", target.to_string())
 }
 
-fn ask_for(server: &Server<'_>, _: String) -> Said {
+fn ask_for(server: &Server<'_>, _: &str) -> Said {
     say!("test {} alone, without the load balancer", server.name.clone())
 }
 
 fn finish(record: &Record, server: &Server<'_>, found: Finding, next: Next) -> Finding {
-    let target = record.facts.targets.get(usize::from(server.target)).cloned();
+    let target = record.facts.targets.get(usize::from(server.target));
     found
         .figure(say!("attempts at {}: {}", server.name.clone(), (server.count)))
         .not(say!("chance"), say!("all addresses with enough attempts are compared"))
-        .then(next(server, target.unwrap_or_default()))
+        .then(next(server, target.map_or("", String::as_str)))
 }
