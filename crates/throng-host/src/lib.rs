@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 
 pub use facts::{HostFacts, facts};
 pub use listening::Listening;
-pub use memory::{MemoryBound, MemoryLeft, room};
+pub use memory::{MemoryBound, MemoryLeft, address_space_limit, room};
 pub use monitor::{Monitor, Reading};
 pub use network::{SocketCost, source_ports};
 pub use usage::{HostCpu, HostShare, ProcessUsage, kill_group, set_nice};

@@ -83,7 +83,11 @@ impl Memory {
 }
 
 /// The limit of the address space of this process, where it has one (setrlimit(2), RLIMIT_AS).
-pub(crate) fn space_limit(root: &Root) -> Option<u64> {
+pub fn address_space_limit() -> Option<u64> {
+    space_limit(&Root::default())
+}
+
+fn space_limit(root: &Root) -> Option<u64> {
     let limits = root.read("proc/self/limits")?;
     let rest = limits.lines().find_map(|line| line.strip_prefix(ADDRESS_SPACE))?;
     rest.split_whitespace().next()?.parse().ok()

@@ -66,6 +66,7 @@ mod target;
 mod version;
 mod why;
 
+use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -99,6 +100,23 @@ fn keep_no_free_memory() {
 fn give_back_memory() {
     // SAFETY: the call only walks the allocator's own structures of this thread.
     unsafe { libmimalloc_sys::mi_collect(true) }
+}
+
+/// Under a limit on the address space (`ulimit -v`) the allocators must not reserve what they do
+/// not use: mimalloc reserves 1 GiB at its first allocation, and glibc 64 MiB for each thread. They
+/// read these settings when a process starts, so it starts once more.
+fn reserve_no_address_space() {
+    const SETTINGS: [(&str, &str); 2] =
+        [("MIMALLOC_ARENA_RESERVE", "0"), ("MALLOC_ARENA_MAX", "1")];
+    let is_set = SETTINGS.iter().all(|(name, _)| std::env::var_os(name).is_some());
+    if is_set || throng_host::address_space_limit().is_none() {
+        return;
+    }
+    let mut words = std::env::args_os();
+    if let (Ok(program), Some(name)) = (std::env::current_exe(), words.next()) {
+        // It returns only where it fails; then all goes on as it is.
+        let _ = std::process::Command::new(program).arg0(name).args(words).envs(SETTINGS).exec();
+    }
 }
 
 /// A file may not grow beyond `ulimit -f`: the write that would make it fails with an error, as on
@@ -209,6 +227,7 @@ pub fn main() -> ExitCode {
     // What is used here is linked, and so is called before.
     std::hint::black_box(&LOOK_AT_OUTPUT);
     screen::has_output(HAS_OUTPUT.load(Ordering::Relaxed));
+    reserve_no_address_space();
     fail_writes_of_large_files();
     report_panics();
     let words: Vec<_> = std::env::args_os().collect();

@@ -126,6 +126,24 @@ fn compressed_answers_to_many_users_take_no_more_memory_than_they_may() {
     run.check(reason.contains("generator-errors"), "the target is not to blame");
 }
 
+/// Each shard has a thread, for which an allocator would reserve 64 MB; and they come at once.
+#[test]
+fn users_of_many_shards_have_room_in_a_small_address_space() {
+    let target = Target::start("http");
+    let text = format!(
+        "target: {}\nload: [{{users: 12000, for: 2s}}]\nsessions: {{u: {{steps: [http: GET /, \
+         {{think: 1s}}]}}}}\n",
+        target.http("")
+    );
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -v 500000 && exec \"$@\"", "sh"]).arg(binary());
+    command.args(["run", "s.yaml", "--json", "--shards", "12"]);
+    let run = Throng::new(command).file("s.yaml", text).run();
+    run.check(!run.err.contains("growth paused"), "there is room for all of them");
+    run.has("/users/started", 12_000);
+    run.check([0, 5].contains(&run.code()), "it ends with its summary");
+}
+
 #[test]
 fn a_limit_on_the_address_space_is_kept() {
     let bombs = bombs(20);
