@@ -255,7 +255,7 @@ fn write(
     now: Time,
     out: &mut Vec<u8>,
 ) {
-    let left_s = |at: Time| at.since(now).as_secs().try_into().unwrap_or(u32::MAX);
+    let left_s = |at: Time| at.since(now).as_secs_f64().ceil() as u32;
     let publish = Publish {
         topic: &message.topic,
         payload: &message.payload,

@@ -203,6 +203,32 @@ fn retained_messages_come_with_a_subscription() {
 }
 
 #[test]
+fn a_message_for_several_subscriptions_of_a_client_comes_once() {
+    let running = broker(options());
+    let (mut stream, _) = client(&running, &Hello { id: "to", ..V5 });
+    for (identifier, filter, qos) in [(5, "a/+", 0), (6, "a/#", 1)] {
+        let properties = [2, 0x0b, identifier];
+        let bytes = packet(0x82, &[&[0, 1], &properties, &text(filter), &[qos]]);
+        assert_eq!(say(&mut stream, &bytes).0, 0x90);
+    }
+    let (mut from, _) = client(&running, &V5);
+    // With an expiry, which is passed on, and an alias, which is not.
+    let properties = [8, 0x23, 0, 1, 0x02, 0, 0, 0, 9];
+    from.write_all(&packet(0x32, &[&text("a/b"), &[0, 1], &properties, b"m"])).unwrap();
+    assert_eq!(hear(&mut from), (0x40, vec![0, 1]));
+    from.write_all(&packet(0x30, &[&text(""), &[3, 0x23, 0, 1], b"n"])).unwrap();
+    let (first, topic, _, rest) = message(&mut stream);
+    assert_eq!((first, topic.as_str()), (0x32, "a/b"), "the highest QoS");
+    let (properties, payload) = rest.split_at(10);
+    assert_eq!((&properties[..6], payload), (&[9, 0x02, 0, 0, 0, 9][..], &b"m"[..]));
+    let mut identifiers = [properties[7], properties[9]];
+    identifiers.sort_unstable();
+    assert_eq!(identifiers, [5, 6]);
+    let (_, topic, _, rest) = message(&mut stream);
+    assert_eq!((topic.as_str(), rest.last()), ("a/b", Some(&b'n')));
+}
+
+#[test]
 fn members_of_a_group_take_turns() {
     let running = broker(Options { workers: Some(2), ..options() });
     let ids = ["m0", "m1", "m2"];
