@@ -6,6 +6,7 @@ use throng_base::Random;
 
 use super::*;
 
+mod cuts;
 mod exchange;
 mod liars;
 mod session;

@@ -40,8 +40,18 @@ impl Bench {
         self.hear_bytes(&written(self.session.version(), packet))
     }
 
-    pub(super) fn hear_bytes(&mut self, mut input: &[u8]) -> Result<Vec<String>, Violation> {
-        let (mut whole, mut topic, mut events) = (Vec::new(), String::new(), Vec::new());
+    pub(super) fn hear_bytes(&mut self, input: &[u8]) -> Result<Vec<String>, Violation> {
+        let mut events = Vec::new();
+        self.hear_all(input, &mut events).map(|()| events)
+    }
+
+    /// The same; the events before a violation are told, too.
+    pub(super) fn hear_all(
+        &mut self,
+        mut input: &[u8],
+        events: &mut Vec<String>,
+    ) -> Result<(), Violation> {
+        let (mut whole, mut topic) = (Vec::new(), String::new());
         loop {
             let lent = Lent {
                 whole: &mut whole,
@@ -52,7 +62,7 @@ impl Bench {
             };
             match self.session.next(&mut input, lent)? {
                 Some(event) => events.push(told(&event)),
-                None => return Ok(events),
+                None => return Ok(()),
             }
         }
     }
