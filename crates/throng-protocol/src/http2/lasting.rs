@@ -6,6 +6,7 @@ use throng_base::Time;
 use super::client::Client;
 use super::{Ask, Body, ErrorCode, Event, Limits, NotOpen, Refused, Token, Violation};
 
+/// The connection and its exchange.
 #[derive(Debug)]
 pub struct Lasting(Box<Client>, Token);
 
