@@ -8,6 +8,7 @@
 //! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
 //! - [`connections`]: how they began, who ended them, and how long they were there.
 //! - [`figures`]: the table of counts, and what is made of it.
+//! - [`host`]: the table of figures of a host.
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
 //! - [`percentile`]: the percentiles of times, and what they are called.
 //! - [`places`]: what was done by the address it went to.
@@ -28,6 +29,7 @@ pub mod connections;
 pub mod duel;
 pub mod figures;
 pub mod histogram;
+pub mod host;
 pub mod interval;
 pub mod kind;
 mod next;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::AuditFigure;
 use crate::figures::{Counter, DeliveryCounter, DeliveryInterval};
 use crate::histogram::Histogram;
+use crate::host::is_bytes;
 use crate::interval::Interval;
 use crate::outcome::Stage;
 use throng_base::StepId;
@@ -81,10 +82,8 @@ impl HostFigure {
     fn unit(&self) -> Unit {
         match self {
             HostFigure::Cpu | HostFigure::Memory => Unit::Share,
-            HostFigure::Series(name) => match name.split('{').next() {
-                Some(name) if name.ends_with("_bytes") => Unit::Bytes,
-                _ => Unit::Decimal,
-            },
+            HostFigure::Series(name) if is_bytes(name) => Unit::Bytes,
+            HostFigure::Series(_) => Unit::Decimal,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use regex::Regex;
 use throng_base::{Said, say};
 use throng_extract::JsonPath;
+use throng_metrics::host::{ALL, Kept, MODES, Series};
 
 /// A source whose figures are read while the run goes on.
 #[derive(Clone, Debug)]
@@ -89,84 +90,31 @@ pub const NODE_EXPORTER_PORT: u16 = 9100;
 /// What is kept of a host where a scenario names nothing: the series that tell what bounds a
 /// service. node_exporter and `throng monitor` give them the same names.
 pub fn host_metrics() -> Vec<Metric> {
-    let modes = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-    let processors = modes.map(|mode| format!("node_cpu_seconds_total{{mode=\"{mode}\"}}"));
-    let sums = HOST_SUMS.iter().map(|it| (it.to_string(), false));
-    let networks = HOST_NETWORK.iter().map(|it| (it.to_string(), true));
-    let summed = processors.map(|it| (it, false)).into_iter().chain(sums).chain(networks);
-    let sum = |(name, is_outside): (String, bool)| {
-        let text = if is_outside { format!("{name}{{device!=\"lo\"}}") } else { name.clone() };
-        (Some(name), text, true)
-    };
-    let single = HOST.iter().map(|it| (None, it.to_string(), false));
     let metric = |(name, text, is_sum): (Option<String>, String, bool)| {
         let selector = Selector::parse(&text).ok()?;
         Some(Metric { name, selector, is_sum, is_counter: false, is_optional: true })
     };
-    summed.map(sum).chain(single).filter_map(metric).collect()
+    let of = |series: &Series| -> Vec<(Option<String>, String, bool)> {
+        let name = series.name.to_string();
+        match series.kept {
+            Kept::Nothing => Vec::new(),
+            Kept::Each => vec![(None, name, false)],
+            Kept::Sum => vec![(Some(name.clone()), name, true)],
+            Kept::SumOutside => {
+                vec![(Some(name.clone()), format!("{name}{{device!=\"lo\"}}"), true)]
+            }
+            Kept::SumByMode => {
+                let modes = MODES.map(|(mode, _)| format!("{name}{{mode=\"{mode}\"}}"));
+                modes.map(|text| (Some(text.clone()), text, true)).into()
+            }
+        }
+    };
+    let services = (None, SERVICES.to_string(), false);
+    ALL.iter().flat_map(of).chain([services]).filter_map(metric).collect()
 }
 
-/// Over all processors or disks.
-const HOST_SUMS: [&str; 6] = [
-    "node_softnet_dropped_total",
-    "node_softnet_times_squeezed_total",
-    "node_disk_read_bytes_total",
-    "node_disk_written_bytes_total",
-    "node_disk_io_time_seconds_total",
-    "node_disk_io_time_weighted_seconds_total",
-];
-/// Over all interfaces that lead to other hosts.
-const HOST_NETWORK: [&str; 4] = [
-    "node_network_receive_bytes_total",
-    "node_network_receive_drop_total",
-    "node_network_transmit_bytes_total",
-    "node_network_transmit_drop_total",
-];
-const HOST: [&str; 42] = [
-    "throng_cpu_busiest_share",
-    "throng_host_info",
-    "node_boot_time_seconds",
-    "node_load1",
-    "node_memory_MemTotal_bytes",
-    "node_memory_MemAvailable_bytes",
-    "node_vmstat_oom_kill",
-    "node_vmstat_pgmajfault",
-    "node_pressure_cpu_waiting_seconds_total",
-    "node_pressure_io_stalled_seconds_total",
-    "node_pressure_io_waiting_seconds_total",
-    "node_pressure_memory_stalled_seconds_total",
-    "node_pressure_memory_waiting_seconds_total",
-    "node_filefd_allocated",
-    "node_filefd_maximum",
-    "node_netstat_TcpExt_ListenDrops",
-    "node_netstat_TcpExt_ListenOverflows",
-    "node_netstat_TcpExt_SyncookiesSent",
-    "node_netstat_TcpExt_TCPReqQFullDoCookies",
-    "node_netstat_TcpExt_TCPReqQFullDrop",
-    "node_netstat_TcpExt_TCPSynRetrans",
-    "node_netstat_TcpExt_TCPTimeouts",
-    "node_netstat_TcpExt_TCPAbortOnMemory",
-    "node_netstat_Tcp_CurrEstab",
-    "node_netstat_Tcp_EstabResets",
-    "node_netstat_Tcp_OutRsts",
-    "node_netstat_Tcp_OutSegs",
-    "node_netstat_Tcp_PassiveOpens",
-    "node_netstat_Tcp_RetransSegs",
-    "node_netstat_Udp_RcvbufErrors",
-    "node_nf_conntrack_entries",
-    "node_nf_conntrack_entries_limit",
-    "node_nf_conntrack_stat_drop",
-    "node_sockstat_TCP_inuse",
-    "node_sockstat_TCP_mem",
-    "node_sockstat_TCP_orphan",
-    "node_sockstat_TCP_tw",
-    "{__name__=~\"throng_(listen_(queue_max|queue_limit|full_total|drops_total))\"}",
-    "{__name__=~\"throng_process(es|_.*)\"}",
-    "{__name__=~\"throng_cgroup_.*\"}",
-    "{__name__=~\"throng_tcp_connections|throng_monitor_.*\"}",
-    // Services of the host, without the buckets of their histograms.
-    "{source!=\"\",le=\"\"}",
-];
+/// All that services of the host tell, without the buckets of their histograms.
+const SERVICES: &str = "{source!=\"\",le=\"\"}";
 
 /// Which series are meant, as Prometheus writes it: `node_load1`, `up{job="shop",code!~"5.."}`.
 #[derive(Clone, Debug)]
@@ -342,10 +290,12 @@ mod tests {
     #[test]
     fn every_selector_of_a_host_is_one() {
         let metrics = host_metrics();
-        assert_eq!(metrics.len(), 8 + HOST_SUMS.len() + HOST_NETWORK.len() + HOST.len());
+        let kept = ALL.iter().filter(|series| series.kept != Kept::Nothing).count();
+        assert_eq!(metrics.len(), kept - 1 + MODES.len() + 1);
+        let received = "node_network_receive_bytes_total";
         let lo = [("device", "lo")];
-        let received = metrics.iter().find(|it| it.name.as_deref() == Some(HOST_NETWORK[0]));
-        assert!(!received.expect("there").selector.matches(HOST_NETWORK[0], &lo));
+        let own = metrics.iter().find(|it| it.name.as_deref() == Some(received));
+        assert!(!own.expect("there").selector.matches(received, &lo));
     }
 
     #[test]

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use throng_base::Said;
+use throng_metrics::host::{self, MODES, PROCESS, PROCESSORS, Series};
 use throng_metrics::{HostFigure, Measure, Monitored, Threshold, Verdict};
-use throng_why::{BUSY, WATCHED, Watched};
+use throng_why::{BUSY, Watched};
 
 use crate::directory::{MonitorInfo, RunInfo};
 use crate::event::Event;
@@ -17,18 +18,22 @@ pub(crate) use busy::Busy;
 /// Of a source; a record may hold anything.
 const SERIES_MAX: u16 = 1_000;
 
-/// Points of a series that are kept for findings; of a longer one, every other point.
+/// Points of a series that are kept for findings; of a longer one, half as many.
 const POINTS_MAX: usize = 4_096;
-/// CPU seconds of a host, by processor and mode, and of a watched process.
-const PROCESSORS: &str = "node_cpu_seconds_total";
-const PROCESS: &str = "throng_process_cpu_seconds_total";
 
-fn keep(points: &mut Vec<(f64, f64)>, point: (f64, f64)) {
+fn keep(points: &mut Vec<(f64, f64)>, point: (f64, f64), is_counter: bool) {
     if points.len() >= POINTS_MAX {
-        // The larger of two: what comes near a limit stays.
-        let pairs = points.chunks(2);
-        let larger = pairs.map(|pair| (pair[0].0, pair.iter().map(|it| it.1).fold(0.0, f64::max)));
-        *points = larger.collect();
+        // Of a gauge the larger of two, so that what comes near a limit stays; a counter has grown
+        // in both.
+        let one = |pair: &[(f64, f64)]| {
+            let values = pair.iter().map(|it| it.1);
+            let value = match is_counter {
+                true => values.sum::<f64>() / pair.len() as f64,
+                false => values.fold(0.0, f64::max),
+            };
+            (pair[pair.len() - 1].0, value)
+        };
+        *points = points.chunks(2).map(one).collect();
     }
     points.push(point);
 }
@@ -95,18 +100,15 @@ enum Sight {
 
 impl Sight {
     fn of(name: &str) -> Sight {
-        match name.split('{').next().unwrap_or_default() {
-            base if WATCHED.contains(&base) => Sight::Kept,
-            PROCESSORS if ["idle", "iowait"].iter().any(|it| has_mode(name, it)) => Sight::Rests,
-            PROCESSORS => Sight::Works,
+        let is_work = |mode: &str| MODES.iter().all(|(it, works)| *it != mode || *works);
+        match host::base(name) {
+            PROCESSORS if host::label(name, "mode").is_none_or(is_work) => Sight::Works,
+            PROCESSORS => Sight::Rests,
             PROCESS => Sight::Process,
+            _ if Series::find(name).is_some_and(|known| !known.used_by.is_empty()) => Sight::Kept,
             _ => Sight::None,
         }
     }
-}
-
-fn has_mode(name: &str, mode: &str) -> bool {
-    name.contains(&format!("mode=\"{mode}\""))
 }
 
 impl Readings {
@@ -229,7 +231,8 @@ impl Monitors {
             match known.sight {
                 Sight::None | Sight::Process => {}
                 Sight::Kept => {
-                    keep(self.watched.entry((monitor, *number)).or_default(), (at_s, *figure));
+                    let points = self.watched.entry((monitor, *number)).or_default();
+                    keep(points, (at_s, *figure), known.counter);
                 }
                 Sight::Works => works += figure,
                 Sight::Rests => rests += figure,
@@ -238,7 +241,7 @@ impl Monitors {
         // Without its idle time a share cannot be told.
         if rests > 0.0 {
             let busy = works / (works + rests);
-            keep(self.busy.entry(monitor).or_default(), (at_s, busy));
+            keep(self.busy.entry(monitor).or_default(), (at_s, busy), true);
         }
     }
 

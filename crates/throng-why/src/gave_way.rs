@@ -3,7 +3,7 @@
 
 use throng_base::Said;
 
-use crate::finding::{Code, Finding, percent};
+use crate::finding::{Code, Finding, Span, percent};
 use crate::record::{BUSY, FailedLevel, Record, Watched};
 
 /// A level above the border by this factor fails for the same reason.
@@ -38,10 +38,8 @@ pub(crate) fn gave_way(record: &Record, findings: &[Finding]) -> Vec<GaveWay> {
 
 /// The mean of a series while these levels went on.
 fn mean(row: &Watched, levels: &[&FailedLevel]) -> Option<f64> {
-    let is_in = |at: f64| levels.iter().any(|it| it.span.from_s <= at && at <= it.span.to_s);
-    let values: Vec<f64> =
-        row.points.iter().filter(|(at, _)| is_in(*at)).map(|(_, value)| *value).collect();
-    (!values.is_empty()).then(|| crate::stats::mean(&values))
+    let spans: Vec<Span> = levels.iter().map(|level| level.span).collect();
+    row.mean(&spans)
 }
 
 fn host(
@@ -84,7 +82,7 @@ fn host(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Level, Span};
+    use crate::finding::Level;
     use crate::record::{Facts, SearchFacts};
     use crate::timeline::Timeline;
 

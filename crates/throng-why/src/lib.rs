@@ -29,10 +29,7 @@ mod simulation;
 pub use around::{Around, Change, Effect, Happened, Stretch, around};
 pub use finding::{Code, Figure, Finding, Level, Rival, Span, Unknown};
 pub use gave_way::GaveWay;
-pub use record::{
-    BUSY, Facts, FailedLevel, MissedRate, PhaseFacts, Record, SearchFacts, TargetFacts, WATCHED,
-    Watched,
-};
+pub use record::{BUSY, Facts, FailedLevel, MissedRate, PhaseFacts, Record, SearchFacts, Watched};
 pub use rules::{Judged, judge};
 pub use stability::{Measured, Stability, Trend};
 pub use timeline::Timeline;

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use throng_base::Said;
+use throng_metrics::host::{self, Series};
 use throng_metrics::{Cause, Histogram, Interval, Stage, StepKind};
 
 use crate::finding::Span;
@@ -51,7 +52,23 @@ pub struct Watched {
 impl Watched {
     /// Its name without labels.
     pub fn base(&self) -> &str {
-        self.name.split('{').next().unwrap_or_default()
+        host::base(&self.name)
+    }
+
+    /// The value of a label; empty if it has none of this name.
+    pub(crate) fn label(&self, name: &str) -> &str {
+        host::label(&self.name, name).unwrap_or_default()
+    }
+
+    /// What it was within these times.
+    pub(crate) fn values(&self, spans: &[Span]) -> Vec<f64> {
+        let is_in = |at: f64| spans.iter().any(|it| it.from_s <= at && at <= it.to_s);
+        self.points.iter().filter(|(at, _)| is_in(*at)).map(|(_, value)| *value).collect()
+    }
+
+    pub(crate) fn mean(&self, spans: &[Span]) -> Option<f64> {
+        let values = self.values(spans);
+        (!values.is_empty()).then(|| stats::mean(&values))
     }
 
     pub fn largest(&self) -> Option<f64> {
@@ -59,27 +76,22 @@ impl Watched {
     }
 
     /// Of a counter, all that it grew by.
-    pub(crate) fn total(&self) -> f64 {
-        let pairs = self.points.windows(2);
-        pairs.map(|pair| pair[1].1 * (pair[1].0 - pair[0].0).max(0.0)).sum()
+    pub(crate) fn total(&self, span: Span) -> f64 {
+        let at = |index: usize| self.points.get(index).map(|(at, _)| *at);
+        let grown = |(index, (to, rate)): (usize, &(f64, f64))| {
+            // What was before the first value is as far back as the next one is ahead.
+            let from = match index.checked_sub(1) {
+                Some(before) => at(before)?,
+                None => (to - (at(1).unwrap_or(2.0 * to) - to)).max(0.0),
+            };
+            (from < span.to_s && span.from_s < *to).then(|| rate * (to - from).max(0.0))
+        };
+        self.points.iter().enumerate().filter_map(grown).sum()
     }
 }
 
 /// Name of the series of the share of a host's processors that is busy; it is made of others.
 pub const BUSY: &str = "busy processors";
-
-/// Names of the series that findings look at, without labels.
-pub const WATCHED: [&str; 9] = [
-    "throng_cpu_busiest_share",
-    "throng_process_descriptors",
-    "throng_process_resident_bytes",
-    "throng_cgroup_memory_bytes",
-    "process_open_fds",
-    "process_resident_memory_bytes",
-    "node_nf_conntrack_entries",
-    "node_nf_conntrack_entries_limit",
-    "node_nf_conntrack_stat_drop",
-];
 
 /// A level of a search that did not meet its thresholds.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,22 +106,6 @@ pub struct SearchFacts {
     pub failed: Vec<FailedLevel>,
     /// The load that the service can carry, or where it stops carrying more.
     pub border: Option<f64>,
-}
-
-/// What monitors of the target's host say of the measured phases.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TargetFacts {
-    /// Connections that its listening sockets dropped, about.
-    pub listen_dropped: f64,
-    /// The watched program whose process came nearest to its limit: its name, open descriptors at
-    /// most, and the limit.
-    pub descriptors: Option<(String, f64, f64)>,
-    /// Watched programs of which a process ended and one started.
-    pub restarted: Vec<String>,
-    /// Share of the time in which all processors of the busiest host worked, 0 to 1.
-    pub cpu: Option<f64>,
-    /// The proxy that sent the most requests again: its name, and how many.
-    pub sent_again: Option<(String, f64)>,
 }
 
 /// What is known of a run beside its figures.
@@ -144,7 +140,6 @@ pub struct Facts {
     pub watched: Vec<Watched>,
     /// When the load was changed by hand.
     pub changes_s: Vec<f64>,
-    pub target: TargetFacts,
 }
 
 /// See the module's description.
@@ -190,7 +185,21 @@ impl<'a> Record<'a> {
 
     /// Series of monitors, by their name without labels.
     pub(crate) fn watched(&self, base: &str) -> impl Iterator<Item = &'a Watched> {
+        let is_kept = |it: &Series| !it.used_by.is_empty();
+        debug_assert!(base == BUSY || Series::find(base).is_some_and(is_kept), "{base}");
         self.facts.watched.iter().filter(move |row| row.base() == base)
+    }
+
+    /// The series of the same source and with the same labels that has another name.
+    pub(crate) fn beside(&self, row: &Watched, base: &str) -> Option<&'a Watched> {
+        let labels = |it: &Watched| it.name[it.base().len()..].to_string();
+        self.watched(base).find(|it| it.source == row.source && labels(it) == labels(row))
+    }
+
+    /// The limit of a series that has one: its last value.
+    pub(crate) fn limit(&self, row: &Watched) -> Option<f64> {
+        let limit = self.beside(row, Series::find(row.base())?.limit.first()?)?;
+        limit.points.last().map(|(_, value)| *value).filter(|limit| *limit > 0.0)
     }
 
     /// A figure of each point, per second of it.

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use throng_base::Said;
 use throng_base::units::format_bytes;
+use throng_metrics::host::{STABILITY, Series, is_bytes};
 
 use crate::finding::{Span, count, percent, time};
 use crate::record::{Record, Watched};
@@ -130,16 +131,9 @@ fn measures(record: &Record, range: &Range<usize>) -> Vec<Measured> {
 
 /// Memory and descriptors of the target.
 fn of_series(row: &Watched, when: Span) -> Option<Measured> {
-    let unit = match row.base() {
-        "throng_process_resident_bytes"
-        | "throng_cgroup_memory_bytes"
-        | "process_resident_memory_bytes" => "bytes",
-        "throng_process_descriptors" | "process_open_fds" => "count",
-        _ => return None,
-    };
-    let is_in = |at: f64| when.from_s <= at && at <= when.to_s;
-    let values: Vec<f64> =
-        row.points.iter().filter(|(at, _)| is_in(*at)).map(|(_, value)| *value).collect();
+    Series::find(row.base()).filter(|known| known.used_by.contains(&STABILITY))?;
+    let unit = if is_bytes(row.base()) { "bytes" } else { "count" };
+    let values = row.values(&[when]);
     let (source, name) = (row.source.clone(), row.name.clone());
     let key = format!("{source} {name}");
     measured((say!("{source}: {name}"), &key, unit), &values, GROWTH_MIN)

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use throng_host::probe::Format;
-use throng_host::probe::series::{is_known, labels_text};
+use throng_host::probe::series::labels_text;
+use throng_metrics::host::place;
 
 /// The label that names the service of a series.
 const SOURCE: &str = "source";
@@ -43,7 +44,7 @@ impl Figure {
 /// The lines of these figures, name by name. Names that the monitor has for its host are left out:
 /// a name has one meaning in a text.
 pub(super) fn text(figures: &[(&str, &Figure)], format: Format) -> String {
-    let mut figures: Vec<_> = figures.iter().filter(|(_, it)| !is_known(&it.name)).collect();
+    let mut figures: Vec<_> = figures.iter().filter(|(_, it)| place(&it.name).is_none()).collect();
     figures.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
     let (mut text, mut before) = (String::new(), "");
     for (source, figure) in figures {

@@ -6,20 +6,14 @@ use throng_base::Said;
 use throng_metrics::capacity::{LevelVerdict, Purpose};
 use throng_metrics::{Capacity, Comparison, Interval, Measure, StepKind, Subject, Verdict};
 use throng_why::{
-    Facts, FailedLevel, Judged, MissedRate, PhaseFacts, Record, SearchFacts, Span, TargetFacts,
-    Watched, around, judge,
+    Facts, FailedLevel, Judged, MissedRate, PhaseFacts, Record, SearchFacts, Span, Watched, around,
+    judge,
 };
 
 use super::figures::Figures;
 use crate::directory::ThresholdInfo;
-use crate::monitors::{MonitorRow, SeriesRow};
 use crate::summary::{Damage, Summary, Validity};
 use crate::verdict::record_trouble;
-
-/// Drops of a listening socket; those of the whole host may be of other services.
-const DROPS: &str = "throng_listen_drops_total{";
-/// Requests that HAProxy has sent to a server again.
-const SENT_AGAIN: &str = "haproxy_backend_retry_warnings_total{";
 
 impl Figures {
     /// None where the seconds of the first lines are not known.
@@ -100,7 +94,6 @@ fn facts(summary: &Summary) -> Facts {
         watched: Vec::new(),
         missed_rates: info.thresholds.iter().filter_map(missed_rate).collect(),
         changes_s: changes.map(|change| change.at_ns as f64 / 1e9).collect(),
-        target: target(&summary.monitors, summary.measured.as_secs_f64()),
     }
 }
 
@@ -115,54 +108,6 @@ fn search(capacity: &Capacity) -> SearchFacts {
     });
     let between = capacity.low.zip(capacity.high).map(|(low, high)| (low * high).sqrt());
     SearchFacts { failed: failed.collect(), border: between.or(capacity.carries) }
-}
-
-/// What the sources say of the target's hosts.
-fn target(rows: &[MonitorRow], measured_s: f64) -> TargetFacts {
-    let mut facts = TargetFacts::default();
-    for row in rows {
-        let told = |series: &&SeriesRow| series.count > 0;
-        let all = |start: &'static str| {
-            let own = row.series.iter().filter(told);
-            own.filter_map(move |it| Some((it.name.strip_prefix(start)?, it)))
-        };
-        let dropped: f64 = all(DROPS).map(|(_, series)| series.mean * measured_s).sum();
-        facts.listen_dropped += dropped;
-        facts.cpu = [facts.cpu, row.cpu()].into_iter().flatten().reduce(f64::max);
-        for (labels, open) in all("throng_process_descriptors{") {
-            let limit = all("throng_process_descriptors_limit{").find(|(own, _)| *own == labels);
-            let Some((_, limit)) = limit else { continue };
-            let share = |(_, open, limit): &(String, f64, f64)| open / limit.max(1.0);
-            let own = (program(labels), open.max, limit.last);
-            if facts.descriptors.as_ref().is_none_or(|known| share(known) < share(&own)) {
-                facts.descriptors = Some(own);
-            }
-        }
-        for (labels, rate) in all(SENT_AGAIN) {
-            let count = rate.mean * measured_s;
-            if facts.sent_again.as_ref().is_none_or(|(_, known)| *known < count) {
-                facts.sent_again = Some((label(labels, "proxy"), count));
-            }
-        }
-        for (labels, started) in all("throng_process_started_total{") {
-            let ended = all("throng_process_ended_total{").find(|(own, _)| *own == labels);
-            if started.max > 0.0 && ended.is_some_and(|(_, ended)| ended.max > 0.0) {
-                facts.restarted.push(program(labels));
-            }
-        }
-    }
-    facts
-}
-
-/// Of `name="nginx"}`.
-fn program(labels: &str) -> String {
-    labels.split('"').nth(1).unwrap_or_default().to_string()
-}
-
-/// The value of a label, as `proxy` of `source="/run/admin.sock",proxy="shop"}`.
-fn label(labels: &str, name: &str) -> String {
-    let value = labels.split_once(&format!("{name}=\"")).map(|(_, rest)| rest);
-    value.and_then(|rest| rest.split('"').next()).unwrap_or_default().to_string()
 }
 
 fn generator(validity: &Validity) -> Vec<Said> {

@@ -42,7 +42,8 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let failed = record.sum(&record.all(), |point| point.connect_failed - point.refused);
     let is_felt = repeated.is_some() || mute.is_some() || failed >= FAILED_MIN;
     let is_here = record.facts.same_host && dropped > 0.0;
-    let there = record.facts.target.listen_dropped;
+    let there = record.watched("throng_listen_drops_total");
+    let there: f64 = there.map(|row| row.total(record.measured_span())).sum();
     let is_known = is_here || there >= 1.0;
     let level = match () {
         () if is_known && is_felt => Level::Certain,

@@ -49,15 +49,17 @@ fn by_throng(record: &Record, total: &StepInterval) -> Option<Finding> {
 
 /// A proxy before the target repeats requests by itself: throng sees their responses only once.
 fn by_proxy(record: &Record, total: &StepInterval) -> Option<Finding> {
-    let (name, again) = record.facts.target.sent_again.as_ref()?;
+    let rows = record.watched("haproxy_backend_retry_warnings_total");
+    let all = rows.map(|row| (row.label("proxy"), row.total(record.measured_span())));
+    let (name, again) = all.max_by(|one, other| one.1.total_cmp(&other.1))?;
     let share = again / total.count.max(1) as f64;
-    if *again < TRIES_MIN as f64 || share < MORE_MIN {
+    if again < TRIES_MIN as f64 || share < MORE_MIN {
         return None;
     }
     let text = say!(
         "the proxy `{}` sent {} requests to the target again ({})",
-        name.clone(),
-        count(*again),
+        name.to_string(),
+        count(again),
         percent(share)
     );
     let found = Finding::new(Code::Amplified, Level::Certain, text, record.measured_span())

@@ -56,10 +56,10 @@ fn at_target(record: &Record) -> Option<Finding> {
 }
 
 fn of_source(record: &Record, entries: &Watched) -> Option<Finding> {
-    let of = |name: &str| record.watched(name).find(|row| row.source == entries.source);
-    let limit = of("node_nf_conntrack_entries_limit")?.largest().filter(|it| *it > 0.0)?;
+    let limit = record.limit(entries)?;
     let share = entries.largest()? / limit;
-    let dropped = of("node_nf_conntrack_stat_drop").map_or(0.0, Watched::total);
+    let dropped = record.beside(entries, "node_nf_conntrack_stat_drop");
+    let dropped = dropped.map_or(0.0, |row| row.total(record.measured_span()));
     if share < FULL_MIN && dropped < 1.0 {
         return None;
     }

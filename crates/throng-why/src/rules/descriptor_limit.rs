@@ -6,7 +6,7 @@ use std::ops::Range;
 use throng_metrics::Cause;
 
 use crate::finding::{Code, Finding, Judgement, Level, Unknown, count};
-use crate::record::Record;
+use crate::record::{Record, Watched};
 use crate::stats;
 
 /// Usual limits of a process: the defaults of shells, systemd and containers.
@@ -50,12 +50,17 @@ pub(super) fn judge(record: &Record) -> Judgement {
 
 /// A watched process had no descriptor left, and connects failed.
 fn watched(record: &Record) -> Option<Finding> {
-    let (name, open, limit) = record.facts.target.descriptors.as_ref()?;
+    let rows = record.watched("throng_process_descriptors");
+    let rows = rows.filter_map(|row| Some((row, row.largest()?, record.limit(row)?)));
+    let nearest = |one: &(&Watched, f64, f64), other: &(&Watched, f64, f64)| {
+        (one.1 / one.2).total_cmp(&(other.1 / other.2))
+    };
+    let (row, open, limit) = rows.max_by(nearest)?;
     let failed = record.sum(&record.all(), |point| point.attempted - point.opened);
-    if *open < limit * WATCHED_MIN || failed < 1.0 {
+    if open < limit * WATCHED_MIN || failed < 1.0 {
         return None;
     }
-    let (open, limit) = (count(*open), count(*limit));
+    let (name, open, limit) = (row.label("name"), count(open), count(limit));
     let text = say!("`{name}` on the target's host reached its limit of {limit} descriptors");
     let found = Finding::new(Code::DescriptorLimit, Level::Certain, text, record.measured_span());
     let found = found

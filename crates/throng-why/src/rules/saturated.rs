@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::finding::{Code, Finding, Judgement, Level, percent, rate, time};
-use crate::record::Record;
+use crate::record::{BUSY, Record};
 use crate::stats;
 
 /// Requests that pile up in a second, by those offered.
@@ -41,7 +41,8 @@ pub(super) fn judge(record: &Record) -> Judgement {
 
 /// What a monitor of the target's host says of its processors.
 fn with_cpu(record: &Record, found: Finding) -> Finding {
-    let Some(cpu) = record.facts.target.cpu else { return found };
+    let hosts = record.watched(BUSY).filter_map(|row| row.mean(&[found.when]));
+    let Some(cpu) = hosts.reduce(f64::max) else { return found };
     let found = found.figure(say!("processors of the target's host: {} busy", percent(cpu)));
     // The processors of one host are shared with throng.
     match cpu >= CPU_MIN && !record.facts.same_host {

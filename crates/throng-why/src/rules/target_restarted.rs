@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::finding::{Code, Finding, Judgement, Level, Span, count, percent, seconds};
-use crate::record::Record;
+use crate::record::{Record, Watched};
 
 /// Share of the open connections that end within two seconds.
 const ENDED_MIN: f64 = 0.8;
@@ -79,7 +79,7 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
     let clean = record.sum(&window, |point| point.closed_by_target);
     let reset = record.sum(&window, |point| point.reset);
     let at = Span::new(when.from_s, when.from_s + END_S);
-    let programs = record.facts.target.restarted.join("`, `");
+    let programs = restarted(record).join("`, `");
     let level = if programs.is_empty() { Level::Likely } else { Level::Certain };
     let mut found = Finding::new(Code::TargetRestarted, level, text, when)
         .on(&["connections_open", "failed"])
@@ -93,4 +93,13 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
             .figure(say!("processes that ended and started, as its monitor saw: `{programs}`"));
     }
     Some((found, end.max(window.end)))
+}
+
+/// Watched programs of which a process ended and one started.
+fn restarted<'a>(record: &Record<'a>) -> Vec<&'a str> {
+    let has_grown = |row: &Watched| row.largest().is_some_and(|most| most > 0.0);
+    let started = record.watched("throng_process_started_total").filter(|row| has_grown(row));
+    let ended =
+        |row: &&Watched| record.beside(row, "throng_process_ended_total").is_some_and(has_grown);
+    started.filter(ended).map(|row| row.label("name")).collect()
 }

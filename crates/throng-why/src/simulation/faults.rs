@@ -7,7 +7,7 @@ use throng_metrics::{
 
 use super::{Second, Simulated, World, simulate};
 use crate::finding::{Code, Level};
-use crate::record::{Facts, MissedRate, TargetFacts, Watched};
+use crate::record::{BUSY, Facts, MissedRate, Watched};
 
 /// A fault: what it is called by, at which level it must be found, and a run with it.
 pub(super) type Fault = (Code, Level, fn(u64) -> Simulated);
@@ -61,34 +61,43 @@ pub(super) const MORE: [Fault; 21] = [
     (Code::OneBadAddress, Level::Likely, |seed| bad_instance(seed, false)),
     (Code::PeriodicStall, Level::Likely, stalls_by_work),
     (Code::Amplified, Level::Certain, |seed| {
-        let sent_again = Some(("shop".into(), 600.0));
-        let target = TargetFacts { sent_again, ..TargetFacts::default() };
-        watched(simulate(&World::new(seed, 60), |_, _| {}), target)
+        let again = "haproxy_backend_retry_warnings_total{source=\"/run/h\",proxy=\"shop\"}";
+        watched(simulate(&World::new(seed, 60), |_, _| {}), &[(again, |_| 10.0)])
     }),
     // What a monitor of the target's host says makes them certain.
     (Code::DescriptorLimit, Level::Certain, |seed| {
-        let descriptors = Some(("shop".into(), 1_024.0, 1_024.0));
-        let target = TargetFacts { descriptors, ..TargetFacts::default() };
-        watched(descriptors_of_target(seed), target)
+        let open = "throng_process_descriptors{name=\"shop\"}";
+        let limit = "throng_process_descriptors_limit{name=\"shop\"}";
+        let rows: [Row; 2] = [(open, |at| (at * 40.0).min(1_024.0)), (limit, |_| 1_024.0)];
+        watched(descriptors_of_target(seed), &rows)
     }),
     (Code::AcceptQueueFull, Level::Certain, |seed| {
-        let target = TargetFacts { listen_dropped: 240.0, ..TargetFacts::default() };
-        watched(mute(seed), target)
+        watched(mute(seed), &[("throng_listen_drops_total{port=\"80\"}", |_| 4.0)])
     }),
     (Code::TargetRestarted, Level::Certain, |seed| {
-        let target = TargetFacts { restarted: vec!["shop".into()], ..TargetFacts::default() };
-        watched(restarted(seed, 6), target)
+        let began = "throng_process_started_total{name=\"shop\"}";
+        let ended = "throng_process_ended_total{name=\"shop\"}";
+        watched(restarted(seed, 6), &[(began, at_70), (ended, at_70)])
     }),
-    (Code::Saturated, Level::Certain, |seed| {
-        let target = TargetFacts { cpu: Some(0.97), ..TargetFacts::default() };
-        watched(saturated_open(seed), target)
-    }),
+    (Code::Saturated, Level::Certain, |seed| watched(saturated_open(seed), &[(BUSY, |_| 0.97)])),
 ];
 
+/// A series, and what it is at a second.
+type Row = (&'static str, fn(f64) -> f64);
+
 /// As a monitor sees the target's host.
-fn watched(made: Simulated, target: TargetFacts) -> Simulated {
-    let facts = Facts { target, ..made.facts };
+fn watched(made: Simulated, rows: &[Row]) -> Simulated {
+    let row = |(name, value): &Row| Watched {
+        source: "shop".into(),
+        name: (*name).into(),
+        points: (0..120).map(|at| (f64::from(at), value(f64::from(at)))).collect(),
+    };
+    let facts = Facts { watched: rows.iter().map(row).collect(), ..made.facts };
     Simulated { facts, ..made }
+}
+
+fn at_70(at: f64) -> f64 {
+    if at == 70.0 { 1.0 } else { 0.0 }
 }
 
 fn late(seed: u64) -> Simulated {
@@ -458,22 +467,17 @@ fn conntrack_here(seed: u64) -> Simulated {
 }
 
 fn conntrack_there(seed: u64) -> Simulated {
-    let mut made = simulate(&World::new(seed, 120), |second, _| {
+    let made = simulate(&World::new(seed, 120), |second, _| {
         if second.t > 80 {
             timing_out(second);
         }
     });
-    let row = |name: &str, value: fn(f64) -> f64| Watched {
-        source: "shop".into(),
-        name: name.into(),
-        points: (0..120).map(|at| (f64::from(at), value(f64::from(at)))).collect(),
-    };
-    made.facts.watched = vec![
-        row("node_nf_conntrack_entries", |at| (at * 800.0).min(65_536.0)),
-        row("node_nf_conntrack_entries_limit", |_| 65_536.0),
-        row("node_nf_conntrack_stat_drop", |at| if at > 82.0 { 20.0 } else { 0.0 }),
+    let rows: [Row; 3] = [
+        ("node_nf_conntrack_entries", |at| (at * 800.0).min(65_536.0)),
+        ("node_nf_conntrack_entries_limit", |_| 65_536.0),
+        ("node_nf_conntrack_stat_drop", |at| if at > 82.0 { 20.0 } else { 0.0 }),
     ];
-    made
+    watched(made, &rows)
 }
 
 fn conntrack_by_numbers(seed: u64) -> Simulated {

@@ -1,5 +1,7 @@
 //! Each fault is found in ten of ten runs, and nothing is found in a hundred clean ones.
 
+use throng_metrics::host::{ALL, CAPACITY, OF_SERVICES, STABILITY};
+
 use super::clean::{KINDS, clean};
 use super::faults::{FAULTS, Fault, MORE, stalls_by_work};
 use super::{World, simulate};
@@ -153,4 +155,15 @@ fn a_soak_is_stable_or_says_what_grows() {
         assert!((0.3..0.7).contains(&slower.measures[0].change), "{:?}", slower.measures[0]);
     }
     assert_eq!(soaked(1, 20, 0.0, 0.0).word(), "too-short");
+}
+
+#[test]
+fn series_of_hosts_are_used_by_findings_that_are_there() {
+    let others = [STABILITY, CAPACITY];
+    for series in ALL.iter().chain(OF_SERVICES) {
+        let is_known = |word: &&str| {
+            others.contains(word) || Code::ALL.iter().any(|code| code.word() == *word)
+        };
+        assert!(series.used_by.iter().all(is_known), "{series:?}");
+    }
 }

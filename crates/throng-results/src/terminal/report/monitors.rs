@@ -7,6 +7,7 @@ use crate::monitors::{MonitorRow, SeriesRow};
 use crate::summary::Summary;
 
 use throng_base::units::{format_bytes, format_count};
+use throng_metrics::host::is_bytes;
 
 /// Columns of a figure.
 const FIGURE: usize = 9;
@@ -71,12 +72,8 @@ fn short(series: &str) -> String {
 
 /// A counter's figure is per second.
 fn figure_text(series: &SeriesRow, figure: f64) -> String {
-    let is_bytes =
-        series.name.split('{').next().is_some_and(|name| {
-            ["_bytes", "_bytes_total"].iter().any(|ending| name.ends_with(ending))
-        });
     let text = match figure.abs() {
-        _ if is_bytes && figure >= 0.0 => format_bytes(figure),
+        _ if is_bytes(&series.name) && figure >= 0.0 => format_bytes(figure),
         size if size >= 99_999.5 => {
             let sign = if figure < 0.0 { "-" } else { "" };
             format!("{sign}{}", compact(size.round() as u64, FIGURE - 4))
