@@ -6,6 +6,7 @@
 //! - [`agent`]: a machine that makes a part of the load; [`controller`]: who gives the parts and
 //!   gathers what agents tell; [`wire`]: what they tell each other.
 //!
+//! - [`monitor`]: what is read on the host of the target, for those who ask.
 //! - [`assign`]: which part of the load each agent has.
 //! - [`presence`]: which agents are there, by their heartbeats.
 //! - [`lease`]: which controller commands; there is one at a time.
@@ -23,6 +24,7 @@ pub mod agent;
 pub mod assign;
 pub mod controller;
 pub mod lease;
+pub mod monitor;
 pub mod offset;
 pub mod orphan;
 pub mod presence;

@@ -40,6 +40,16 @@ pub mod names {
         format!("agent.{name}")
     }
 
+    /// Questions for the monitor of this name.
+    pub fn monitor(name: &str) -> String {
+        format!("monitor.{name}")
+    }
+
+    /// What it answers.
+    pub fn reading(name: &str) -> String {
+        format!("reading.{name}")
+    }
+
     pub fn plan(run: &str) -> String {
         format!("run.{run}.plan")
     }

@@ -1,6 +1,6 @@
 //! Series of other sources beside a run: what exporters on the target's hosts say of themselves,
-//! asked for again and again over HTTP in the text format of Prometheus or as JSON, or read over
-//! ssh.
+//! asked for again and again over HTTP in the text format of Prometheus or as JSON, read over ssh,
+//! or asked over the bus of a fleet.
 //!
 //! - [`ask()`]: one request of an event of the scenario.
 //! - [`command`]: what a command prints.
@@ -28,6 +28,6 @@ mod scrape;
 pub mod services;
 
 pub use ask::{Answered, ask, ask_up_to};
-pub use poll::{Polls, Reached, Told, reach};
+pub use poll::{Polls, Reached, ReadJoined, Told, reach};
 pub use readings::{Asked, Readings};
 pub use services::Service;

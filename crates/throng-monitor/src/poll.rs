@@ -10,7 +10,7 @@ use std::time::Duration;
 use throng_base::{Clock, Said, Time};
 use throng_expression::Value;
 use throng_extract::Document;
-use throng_program::monitor::{JsonValue, Origin, SshHost};
+use throng_program::monitor::{self as program, JsonValue, Origin, SshHost};
 use throng_program::{Metric, Monitor};
 
 use crate::exposition::{self, Read, Sample};
@@ -21,6 +21,8 @@ use crate::scrape::{ANSWER_MAX, Page};
 pub const SERIES_MAX: usize = 128;
 /// How long a host may be silent, copying the program included.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long a monitor that has joined a fleet has to answer before the run.
+const JOINED_MAX: Duration = Duration::from_secs(3);
 /// Between two connections to a host.
 const AGAIN: Duration = Duration::from_secs(5);
 /// How often a thread that waits for a host looks whether the run has ended.
@@ -63,6 +65,10 @@ pub struct NewSeries {
     pub is_counter: bool,
 }
 
+/// Reads a monitor that has joined a fleet, by its name: a text of metrics whose maxima are those
+/// of the first time, waited for no longer than the second.
+pub type ReadJoined = Arc<dyn Fn(&str, Duration, Duration) -> Result<String, Said> + Send + Sync>;
+
 /// All sources of a run. When it goes, nothing is asked any more.
 pub struct Polls {
     stop: Vec<Sender<()>>,
@@ -77,7 +83,7 @@ impl Polls {
     /// `tell` takes what each asking brings, in the threads that ask.
     pub fn begin(
         monitors: &[Monitor],
-        mut reached: Reached,
+        (mut reached, joined): (Reached, ReadJoined),
         clock: &Clock,
         tell: impl Fn(Told) + Send + Sync + 'static,
     ) -> Polls {
@@ -87,6 +93,7 @@ impl Polls {
             let (stop, stopped) = channel();
             let remote = reached.remove(&number);
             let (monitor, clock, tell) = (monitor.clone(), clock.clone(), Arc::clone(&tell));
+            let joined = Arc::clone(&joined);
             let is_host = matches!(monitor.origin, Origin::Host(_));
             let thread = std::thread::Builder::new().name("monitor".into());
             let work = move || {
@@ -94,7 +101,7 @@ impl Polls {
                     Asking { number, monitor: &monitor, clock: &clock, tell: tell.as_ref() };
                 match &monitor.origin {
                     Origin::Host(host) => asking.host(host, remote, &stopped),
-                    _ => asking.page(&stopped),
+                    _ => asking.text(&joined, &stopped),
                 }
             };
             if let Ok(thread) = thread.spawn(work) {
@@ -117,16 +124,27 @@ impl Drop for Polls {
 }
 
 /// Starts the monitors of other hosts, and waits until each of them has answered or failed, at most
-/// for the time `within`. Failures come with the index of their entry in `monitor`.
-pub fn reach(monitors: &[Monitor], within: Duration, clock: &Clock) -> (Reached, Vec<(u16, Said)>) {
+/// for the time `within`; asks those that have joined. Failures come with the index of their entry
+/// in `monitor`.
+pub fn reach(
+    monitors: &[Monitor],
+    joined: &ReadJoined,
+    within: Duration,
+    clock: &Clock,
+) -> (Reached, Vec<(u16, Said)>) {
     let (mut reached, mut failed) = (Reached::new(), Vec::new());
     for (number, monitor) in (0..).zip(monitors) {
-        let Origin::Host(host) = &monitor.origin else { continue };
-        match Remote::start(host, monitor.every.min(HOST_EVERY_MAX), VERSION) {
-            Ok(remote) => drop(reached.insert(number, remote)),
-            Err(cause) => failed.push((number, cause)),
+        match &monitor.origin {
+            Origin::Host(host) => {
+                match Remote::start(host, monitor.every.min(HOST_EVERY_MAX), VERSION) {
+                    Ok(remote) => drop(reached.insert(number, remote)),
+                    Err(cause) => failed.push((number, cause)),
+                }
+            }
+            Origin::Joined(_) | Origin::Page(_) | Origin::Json(..) => {}
         }
     }
+    failed.extend(unanswered(monitors, joined));
     let until = clock.now() + within;
     for number in reached.keys().copied().collect::<Vec<_>>() {
         let Some(remote) = reached.get_mut(&number) else { continue };
@@ -142,6 +160,22 @@ pub fn reach(monitors: &[Monitor], within: Duration, clock: &Clock) -> (Reached,
     (reached, failed)
 }
 
+/// Those that have not joined, asked all at once.
+fn unanswered(monitors: &[Monitor], joined: &ReadJoined) -> Vec<(u16, Said)> {
+    std::thread::scope(|scope| {
+        let ask = |(number, monitor): (u16, &Monitor)| {
+            let Origin::Joined(name) = &monitor.origin else { return None };
+            let (name, every) = (name.clone(), monitor.every);
+            Some((number, scope.spawn(move || joined(&name, every, JOINED_MAX).err())))
+        };
+        let asked: Vec<_> = (0..).zip(monitors).filter_map(ask).collect();
+        let cause = |(number, thread): (u16, std::thread::ScopedJoinHandle<'_, Option<Said>>)| {
+            Some((number, thread.join().ok().flatten()?))
+        };
+        asked.into_iter().filter_map(cause).collect()
+    })
+}
+
 /// What a thread needs to ask a source.
 struct Asking<'a> {
     number: u16,
@@ -155,19 +189,23 @@ impl Asking<'_> {
         (self.tell)(Told { monitor: self.number, at, scraped });
     }
 
-    /// Asks over HTTP, again and again.
-    fn page(&self, stopped: &Receiver<()>) {
-        let (page, values) = match &self.monitor.origin {
-            Origin::Page(page) => (page, None),
-            Origin::Json(page, values) => (page, Some(values)),
+    /// Asks for a text, again and again: over HTTP, or over the bus of a fleet.
+    fn text(&self, joined: &ReadJoined, stopped: &Receiver<()>) {
+        let every = self.monitor.every;
+        let answer_max = ANSWER_MAX.min(every);
+        let over_http = |page: &program::Page| Page::new(&page.url, &page.headers, answer_max);
+        let (page, name, values) = match &self.monitor.origin {
+            Origin::Page(page) => (Some(over_http(page)), "", None),
+            Origin::Json(page, values) => (Some(over_http(page)), "", Some(values)),
+            Origin::Joined(name) => (None, name.as_str(), None),
             Origin::Host(_) => return,
         };
-        let page = Page::new(&page.url, &page.headers, ANSWER_MAX.min(self.monitor.every));
+        let ask = || page.as_ref().map_or_else(|| joined(name, every, answer_max), Page::text);
         let mut known = Known::new(self.monitor.metrics.clone());
         let mut due = self.clock.now();
         loop {
             let at = self.clock.now();
-            let scraped = page.text().and_then(|text| match values {
+            let scraped = ask().and_then(|text| match values {
                 None => known.take(&text),
                 Some(values) => known.take_json(&text, values),
             });
@@ -179,7 +217,7 @@ impl Asking<'_> {
             let now = self.clock.now();
             // A source that was slow is not asked several times at once to catch up.
             while due <= now {
-                due = due.saturating_add(self.monitor.every.max(Duration::from_millis(1)));
+                due = due.saturating_add(every.max(Duration::from_millis(1)));
             }
             match stopped.recv_timeout(due - now) {
                 Err(RecvTimeoutError::Timeout) => {}

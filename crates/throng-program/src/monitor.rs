@@ -26,6 +26,9 @@ pub enum Origin {
     Json(Page, Vec<JsonValue>),
     /// `throng monitor --stdio`, started over ssh.
     Host(SshHost),
+    /// `throng monitor --join` with the token of this name, at the bus of the fleet that makes the
+    /// load.
+    Joined(String),
 }
 
 /// What is asked for over HTTP.
@@ -62,6 +65,7 @@ impl Monitor {
     pub fn url(&self) -> String {
         match &self.origin {
             Origin::Page(page) | Origin::Json(page, _) => page.url.clone(),
+            Origin::Joined(name) => format!("fleet://{name}"),
             Origin::Host(SshHost { login, port: None, .. }) => format!("ssh://{login}"),
             Origin::Host(SshHost { login, port: Some(port), .. }) => {
                 format!("ssh://{login}:{port}")

@@ -262,6 +262,9 @@ macro_rules! scenario_maps {
         host: Text =>
             "Instead of `url`: a host on which throng starts `throng monitor` through ssh, \
              `user@shop-1` or `user@shop-1:2222`.",
+        joined: Text =>
+            "Instead of `url`: a host on which `throng monitor --join` runs, by the name of its \
+             token. It is read over the bus of the fleet that makes the load.",
         processes: TEXTS => "With `host`: the programs or process IDs to watch: `nginx`.",
         ports: OneOf(&[Count, List(&Count)]) =>
             "With `host`: the ports whose listening sockets are watched. Default: all.",
@@ -278,7 +281,8 @@ macro_rules! scenario_maps {
             "The metrics to keep, as Prometheus selectors: `node_load1`, `up{job=\"shop\"}`. \
              Default: those of a host that show what limits a service.",
         every: Duration =>
-            "The time between two readings, at least `1s`. Default: `5s`, or `1s` for a `host`.",
+            "The time between two readings, at least `1s`. Default: `5s`, or `1s` for `host` and \
+             `joined`.",
         headers: Map(&Text) => "Headers of the requests to this source.",
     }
     JSON_VALUE JsonValue = "a value of a JSON document" {

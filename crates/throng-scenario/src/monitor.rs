@@ -64,13 +64,18 @@ fn read_monitor(cx: &mut Context<'_>, node: &Node) -> Option<Monitor> {
     let name = fields.name.node().and_then(|node| read_name(cx, node));
     let every = fields.every.node().and_then(|node| read_every(cx, node));
     let metrics = fields.metrics.node().map(|node| read_metrics(cx, node));
-    let found = ast::one_of(cx, &[fields.url, fields.node, fields.host, fields.json]);
+    let found =
+        ast::one_of(cx, &[fields.url, fields.node, fields.host, fields.joined, fields.json]);
     let kind = found.map_or("url", |(key, _)| key.text.as_str());
     check_beside(cx, &fields, kind);
     let (origin, called) = match (kind, found) {
         ("host", Some((_, node))) => {
             let host = read_host(cx, node, &fields)?;
             (Origin::Host(host.clone()), host.login)
+        }
+        ("joined", Some((_, node))) => {
+            let name = read_joined(cx, node)?;
+            (Origin::Joined(name.clone()), name)
         }
         ("json", Some((_, node))) => {
             let url = read_url(cx, node);
@@ -90,7 +95,10 @@ fn read_monitor(cx: &mut Context<'_>, node: &Node) -> Option<Monitor> {
             (Origin::Page(page?), called)
         }
     };
-    let default = if matches!(origin, Origin::Host(_)) { HOST_EVERY } else { EVERY };
+    let default = match origin {
+        Origin::Host(_) | Origin::Joined(_) => HOST_EVERY,
+        Origin::Page(_) | Origin::Json(..) => EVERY,
+    };
     let (name, every) = (name.unwrap_or(called), every.unwrap_or(default));
     Some(Monitor { name, origin, every, metrics: metrics.unwrap_or_else(host_metrics) })
 }
@@ -108,7 +116,7 @@ fn check_beside(cx: &mut Context<'_>, fields: &ast::Monitor<'_>, kind: &str) {
     let host = host.into_iter().map(|field| (field, kind == "host", "host"));
     let rest = [
         (fields.values, kind == "json", "json"),
-        (fields.headers, kind != "host", "url"),
+        (fields.headers, !["host", "joined"].contains(&kind), "url"),
         (fields.metrics, kind != "json", "url"),
     ];
     for (field, is_right, owner) in host.chain(rest) {
@@ -180,6 +188,18 @@ fn read_host(cx: &mut Context<'_>, node: &Node, fields: &ast::Monitor<'_>) -> Op
     }
     let login = login.replace(['[', ']'], "");
     Some(SshHost { login, port, options })
+}
+
+/// The name of a token of a fleet.
+fn read_joined(cx: &mut Context<'_>, node: &Node) -> Option<String> {
+    let name = cx.text(node, say!("a name"))?;
+    let is_of = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_of) {
+        let message = say!("`{}` is not the name of a token", shorten(&name));
+        let help = say!("write the name as in `throng fleet token shop-1`: `joined: shop-1`");
+        return cx.bad_value(node, message, help);
+    }
+    Some(name)
 }
 
 /// A word for a command line.

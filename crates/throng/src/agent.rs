@@ -132,7 +132,7 @@ fn own_directory(directory: &Path, name: &str) -> Result<(PathBuf, File), Said> 
 
 /// From a file, from the standard input, or as it was pasted; then it is taken out of the list of
 /// processes, which everybody on this machine may read.
-fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
+pub(crate) fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
     let is_pasted = join.starts_with("throng-join-");
     if is_pasted {
         crate::hide_argument(join);

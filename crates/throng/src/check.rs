@@ -5,6 +5,7 @@ mod audits;
 mod drawing;
 mod estimate;
 mod events;
+mod monitors;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -60,6 +61,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
         report.load(),
         report.events(),
         report.audits(),
+        report.monitors(),
         report.expectation(&tables),
         report.thresholds(),
     ] {

@@ -268,7 +268,8 @@ impl Conduct<'_> {
             // The clock of the load begins now.
             info.started = timestamp(wall_now());
         }
-        let hosts = monitors::reach(&self.program.monitors, errors).await;
+        let bus = fleet.as_ref().map(Fleet::bus);
+        let hosts = monitors::reach(&self.program.monitors, bus, errors).await;
         let before = audits::books_before(&self.program.audits);
         let outlets = Outlets { recorder, exports, live, hosts, before };
         let beside = (&options, signals);

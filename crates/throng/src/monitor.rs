@@ -11,7 +11,12 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use throng_base::units::parse_duration;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
+use throng_bus::keys::Token;
+use throng_bus::nats::Nats;
+use throng_bus::{Bus as _, Link as BusLink};
 use throng_engine::pem;
+use throng_fleet::monitor::Question;
+use throng_fleet::wire::names;
 use throng_host::probe::Format;
 use throng_host::probe::listeners::WINDOW_MAX;
 use throng_host::set_nice;
@@ -19,7 +24,9 @@ use throng_monitor::{Asked, Readings};
 use throng_web::server::{Connections, in_thread};
 use throng_web::{Reply, Request};
 
+use crate::agent::token;
 use crate::arguments::MonitorArguments;
+use crate::fleet;
 use crate::link::{Access, Link};
 use crate::screen::Screen;
 use crate::signals::told_to_stop;
@@ -45,7 +52,15 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
         );
         return Exit::Usage;
     }
-    let link = match arguments.stdio {
+    // Before any thread begins: a token that was pasted is taken out of the list of processes.
+    let token = match arguments.join.as_deref().map(token).transpose() {
+        Ok(token) => token,
+        Err(diagnostic) => {
+            errors.diagnostic(&diagnostic);
+            return Exit::Usage;
+        }
+    };
+    let link = match arguments.stdio || token.is_some() {
         true => None,
         false => match Link::take(&arguments.listen, "/metrics", Access::TokenFromOutside) {
             Ok(link) => Some(link),
@@ -84,12 +99,45 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
             "warning: listening sockets cannot be read ({cause}); all other figures are"
         ));
     }
-    match link {
-        Some(link) => {
-            let idle_max = (!arguments.stay).then_some(arguments.idle);
-            listen((link, tls), readings, &clock, idle_max, errors)
+    let idle = Idle::new(&clock, (!arguments.stay).then_some(arguments.idle));
+    match (link, token) {
+        (Some(link), _) => listen((link, tls), readings, idle, errors),
+        (None, Some(token)) => join(token, &readings, &idle, errors),
+        (None, None) => write(readings, &clock, every, errors),
+    }
+}
+
+/// When readers came last, and for how long none may come.
+#[derive(Clone)]
+struct Idle {
+    clock: Clock,
+    max: Option<Duration>,
+    /// Of the last reader; 0 before the first one.
+    last: Arc<AtomicU64>,
+}
+
+impl Idle {
+    fn new(clock: &Clock, max: Option<Duration>) -> Idle {
+        Idle { clock: clock.clone(), max, last: Arc::default() }
+    }
+
+    fn seen(&self) {
+        self.last.store(self.clock.now().as_nanos().max(1), Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.max.is_some_and(|max| match self.last.load(Ordering::Relaxed) {
+            0 => self.clock.now().since(Time::ZERO) > FIRST_READER_MAX.max(max),
+            last => self.clock.now().since(Time(last)) > max,
+        })
+    }
+
+    /// Until no reader has come for too long.
+    async fn over(&self, errors: Screen) {
+        while !self.is_over() {
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
-        None => write(readings, &clock, every, errors),
+        errors.say(say!("stopped: there are no readers (--stay keeps it running)"));
     }
 }
 
@@ -115,8 +163,7 @@ fn tls((cert, key): (&Path, &Path)) -> Result<Arc<ServerConfig>, Said> {
 fn listen(
     (link, tls): (Link, Option<Arc<ServerConfig>>),
     readings: Readings,
-    clock: &Clock,
-    idle_max: Option<Duration>,
+    idle: Idle,
     errors: Screen,
 ) -> Exit {
     let is_loopback = link.address().ip().is_loopback();
@@ -139,36 +186,88 @@ fn listen(
         Some(tls) => server.secured(tls),
         None => server,
     };
-    // Of the last reader; 0 before the first one.
-    let last = Arc::new(AtomicU64::new(0));
-    let (own_clock, seen) = (clock.clone(), Arc::clone(&last));
+    let readers = idle.clone();
     let answer = move |request: &Request| {
         if !gate.lets(request) {
             return refusal();
         }
-        seen.store(own_clock.now().as_nanos().max(1), Ordering::Relaxed);
+        readers.seen();
         reply(request, &readings)
     };
-    let is_over = |idle_max: Duration| match last.load(Ordering::Relaxed) {
-        0 => clock.now().since(Time::ZERO) > FIRST_READER_MAX.max(idle_max),
-        last => clock.now().since(Time(last)) > idle_max,
-    };
     in_thread(async move {
-        let idle = async {
-            while !idle_max.is_some_and(is_over) {
-                tokio::time::sleep(Duration::from_millis(500)).await;
-            }
-        };
         let answer = move |request: Request| std::future::ready(answer(&request));
         tokio::select! {
             () = told_to_stop() => {}
-            () = idle => {
-                errors.say(say!("stopped: there are no readers (--stay keeps it running)"));
-            }
+            () = idle.over(errors) => {}
             _ = server.serve(Connections::default(), answer) => {}
         }
     });
     Exit::Success
+}
+
+/// Answers readers over the bus of a fleet until it is stopped, or none comes any more.
+fn join(token: Token, readings: &Readings, idle: &Idle, errors: Screen) -> Exit {
+    let (name, address) = (token.identity.name.clone(), token.identity.address);
+    let answered = async {
+        let bus = Nats::connect(token.identity)?;
+        errors.say(say!("monitor `{}`: connecting to {address}", name.clone()));
+        tokio::select! {
+            () = told_to_stop() => Ok(()),
+            () = idle.over(errors) => Ok(()),
+            why = watch(&bus, errors) => Err(why),
+            ended = answer(&bus, &name, readings, idle) => ended,
+        }
+    };
+    let runtime = match fleet::runtime() {
+        Ok(runtime) => runtime,
+        Err(diagnostic) => {
+            errors.diagnostic(&diagnostic);
+            return Exit::HostUnfit;
+        }
+    };
+    match runtime.block_on(answered) {
+        Ok(()) => Exit::Success,
+        Err(why) => {
+            let message = say!("monitor `{name}` cannot continue: {why}");
+            let help = say!("ask the fleet's operator what has changed, or request a new token");
+            errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
+            Exit::HostUnfit
+        }
+    }
+}
+
+/// Says how the connection is, until it will never come again.
+async fn watch(bus: &Nats, errors: Screen) -> Said {
+    let mut link = bus.link();
+    let mut was_up = false;
+    loop {
+        let now = link.borrow_and_update().clone();
+        let is_up = now == BusLink::Up;
+        match now {
+            BusLink::Up if was_up => errors.say(say!("the bus is available again")),
+            BusLink::Up => errors.say(say!("joined; waiting for readers")),
+            BusLink::Cut => errors.say(say!("the bus does not respond: retrying")),
+            BusLink::Refused(why) => return why,
+            BusLink::Begun => {}
+        }
+        was_up |= is_up;
+        if link.changed().await.is_err() {
+            return say!("the connection to the bus is permanently lost");
+        }
+    }
+}
+
+/// Answers each question; what is none is passed over.
+async fn answer(bus: &Nats, name: &str, readings: &Readings, idle: &Idle) -> Result<(), Said> {
+    let asked = bus.subscribe(&names::monitor(name)).await;
+    let mut asked = asked.map_err(|error| fleet::told(&error))?;
+    while let Some(message) = asked.recv().await {
+        let Some(question) = Question::from_bytes(&message.payload) else { continue };
+        idle.seen();
+        let text = readings.text(question.window().min(WINDOW_MAX), Format::Text);
+        bus.publish(&names::reading(name), question.answer(&plain(&text)));
+    }
+    Err(say!("the connection to the bus is permanently lost"))
 }
 
 fn refusal() -> Reply {

@@ -14,11 +14,13 @@ impl Rights {
         Rights { publish: vec![">".to_string()], subscribe: vec![">".to_string()] }
     }
 
-    /// An agent says only what ends with its own name, and writes only its own register.
+    /// An agent says only what ends with its own name, and writes only its own register. It may be
+    /// a monitor instead.
     pub(super) fn of_agent(name: &str) -> Rights {
         let mut publish = vec![
             format!("thr.heartbeat.{name}"),
             format!("thr.announced.*.{name}"),
+            format!("thr.reading.{name}"),
             "thr.time".to_string(),
             NOBODY.to_string(),
             format!("{LOG_PREFIX}lines.*.{name}"),
@@ -43,6 +45,7 @@ impl Rights {
             "thr.beacon".to_string(),
             "thr.announced.>".to_string(),
             "thr.written.run.>".to_string(),
+            format!("thr.monitor.{name}"),
         ];
         Rights { publish, subscribe }
     }

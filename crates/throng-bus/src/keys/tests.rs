@@ -94,6 +94,8 @@ fn an_agent_has_the_rights_of_nobody_else() {
         "thr.announced.*.a",
         "thr.heartbeat.a",
         "thr.log.lines.*.a",
+        "thr.monitor.a",
+        "thr.reading.a",
     ];
     assert_eq!(own, wanted);
     for name in &a {

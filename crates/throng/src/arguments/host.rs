@@ -100,6 +100,7 @@ pub(crate) struct DoctorArguments {
      \x20 throng monitor --process nginx --port 8080\n\
      \x20 throng monitor --listen 10.0.0.5:9465       other hosts need the token of the link\n\
      \x20 ssh shop-1 throng monitor --stdio           readings on standard output\n\
+     \x20 throng monitor --join shop-1.token          read over the bus of a fleet\n\
      \n\
      It only reads: no command lines, no environments, nothing is changed. All series are listed \
      in docs/monitor.md.")]
@@ -125,6 +126,11 @@ pub(crate) struct MonitorArguments {
     /// Time between two readings on standard output
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", requires = "stdio")]
     pub(crate) every: Duration,
+    /// Join a fleet instead, whose runs then read this host over its bus: file with the token
+    /// from `throng fleet token NAME`; `-` reads it from standard input; the token itself is also
+    /// accepted
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["stdio", "listen", "cert"])]
+    pub(crate) join: Option<String>,
     /// Watch the processes of this program, or this process; may be given more than once
     #[arg(long = "process", value_name = "NAME|PID", value_parser = wanted)]
     pub(crate) processes: Vec<Wanted>,

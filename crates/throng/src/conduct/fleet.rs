@@ -183,6 +183,10 @@ impl Fleet {
         fleet::bus_failed(self.keys.address(), why)
     }
 
+    pub(super) fn bus(&self) -> Nats {
+        self.bus.clone()
+    }
+
     /// The machines of the run, as its record names them.
     pub(super) fn machines(&self) -> Vec<MachineInfo> {
         let machine = |member: &Member| MachineInfo {

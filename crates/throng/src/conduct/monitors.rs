@@ -1,10 +1,12 @@
 //! What is read of other sources while the run goes on: each reading becomes events of the record.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Clock, Diagnostic, Said};
+use throng_bus::nats::Nats;
 use throng_monitor::poll::SERIES_MAX;
-use throng_monitor::{Polls, Reached, Told};
+use throng_monitor::{Polls, Reached, ReadJoined, Told};
 use throng_program::Monitor;
 use throng_results::{Event, MonitorInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -43,12 +45,32 @@ pub(super) fn infos(monitors: &[Monitor], mask: impl Fn(&str) -> String) -> Vec<
 pub(super) struct Hosts {
     reached: Reached,
     failed: Vec<u16>,
+    /// Where monitors have joined.
+    bus: Option<Nats>,
+}
+
+impl Hosts {
+    /// Of a run that goes on elsewhere: what is to be started is started again.
+    pub(super) fn of_bus(bus: Nats) -> Hosts {
+        Hosts { bus: Some(bus), ..Hosts::default() }
+    }
+}
+
+fn read_joined(bus: Option<Nats>) -> ReadJoined {
+    Arc::new(move |name, window, within| {
+        let Some(bus) = &bus else {
+            return Err(say!("it has joined a fleet, and this run has none: use --fleet"));
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Said::of_error(&error))?;
+        runtime.block_on(throng_fleet::monitor::ask(bus, name, window, within))
+    })
 }
 
 /// Starts the monitors of other hosts. What cannot be read is said now, before there is any load.
-pub(super) async fn reach(monitors: &[Monitor], errors: Screen) -> Hosts {
-    let own = monitors.to_vec();
-    let reach = move || throng_monitor::reach(&own, REACH_MAX, &Clock::start());
+pub(super) async fn reach(monitors: &[Monitor], bus: Option<Nats>, errors: Screen) -> Hosts {
+    let (own, joined) = (monitors.to_vec(), read_joined(bus.clone()));
+    let reach = move || throng_monitor::reach(&own, &joined, REACH_MAX, &Clock::start());
     // A thread that panics has reached nothing: each host is tried again during the run.
     let (reached, causes) = tokio::task::spawn_blocking(reach).await.unwrap_or_default();
     for (number, cause) in &causes {
@@ -56,7 +78,7 @@ pub(super) async fn reach(monitors: &[Monitor], errors: Screen) -> Hosts {
         let message = say!("{name} cannot be read: {cause}; the run continues");
         errors.diagnostic(&Diagnostic::warning("monitor-failed", message));
     }
-    Hosts { reached, failed: causes.into_iter().map(|(number, _)| number).collect() }
+    Hosts { reached, failed: causes.into_iter().map(|(number, _)| number).collect(), bus }
 }
 
 impl Monitors {
@@ -66,7 +88,8 @@ impl Monitors {
         }
         let (tell, told) = unbounded_channel();
         // A run that is over takes nothing more.
-        let Hosts { reached, failed } = hosts;
+        let Hosts { reached, failed, bus } = hosts;
+        let reached = (reached, read_joined(bus));
         let polls = Polls::begin(monitors, reached, clock, move |one| drop(tell.send(one)));
         let source = |(number, monitor): (u16, &Monitor)| Source {
             name: monitor.name.clone(),

@@ -46,6 +46,7 @@ mod host_monitor;
 mod http2;
 mod import;
 mod init;
+mod joined;
 mod known_capacity;
 mod labels;
 mod language;

@@ -80,7 +80,7 @@ impl Begun {
     /// The run as it goes on, up to its end.
     pub(super) async fn goes_on(
         self,
-        posts: Posts,
+        (posts, hosts): (Posts, Hosts),
         (output, signals): (&OutputArguments, Signals),
         errors: Screen,
     ) -> Result<Exit, Exit> {
@@ -120,7 +120,7 @@ impl Begun {
         let options = conduct.options(&guard, 1);
         let (exports, live) = conduct.open(&info, errors).map_err(|it| refused(*it))?;
         let recorder = conduct.record(&mut info).map_err(|it| refused(*it))?;
-        let (hosts, before) = (Hosts::default(), Vec::new());
+        let before = Vec::new();
         let outlets = Outlets { recorder, exports, live, hosts, before };
         let desk = Desk::new(&conduct, posts, info, outlets).behind(self.past);
         Ok(desk.work(self.told.setup, &options, signals).await)

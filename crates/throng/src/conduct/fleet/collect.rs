@@ -16,6 +16,7 @@ use tokio::task::yield_now;
 
 use super::super::desk::{Orders, Posts};
 use super::super::hear;
+use super::super::monitors::Hosts;
 use super::super::post::Lines;
 use super::super::wire::Message;
 use super::begun::{Begun, Machine};
@@ -81,7 +82,8 @@ pub(crate) async fn collect(arguments: &CollectArguments) -> Exit {
             closing: None,
         };
         tokio::spawn(async move { tell_all(&paths, &lines).await });
-        begun.goes_on(posts, (&arguments.output, signals), errors).await
+        let hosts = Hosts::default();
+        begun.goes_on((posts, hosts), (&arguments.output, signals), errors).await
     };
     collected.await.unwrap_or_else(|exit| exit)
 }

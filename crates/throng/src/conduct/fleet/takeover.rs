@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::super::hear;
+use super::super::monitors::Hosts;
 use super::begun::{Begun, Machine, past};
 use super::{COMMAND_TIME, READY_TIME, Ready, call_off, control, parcel, posts, ready_of, unfit};
 use crate::arguments::{FLEET, ResumeArguments};
@@ -258,7 +259,8 @@ impl Takeover {
         let (inputs, outputs) = (self.inputs, self.outputs);
         let ways = (spare, begun.told.redistribute);
         let posts = posts(names, (inputs, outputs, early), begun.clock(), ways);
-        begun.goes_on(posts, (&arguments.output, signals), errors).await
+        let hosts = Hosts::of_bus(self.bus);
+        begun.goes_on((posts, hosts), (&arguments.output, signals), errors).await
     }
 
     async fn machines(&self, plan: &Plan, ready: &[Option<Ready>]) -> Found<Vec<Machine>> {
