@@ -18,4 +18,5 @@ mod redis;
 pub mod views;
 pub mod worker;
 
+pub use views::Own;
 pub use worker::{Ask, Audits, Found, Heard};

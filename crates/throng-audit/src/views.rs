@@ -1,6 +1,7 @@
 //! Reads a view: a place where the target knows who is online.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Clock, Said};
@@ -20,9 +21,28 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// A million names have room.
 pub(crate) const COMMAND_LIMITS: Limits = Limits { bytes: 32_000_000, time: PATIENCE };
 
+/// Whose users are judged here: those of the whole run, or those of a generator of a fleet.
+#[derive(Clone)]
+pub struct Own {
+    is_own: Arc<dyn Fn(u64) -> bool + Send + Sync>,
+    /// Entries that are no users are told by one of the generators.
+    tells_strangers: bool,
+}
+
+impl Own {
+    pub fn all() -> Own {
+        Own::of(|_| true, true)
+    }
+
+    pub fn of(is_own: impl Fn(u64) -> bool + Send + Sync + 'static, tells_strangers: bool) -> Own {
+        Own { is_own: Arc::new(is_own), tells_strangers }
+    }
+}
+
 /// See the module's description.
 pub struct Reader {
     view: View,
+    own: Own,
     nodes: HashMap<String, Node>,
     redis: Option<Redis>,
     fetcher: Fetcher,
@@ -30,7 +50,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub fn new(view: &View, clock: &Clock) -> Result<Reader, Said> {
+    pub fn new(view: &View, own: Own, clock: &Clock) -> Result<Reader, Said> {
         let redis = match &view.source {
             Source::Redis { url, .. } => Some(Redis::new(url, clock)?),
             _ => None,
@@ -44,7 +64,7 @@ impl Reader {
             _ => &[],
         };
         let fetcher = Fetcher::new(urls.iter().map(String::as_str), PATIENCE);
-        Ok(Reader { view: view.clone(), nodes, redis, fetcher, clock: clock.clone() })
+        Ok(Reader { view: view.clone(), own, nodes, redis, fetcher, clock: clock.clone() })
     }
 
     /// Whether it can only be asked for users by their names.
@@ -67,7 +87,7 @@ impl Reader {
     }
 
     fn read(&mut self, users: Option<&[u64]>) -> Result<Reading, Said> {
-        let Reader { view, nodes, redis, fetcher, clock } = self;
+        let Reader { view, own, nodes, redis, fetcher, clock } = self;
         let from = clock.now();
         let (online, unknown) = (Vec::new(), Vec::new());
         let mut listed = Listed { names: &view.names, nodes, online, strangers: 0, unknown };
@@ -92,7 +112,11 @@ impl Reader {
         }
         // A scan may meet an entry again; a list has no reason to.
         let may_repeat = matches!(view.source, Source::Redis { .. });
-        let Listed { mut online, strangers, unknown, .. } = listed;
+        let Listed { mut online, mut strangers, mut unknown, .. } = listed;
+        online.retain(|(user, _)| (own.is_own)(*user));
+        if !own.tells_strangers {
+            (strangers, unknown) = (0, Vec::new());
+        }
         online.sort_unstable();
         let mut twice = 0;
         let mut last = None;
@@ -211,7 +235,11 @@ mod tests {
             names: UserName { before: "d".into(), after: String::new() },
             nodes: vec![("a".into(), 0), ("b".into(), 1)],
         };
-        let mut reader = Reader::new(&view, &Clock::start()).expect("a reader");
+        // A generator with every second user, and not the one that tells of strangers.
+        let mut own = Reader::new(&view, Own::of(|user| user % 2 == 0, false), &Clock::start());
+        let reading = own.as_mut().expect("a reader").list().expect("a list");
+        assert_eq!((&*reading.online, reading.twice, reading.strangers), (&[(2, 0)][..], 1, 0));
+        let mut reader = Reader::new(&view, Own::all(), &Clock::start()).expect("a reader");
         assert!(!reader.needs_names());
         let reading = reader.list().expect("a list");
         assert_eq!(reading.online, [(1, 1), (2, 0), (3, 2)]);

@@ -1,6 +1,7 @@
 //! A thread for each audit: it reads when it is time, or when an event of the scenario wants it,
 //! judges, and tells. Whoever has the run answers what it asks; nothing of the run waits for it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use throng_program::{Audit, AuditWhat, Books, View};
 
 use crate::books;
 use crate::judge::{CONFIRMED_AFTER, Judge, Reading, pairs};
-use crate::views::Reader;
+use crate::views::{Own, Reader};
 
 /// Between two looks at pending users: from the first to the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(1050);
@@ -39,6 +40,8 @@ pub struct Found {
     pub audit: u16,
     /// When it began.
     pub at: Time,
+    /// When it was due by the timetable: 0 for an event, and never at the end of the load.
+    pub due: Time,
     /// The event that wanted it, by its number.
     pub event: Option<u16>,
     pub what: Heard,
@@ -56,15 +59,16 @@ pub enum Heard {
     },
 }
 
-/// All audits of a run. When it goes, they end.
+/// Audits of a run, by their numbers. When it goes, they end.
 pub struct Audits {
-    heard: Vec<Sender<Tell>>,
+    heard: BTreeMap<u16, Sender<Tell>>,
 }
 
 impl Audits {
     /// `ask` takes what the workers ask, in their threads.
-    pub fn begin(
-        audits: &[Audit],
+    pub fn begin<'a>(
+        audits: impl IntoIterator<Item = (u16, &'a Audit)>,
+        own: &Own,
         clock: &Clock,
         ask: impl Fn(Ask) + Send + Sync + 'static,
     ) -> Audits {
@@ -72,27 +76,28 @@ impl Audits {
         let begin = |(number, audit): (u16, &Audit)| {
             let (tell, heard) = channel();
             let (audit, clock, ask) = (audit.clone(), clock.clone(), Arc::clone(&ask));
-            let worker = Worker { number, audit, clock, ask: Arc::clone(&ask), heard };
+            let own = own.clone();
+            let worker = Worker { number, audit, own, clock, ask: Arc::clone(&ask), heard };
             let thread = std::thread::Builder::new().name("audit".into());
             if thread.spawn(move || worker.work()).is_err() {
                 ask(Ask::Over);
             }
-            tell
+            (number, tell)
         };
-        Audits { heard: (0..).zip(audits).map(begin).collect() }
+        Audits { heard: audits.into_iter().map(begin).collect() }
     }
 
     /// The load is over: what is to be looked at once more is looked at now. Every audit says
     /// [`Ask::Over`] when it is done.
     pub fn end(&self) {
-        self.heard.iter().for_each(|audit| {
+        self.heard.values().for_each(|audit| {
             let _ = audit.send(Tell::End);
         });
     }
 
     /// An event wants a round of this audit now. False where the audit is over.
     pub fn round(&self, audit: u16, event: u16) -> bool {
-        let audit = self.heard.get(usize::from(audit));
+        let audit = self.heard.get(&audit);
         audit.is_some_and(|audit| audit.send(Tell::Round(event)).is_ok())
     }
 }
@@ -108,6 +113,7 @@ enum Tell {
 struct Worker {
     number: u16,
     audit: Audit,
+    own: Own,
     clock: Clock,
     ask: Arc<dyn Fn(Ask) + Send + Sync>,
     heard: Receiver<Tell>,
@@ -136,7 +142,7 @@ impl Worker {
 
     fn presence(&self, views: &[View], within: Duration) {
         let readers: Vec<Result<Reader, Said>> =
-            views.iter().map(|view| Reader::new(view, &self.clock)).collect();
+            views.iter().map(|view| Reader::new(view, self.own.clone(), &self.clock)).collect();
         let judges = views.iter().map(|_| Judge::new(within)).collect();
         let mut rounds = Rounds { worker: self, readers, judges };
         let mut last = Time::ZERO;
@@ -146,7 +152,7 @@ impl Worker {
             wake = match wake {
                 Wake::Due => {
                     last = next;
-                    rounds.round(Round { until: self.next(last), ..Round::default() })
+                    rounds.round(Round { until: self.next(last), due: last, ..Round::default() })
                 }
                 Wake::Asked(event) => {
                     let until = self.latest(within).min(next);
@@ -161,7 +167,8 @@ impl Worker {
             }
         }
         if self.audit.at_end {
-            rounds.round(Round { until: self.latest(within), is_last: true, event: None });
+            let (until, due) = (self.latest(within), Time::NEVER);
+            rounds.round(Round { until, due, is_last: true, event: None });
         }
     }
 
@@ -192,11 +199,11 @@ impl Worker {
         let from = self.clock.now();
         let said = reader.read();
         let to = self.clock.now();
-        self.tell(from, event, Heard::Books { from, to, said, is_last });
+        self.tell((from, Time::ZERO), event, Heard::Books { from, to, said, is_last });
     }
 
-    fn tell(&self, at: Time, event: Option<u16>, what: Heard) {
-        (self.ask)(Ask::Found(Found { audit: self.number, at, event, what }));
+    fn tell(&self, (at, due): (Time, Time), event: Option<u16>, what: Heard) {
+        (self.ask)(Ask::Found(Found { audit: self.number, at, due, event, what }));
     }
 
     /// When a round that nothing follows is over, if it begins now.
@@ -244,6 +251,8 @@ impl Worker {
 struct Round {
     /// Who is pending then stays undecided.
     until: Time,
+    /// By the timetable.
+    due: Time,
     /// The load has ended before.
     is_last: bool,
     /// The event that wanted it.
@@ -285,7 +294,7 @@ impl Rounds<'_> {
             pause = (pause * 2).min(PAUSE_MAX);
         }
         let found = self.finish(took, troubles);
-        worker.tell(at, round.event, Heard::Round(found));
+        worker.tell((at, round.due), round.event, Heard::Round(found));
         wake
     }
 

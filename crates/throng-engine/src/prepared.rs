@@ -363,6 +363,16 @@ impl LoadPlan {
     }
 }
 
+/// The number in its load of the user with this identity in the run: of each identity, also one
+/// that no user has, exactly one.
+pub(crate) fn own_number(loads: &[LoadPlan], user: UserId) -> UserId {
+    // Users beyond the plan of a load are as many as there are: the smallest number is meant.
+    let own = loads.iter().map(|plan| (plan, plan.own(user)));
+    let is_so = |(plan, own): &(&LoadPlan, UserId)| own.0 > 0 && plan.user(*own) == user;
+    let own = own.filter(is_so).map(|(_, own)| own);
+    own.min_by_key(|own| own.0).unwrap_or(user)
+}
+
 /// Every target has a place, also one without an address.
 fn first_places(addresses: &[Vec<SocketAddr>]) -> impl Iterator<Item = u16> {
     addresses.iter().scan(0_u16, |next, of_target| {
@@ -872,6 +882,8 @@ pub(crate) fn is_websocket(scheme: Scheme) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use throng_base::Share;
+
     use super::*;
 
     fn plan(weights: &[u32], counted: &[(u64, usize)], seed: u64) -> LoadPlan {
@@ -909,6 +921,32 @@ mod tests {
             let got: Vec<usize> = (1..=7).map(|number| plan.session_of(number)).collect();
             assert_eq!(got[..3], [0, 0, 0]);
             assert_eq!(got[3..].iter().filter(|one| **one == 1).count(), 2, "{got:?}");
+        }
+    }
+
+    #[test]
+    fn each_number_of_a_user_is_that_of_one_machine() {
+        let of = |first_user, users, beyond| LoadPlan {
+            first_user,
+            users,
+            beyond,
+            ..plan(&[1], &[], 1)
+        };
+        let loads = [of(0, 10, 1 << 40), of(10, 20, 2 << 40), of(30, 5, 0)];
+        let shares = [Share::of_machine(0, 1, 4), Share::of_machine(1, 3, 4)];
+        let owners = |user: UserId| {
+            let own = own_number(&loads, user).0.saturating_sub(1);
+            let owners = shares.iter().filter(|share| share.local(own).is_some());
+            owners.copied().collect::<Vec<_>>()
+        };
+        for user in (0..60).chain([(1 << 40) + 11, (2 << 40) + 77, u64::MAX]) {
+            assert_eq!(owners(UserId(user)).len(), 1, "{user}");
+        }
+        for share in shares {
+            // Of each load some are beyond its plan.
+            for (plan, local) in loads.iter().flat_map(|plan| (0..30).map(move |at| (plan, at))) {
+                assert_eq!(owners(plan.user(share.user(local))), [share]);
+            }
         }
     }
 

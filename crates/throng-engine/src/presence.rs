@@ -8,7 +8,7 @@ use throng_base::{Share, Time, UserId};
 use throng_metrics::presence::{Change, Known, Packed, Snapshot};
 
 use crate::failure::Ended;
-use crate::prepared::{LoadPlan, Prepared};
+use crate::prepared::{LoadPlan, Prepared, own_number};
 
 impl Ended {
     /// What it is for a user that was online, as audits tell it.
@@ -115,6 +115,16 @@ impl Presences {
 
     pub(crate) fn shard(&self, index: usize) -> Option<Presence> {
         self.shards.get(index).cloned()
+    }
+
+    /// Whether a number is that of a user of this machine, which has this share, or would be: each
+    /// number is that of one machine.
+    pub fn owns(&self, share: Share) -> impl Fn(u64) -> bool + Send + Sync + use<> {
+        let prepared = Arc::clone(&self.prepared);
+        move |user| {
+            let own = own_number(&prepared.loads, UserId(user));
+            share.local(own.0.saturating_sub(1)).is_some()
+        }
     }
 
     /// All users that were online at least once, and those between them.

@@ -24,6 +24,25 @@ pub struct Round {
     pub pairs: Vec<Pair>,
 }
 
+impl Round {
+    /// Rounds of generators, each of which has judged its own users, as one of all users. A view
+    /// that one of them could not read was not read.
+    pub fn sum(parts: impl IntoIterator<Item = Round>) -> Round {
+        let mut parts = parts.into_iter();
+        let mut sum = parts.next().unwrap_or_default();
+        for part in parts {
+            sum.took_ns = sum.took_ns.max(part.took_ns);
+            for (view, own) in sum.views.iter_mut().zip(part.views) {
+                view.add(own);
+            }
+            for (pair, own) in sum.pairs.iter_mut().zip(part.pairs) {
+                pair.counts.iter_mut().zip(own.counts).for_each(|(sum, own)| *sum += own);
+            }
+        }
+        sum
+    }
+}
+
 /// What a view said in a round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -56,6 +75,32 @@ pub struct ViewRound {
 }
 
 impl ViewRound {
+    fn add(&mut self, other: ViewRound) {
+        if let Some(trouble) = self.trouble.take().or(other.trouble) {
+            *self = ViewRound { trouble: Some(trouble), ..ViewRound::default() };
+            return;
+        }
+        for (sum, own) in [
+            (&mut self.compared, other.compared),
+            (&mut self.agree, other.agree),
+            (&mut self.false_online, other.false_online),
+            (&mut self.false_offline, other.false_offline),
+            (&mut self.undecided, other.undecided),
+            (&mut self.twice, other.twice),
+            (&mut self.wrong_node, other.wrong_node),
+            (&mut self.strangers, other.strangers),
+        ] {
+            *sum += own;
+        }
+        for (change, times) in &other.times {
+            self.times.entry(*change).or_default().merge(times);
+        }
+        self.wrong.extend(other.wrong);
+        self.wrong.sort_by_key(|wrong| wrong.user);
+        self.wrong.truncate(WRONG_MAX);
+        self.unknown.extend(other.unknown);
+    }
+
     /// Users of which it says what is not so.
     pub fn wrong_users(&self) -> u64 {
         self.false_online + self.false_offline + self.wrong_node

@@ -12,6 +12,7 @@
 //! - `resources`: what a post takes of its host. `limits`: what it may.
 
 mod announcer;
+mod auditor;
 mod audits;
 mod child;
 pub(crate) mod command;

@@ -48,7 +48,12 @@ pub(crate) fn permit(
             })?;
         }
     }
-    for audit in &program.audits {
+    audits_reach(&program.audits, lists)
+}
+
+/// Whether audits may send to where they read.
+pub(crate) fn audits_reach(audits: &[Audit], lists: &[AllowList]) -> Result<(), Box<Diagnostic>> {
+    for audit in audits {
         for url in audit.urls() {
             reachable(url, lists, |stranger, origin| {
                 let name = &audit.name;

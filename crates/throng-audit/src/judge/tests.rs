@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_base::Random;
+use throng_metrics::audit::Round;
 use throng_metrics::presence::{Change, Packed};
 
 use super::*;
@@ -328,4 +329,57 @@ fn an_empty_view_is_wrong_about_everybody() {
     let round = judge.end();
     assert_eq!((round.false_offline, round.agree), (0, 1000));
     assert_eq!(round.times[&Change::Login].count(), 1000, "the time until it was filled");
+}
+
+/// Of a fleet: a generator with every third user finds what is so of its own, and all of them
+/// together what one finds that has all users.
+#[test]
+fn generators_find_together_what_one_finds() {
+    const GENERATORS: u64 = 3;
+    let own = |generator: u64, reading: &Reading| {
+        let is_own = |user: &u64| *user % GENERATORS == generator;
+        let online = reading.online.iter().filter(|(user, _)| is_own(user)).copied();
+        let asked = reading.asked.as_ref();
+        let asked = asked.map(|asked| asked.iter().copied().filter(is_own).collect());
+        Reading { online: online.collect(), asked, ..reading.clone() }
+    };
+    for seed in 0..10 {
+        let mut it = Simulation::new(seed);
+        let judges = || [Judge::new(WITHIN), Judge::new(WITHIN)];
+        let (mut whole, mut parts) = (judges(), [judges(), judges(), judges()]);
+        it.go_on(Time::from_secs(60), true);
+        for round in 0..4 {
+            for look in 0..6 {
+                let mut memory = it.read(|target| &target.memory, None);
+                let mut mirror = it.read(|target| &target.mirror, None);
+                // Users that nobody has.
+                mirror.online.extend([(USERS + 1, 0), (USERS + 2, 0)]);
+                memory.online.push((USERS + 3, 0));
+                let now = it.snapshot();
+                let readings = [memory, mirror];
+                let judge = |judge: &mut Judge, reading: &Reading, now: &Snapshot| match look {
+                    0 => judge.begin(reading, now),
+                    _ => judge.again(reading, now),
+                };
+                for (of, reading) in whole.iter_mut().zip(&readings) {
+                    judge(of, reading, &now);
+                }
+                for (number, part) in (0..).zip(&mut parts) {
+                    let users = now.users.iter().filter(|(user, _)| user % GENERATORS == number);
+                    let now = Snapshot { users: users.copied().collect() };
+                    for (of, reading) in part.iter_mut().zip(&readings) {
+                        judge(of, &own(number, reading), &now);
+                    }
+                }
+                it.go_on(it.now.saturating_add(Duration::from_secs(2)), round < 2);
+            }
+            let end = |judges: &mut [Judge; 2]| {
+                let views = judges.iter_mut().map(Judge::end).collect();
+                Round { took_ns: 0, views, pairs: pairs(judges) }
+            };
+            let (one, all) = (end(&mut whole), Round::sum(parts.iter_mut().map(end)));
+            assert_eq!(one, all, "seed {seed}, round {round}");
+            assert!(one.views[1].strangers > 0 || round == 0, "seed {seed}");
+        }
+    }
 }

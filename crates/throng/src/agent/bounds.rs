@@ -34,9 +34,11 @@ impl Bounds {
             }
             Order::Take { users_max, times, .. } => (users_max, self.rate, times),
             Order::Stop | Order::Abort | Order::Pause | Order::GoOn => return true,
-            Order::Mark { .. } | Order::Record { .. } | Order::Presence { .. } | Order::Decline => {
-                return true;
-            }
+            Order::Mark { .. }
+            | Order::Record { .. }
+            | Order::Presence { .. }
+            | Order::Audit { .. }
+            | Order::Decline => return true,
         };
         let is_within =
             |whole: f64, max: Option<f64>| max.is_none_or(|max| whole * self.part <= max);

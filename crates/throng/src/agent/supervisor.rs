@@ -115,6 +115,7 @@ impl Supervisor {
                 ..MachineInfo::default()
             },
             neighbours: 1,
+            audits: true,
         }
     }
 

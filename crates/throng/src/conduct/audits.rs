@@ -1,14 +1,19 @@
 //! The desk's side of audits: it answers what their threads ask, and makes events of what they
-//! find.
+//! find. The generators of a fleet judge their users themselves; what they find is summed here.
 
-use throng_audit::{Ask, Audits as Workers, Found, Heard, books};
+mod sums;
+
+use throng_audit::{Ask, Audits as Workers, Found, Heard, Own, books};
 use throng_base::{Clock, Said, Time};
 use throng_metrics::audit::{Entry, Round, ViewRound};
 use throng_metrics::presence::Snapshot;
 use throng_metrics::{Cause, Interval, StepInterval};
 use throng_program::{Audit, AuditWhat};
 use throng_results::{AuditInfo, Event, is_connecting};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::wire::Tally;
+use sums::Sums;
 
 /// Snapshots that are waited for at the same time; a post that never answers takes up no more.
 const GATHERINGS_MAX: usize = 64;
@@ -16,8 +21,12 @@ const GATHERINGS_MAX: usize = 64;
 /// See the module's description. There are none where the scenario has none.
 pub(super) struct Audits {
     asked: UnboundedReceiver<Ask>,
+    /// Where sums are told, as workers tell what they find.
+    tell: UnboundedSender<Ask>,
     workers: Workers,
     audits: Vec<Audit>,
+    /// Of audits of presence that generators make.
+    sums: Option<Sums>,
     /// By post: who was online at its end, once its load is over.
     last: Vec<Option<Snapshot>>,
     gathering: Vec<Gathering>,
@@ -83,7 +92,7 @@ impl Audits {
     pub(super) fn begin(
         audits: &[Audit],
         clock: &Clock,
-        posts: usize,
+        (posts, is_fleet): (usize, bool),
         before: &[Option<Result<i64, Said>>],
     ) -> Option<Audits> {
         if audits.is_empty() {
@@ -91,21 +100,29 @@ impl Audits {
         }
         let (tell, asked) = unbounded_channel();
         // A run that is over takes nothing more.
-        let workers = Workers::begin(audits, clock, move |ask| drop(tell.send(ask)));
+        let is_here = |audit: &Audit| !is_fleet || audit.views().is_empty();
+        let here: Vec<_> = (0..).zip(audits).filter(|(_, audit)| is_here(audit)).collect();
+        let working = here.len();
+        let workers = Workers::begin(here, &Own::all(), clock, {
+            let tell = tell.clone();
+            move |ask| drop(tell.send(ask))
+        });
         let ledger = |before: &Option<Result<i64, Said>>| Ledger {
             before: before.as_ref().and_then(|read| read.as_ref().ok()).copied(),
             ..Ledger::default()
         };
         Some(Audits {
             asked,
+            tell,
             workers,
             audits: audits.to_vec(),
+            sums: is_fleet.then(|| Sums::new(posts)),
             last: vec![None; posts],
             gathering: Vec::new(),
             next: 0,
             ledgers: before.iter().map(ledger).collect(),
             unjudged: Vec::new(),
-            working: audits.len(),
+            working,
             told: vec![Vec::new(); audits.len()],
         })
     }
@@ -118,6 +135,37 @@ impl Audits {
         }
     }
 
+    /// An event wants a round that the generators make: they are to be told. False where it is made
+    /// here.
+    pub(super) fn wants(&mut self, audit: u16, event: u16) -> bool {
+        let Some(sums) = &mut self.sums else { return false };
+        let is_so = !self.audits[usize::from(audit)].views().is_empty();
+        if is_so {
+            sums.wants(audit, event);
+        }
+        is_so
+    }
+
+    /// A generator has judged its users: rounds that all have told are found.
+    pub(super) fn tally(&mut self, post: usize, tally: Tally) {
+        self.summed(|sums| sums.take(post, tally));
+    }
+
+    /// The load of a generator is over: rounds that were waiting for it are found.
+    pub(super) fn post_over(&mut self, post: usize) {
+        self.summed(|sums| sums.over(post));
+    }
+
+    fn summed(&mut self, found: impl FnOnce(&mut Sums) -> Vec<Found>) {
+        let all = self.sums.as_mut().map(found).unwrap_or_default();
+        all.into_iter().for_each(|found| drop(self.tell.send(Ask::Found(found))));
+    }
+
+    /// What was found and not taken yet.
+    pub(super) fn left(&mut self) -> Option<Ask> {
+        self.asked.try_recv().ok()
+    }
+
     /// An event wants a round of this audit now. False where the audit is over.
     pub(super) fn round(&self, audit: u16, event: u16) -> bool {
         self.workers.round(audit, event)
@@ -126,6 +174,7 @@ impl Audits {
     /// What a round says to the event that wanted it.
     pub(super) fn answer(&self, found: &Found) -> Result<Said, Said> {
         match &found.what {
+            Heard::Round(round) if round.views.is_empty() => Err(say!("the audit is over")),
             Heard::Round(round) => {
                 if let Some((view, trouble)) = self.unread_view(found.audit, round) {
                     return Err(say!("{view} cannot be read: {trouble}"));
@@ -179,6 +228,7 @@ impl Audits {
             self.over(post, Snapshot::default());
             self.deliver();
         }
+        self.post_over(post);
     }
 
     fn over(&mut self, post: usize, known: Snapshot) {
@@ -211,8 +261,9 @@ impl Audits {
 
     /// What has been found, as events, and what a person has to know at once.
     pub(super) fn found(&mut self, found: Found) -> (Vec<Event>, Option<Said>) {
-        let Found { audit, at, event, what } = found;
+        let Found { audit, at, due, event, what } = found;
         match what {
+            Heard::Round(round) if round.views.is_empty() => (Vec::new(), None),
             Heard::Round(round) => {
                 let text = self.sentence(audit, &round);
                 let event = Event::Audited { at_ns: at.0, audit, round: Box::new(round) };
@@ -220,7 +271,7 @@ impl Audits {
             }
             what @ Heard::Books { .. } => {
                 let text = self.unread(audit, &what);
-                self.unjudged.push(Found { audit, at, event, what });
+                self.unjudged.push(Found { audit, at, due, event, what });
                 (Vec::new(), text)
             }
         }

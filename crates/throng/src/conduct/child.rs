@@ -13,10 +13,12 @@ use throng_program::Program;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::announcer::Announcer;
+use super::auditor::Auditor;
 use super::post::Post;
 use super::wire::{Carried, Heard, Message, Order, Part, Start, share_of};
 use super::{Conduct, not_started};
 use crate::guard::Guard;
+use crate::permit::audits_reach;
 use crate::screen::Screen;
 
 /// What part this process is told to be; nothing where no desk has started it.
@@ -51,6 +53,13 @@ pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
         return Exit::HostUnfit;
     }
     let Some(runtime) = super::runtime(errors) else { return Exit::HostUnfit };
+    // Where the owner of an agent does not let it send, its audits do not read either.
+    if part.audits
+        && let Err(diagnostic) = audits_reach(&conduct.program.audits, &guard.lists)
+    {
+        errors.diagnostic(&diagnostic);
+        return Exit::Usage;
+    }
     let options = conduct.options(&guard, part.neighbours.max(1));
     let options = Options { share: share_of(&part.machine), ..options };
     let ready = match prepare(&conduct.program, &options) {
@@ -68,7 +77,11 @@ pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
     let (orders, announced) = hear();
     let teller = std::thread::spawn(move || tell_all(told));
     let (bridge, clock) = (run.bridge.take(), run.clock.clone());
-    let post = Post::new(&conduct.program, run, conduct.limits, (0, lines));
+    let auditor = part.audits.then(|| run.presences.clone()).flatten().map(|presences| {
+        let ways = (presences, &clock);
+        Auditor::begin(&conduct.program, share_of(&part.machine), ways, lines.clone())
+    });
+    let post = Post::new(&conduct.program, run, conduct.limits, (0, lines)).auditing(auditor);
     runtime.block_on(async {
         let announcer = bridge.map(|bridge| Announcer::new(bridge, clock, announced));
         post.announcing(announcer).work(orders).await;

@@ -111,6 +111,11 @@ impl Orders {
         }
     }
 
+    /// Posts on other machines, which read the views of audits themselves.
+    fn is_fleet(&self) -> bool {
+        matches!(self, Orders::Fleet(..))
+    }
+
     /// To all but, perhaps, one of them. One whose load is over obeys nothing any more.
     fn give(&self, except: Option<usize>, order: Order) {
         match self {
@@ -220,7 +225,7 @@ impl<'a> Desk<'a> {
             audits: Audits::begin(
                 &conduct.program.audits,
                 &posts.clock,
-                posts.orders.posts(),
+                (posts.orders.posts(), posts.orders.is_fleet()),
                 &before,
             ),
             conduct,
@@ -379,6 +384,7 @@ impl<'a> Desk<'a> {
                 self.event(&Event::Notice { at_ns, text: text.english() });
             }
             Message::Over { at_ns, whole } => {
+                self.audits.iter_mut().for_each(|audits| audits.post_over(number));
                 self.over += 1;
                 self.ended_ns = self.ended_ns.max(at_ns);
                 self.whole &= whole;
@@ -398,6 +404,11 @@ impl<'a> Desk<'a> {
             Message::Presence { ask, known } => {
                 let audits = self.audits.iter_mut();
                 audits.for_each(|it| it.presence(number, ask, known.clone()));
+            }
+            Message::Audited(tally) => {
+                if let Some(audits) = &mut self.audits {
+                    audits.tally(number, *tally);
+                }
             }
             Message::StopWanted => self.interrupted(),
             Message::Ready { .. } | Message::Begun { .. } => {}

@@ -16,6 +16,7 @@ use throng_results::{AllGauges, EVIDENCE_MAX, Event, Evidence, Piece, StopBy};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::announcer::Announcer;
+use super::auditor::Auditor;
 use super::limits::{Deed, Limits, Reason, is_growing};
 use super::polite::{Polite, Portion};
 use super::resources::Watcher;
@@ -43,6 +44,7 @@ pub(super) struct Post {
     limits: Limits,
     /// Where other machines have ledgers as well.
     announcer: Option<Announcer>,
+    auditor: Option<Auditor>,
     /// Where this host is shared with others who come first.
     polite: Option<Polite>,
     /// So much of its part it makes by itself, and so much when it makes what others leave out.
@@ -77,6 +79,7 @@ impl Post {
             lines,
             limits: Limits::new(limits),
             announcer: None,
+            auditor: None,
             polite: limits.back_off.map(Polite::new),
             own: 1.0,
             taken: 1.0,
@@ -93,6 +96,11 @@ impl Post {
     /// One that announces to other machines what its users send, and hears of theirs.
     pub(super) fn announcing(self, announcer: Option<Announcer>) -> Post {
         Post { announcer, ..self }
+    }
+
+    /// One that compares its users with what the target says of them.
+    pub(super) fn auditing(self, auditor: Option<Auditor>) -> Post {
+        Post { auditor, ..self }
     }
 
     /// Until the load is over. Where there is nobody any more to give orders, it ends in order.
@@ -126,8 +134,10 @@ impl Post {
                 }
             }
         }
-        if self.run.presences.is_some() {
-            self.presence(None);
+        match self.auditor.take() {
+            Some(auditor) => auditor.end(&mut orders).await,
+            None if self.run.presences.is_some() => self.presence(None),
+            None => {}
         }
         let at_ns = self.run.clock.now().as_nanos();
         let whole = self.run.join();
@@ -170,6 +180,9 @@ impl Post {
             }
             Order::Mark { .. } | Order::Record { .. } => {}
             Order::Presence { ask } => self.presence(Some(ask)),
+            Order::Audit { audit, event } => {
+                self.auditor.iter().for_each(|auditor| auditor.round(audit, event));
+            }
             Order::Decline => self.tell(Message::Notice {
                 at_ns: now.as_nanos(),
                 text: say!(

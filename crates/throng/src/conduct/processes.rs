@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now};
 use throng_engine::Spare;
+use throng_program::Source;
 use throng_results::{MachineInfo, RunInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -71,20 +72,16 @@ pub(super) fn machines(count: u16) -> Vec<MachineInfo> {
 /// What several processes (`together`), or parts that are run apart, cannot do, by its name.
 pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Diagnostic>> {
     let program = &conduct.program;
-    if !program.audits.is_empty() {
-        let (message, help) = match (together, conduct.output.fleet.is_some()) {
-            (true, false) => return None,
-            (true, true) => (
-                say!("`audits` does not work in a fleet"),
-                say!("run the scenario on one machine; `--processes` splits it over processes"),
-            ),
-            (false, _) => (
-                say!("`audits` does not work across parts that run separately"),
-                say!("remove --part: an audit must know all users of the run"),
-            ),
-        };
-        let code = if together { "fleet-unbridged" } else { "processes-unbridged" };
-        return Some(Box::new(Diagnostic::error(code, message).help(help)));
+    if !program.audits.is_empty() && !together {
+        let message = say!("`audits` does not work across parts that run separately");
+        let help = say!("remove --part: an audit must know all users of the run");
+        return Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)));
+    }
+    let mut views = program.audits.iter().flat_map(|audit| audit.views());
+    if conduct.output.fleet.is_some() && views.any(|view| matches!(view.source, Source::Run(_))) {
+        let message = say!("a view with `run` does not work in a fleet");
+        let help = say!("read the view with `redis` or `http`: each agent compares its own users");
+        return Some(Box::new(Diagnostic::error("fleet-unbridged", message).help(help)));
     }
     let name = match () {
         () if !together && program.rendezvous > 0 => "rendezvous",
@@ -190,6 +187,7 @@ fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Resu
         values: conduct.program.setup_values.iter().map(Plain::from).collect(),
         machine: machine.clone(),
         neighbours: machine.of,
+        audits: false,
     };
     let told = write(&mut input, &part);
     let mut output = BufReader::new(output);

@@ -9,6 +9,7 @@ use throng_base::{Said, Share};
 use throng_engine::SpareLimit;
 use throng_expression::Value;
 use throng_metrics::Interval;
+use throng_metrics::audit::Round;
 use throng_metrics::presence::Snapshot;
 use throng_results::{Event, MachineInfo, OnceRun};
 
@@ -27,6 +28,9 @@ pub(crate) struct Part {
     pub(crate) machine: MachineInfo,
     /// So many processes of the run share the machine.
     pub(crate) neighbours: u64,
+    /// It compares its users with the views of audits itself, as no other process here does.
+    #[serde(default)]
+    pub(crate) audits: bool,
 }
 
 /// What a plan tells each child, but for its part.
@@ -121,6 +125,11 @@ pub(crate) enum Order {
     Presence {
         ask: u64,
     },
+    /// An event wants a round of an audit.
+    Audit {
+        audit: u16,
+        event: u16,
+    },
     /// What the desk has ordered is more than the owner of this machine allows: its agent says this
     /// in its place.
     Decline,
@@ -180,6 +189,8 @@ pub(crate) enum Message {
         #[serde(with = "snapshot")]
         known: Snapshot,
     },
+    /// It has compared its own users with what the views of an audit say.
+    Audited(Box<Tally>),
     /// The load is over. `whole` is false where a shard ended by a panic.
     Over {
         at_ns: u64,
@@ -191,6 +202,17 @@ pub(crate) enum Message {
     Lost {
         detail: Said,
     },
+}
+
+/// A round of an audit of presence, over the users of one generator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    pub(crate) audit: u16,
+    pub(crate) at_ns: u64,
+    /// As [`throng_audit::Found::due`].
+    pub(crate) due_ns: u64,
+    pub(crate) event: Option<u16>,
+    pub(crate) round: Round,
 }
 
 /// A snapshot as text: base64 of its bytes.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::fleet::Fleet;
 use crate::push::Redis;
 use crate::run::{Run, Throng, throng};
 use crate::servers::Target;
@@ -12,11 +13,12 @@ const MIOP: &str = include_str!("../../../../examples/miop.protocol.yaml");
 const DEVICES: &str = r#"name: audited devices
 target: TARGET
 protocol: miop.protocol.yaml
+vars: {pk: {env: DEVICE_KEY}}
 sessions:
   device:
     before:
       - connect
-      - request: {bind: {device: "d${user.id}", key: pk}}
+      - request: {bind: {device: "d${user.id}", key: "${vars.pk}"}}
         check: {code: 0}
     steps:
       - stay: forever
@@ -37,9 +39,12 @@ load: [{users: 200, at_once: true, for: 5s}]
 fn audited(redis: &Redis, target: &Target, line: &str) -> Throng {
     let text = DEVICES.replace("TARGET", &target.address.to_string());
     let text = text.replace("REDIS", &redis.url());
-    throng(&format!("run devices.yaml --json --out record {line}"))
-        .file("devices.yaml", text)
-        .file("miop.protocol.yaml", MIOP)
+    devices(&format!("run devices.yaml --json --out record {line}"), text)
+}
+
+/// Agents of a fleet take the key from the run's environment: it is a secret.
+fn devices(line: &str, text: String) -> Throng {
+    throng(line).env("DEVICE_KEY", "pk").file("devices.yaml", text).file("miop.protocol.yaml", MIOP)
 }
 
 fn view(run: &Run) -> Value {
@@ -83,16 +88,39 @@ fn an_audit_knows_the_users_of_all_processes() {
     finds_what_the_books_say("--processes 2");
 }
 
+/// Each agent compares its own users; the server's books have those of both.
+#[test]
+fn an_audit_knows_the_users_of_a_fleet() {
+    let fleet = Fleet::start(&["a", "b"]);
+    finds_what_the_books_say(&format!("--fleet={}", fleet.keys.display()));
+}
+
+#[test]
+fn an_event_begins_an_audit_on_all_machines_of_a_fleet() {
+    let fleet = Fleet::start(&["a", "b"]);
+    let redis = Redis::start();
+    let target = Target::start(&format!("push --redis {} --forget-every 20", redis.url()));
+    let timed = "at: 2500ms\n    at_end: true";
+    assert!(DEVICES.contains(timed));
+    let text = DEVICES.replace(timed, "at_end: false");
+    let text = text.replace("TARGET", &target.address.to_string()).replace("REDIS", &redis.url());
+    let text = format!("{text}events: [{{at: 2500ms, audit: presence}}]\n");
+    let line = format!("run devices.yaml --json --out record --fleet={}", fleet.keys.display());
+    let run = devices(&line, text).run().exits(1);
+    let view = view(&run);
+    run.check(view["read"] == 1 && view["failed"] == 0, "one round");
+    run.check(view["last"]["compared"] == 200, "all were compared");
+    run.check(view["last"]["false_offline"] == target.counts("/push/forgotten"), "forgotten");
+    run.says(&["0 false online, 10 false offline"]);
+}
+
 #[test]
 fn a_view_that_cannot_be_read_is_told_and_the_run_goes_on() {
     let redis = Redis::start();
     let target = Target::start("push");
     let text = DEVICES.replace("TARGET", &target.address.to_string());
     let text = text.replace("REDIS", "redis://127.0.0.1:1").replace("5s", "3s");
-    let run = throng("run devices.yaml --out record")
-        .file("devices.yaml", text)
-        .file("miop.protocol.yaml", MIOP)
-        .run();
+    let run = devices("run devices.yaml --out record", text).run();
     run.says(&["audit presence: set cannot be read"]);
     drop(redis);
 }

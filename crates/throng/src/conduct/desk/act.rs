@@ -56,6 +56,12 @@ impl Desk<'_> {
         let event = self.conduct.program.events.get(usize::from(number))?;
         match event.action {
             Action::Amend { load, change } => Some(self.amend(load, change)),
+            Action::Audit(audit)
+                if self.audits.as_mut().is_some_and(|it| it.wants(audit, number)) =>
+            {
+                self.order(Order::Audit { audit, event: number });
+                None
+            }
             Action::Audit(audit) => {
                 let audits = self.audits.as_ref();
                 let is_begun = audits.is_some_and(|audits| audits.round(audit, number));

@@ -56,6 +56,9 @@ impl Desk<'_> {
                 },
             }
         }
+        while let Some(ask) = self.audits.as_mut().and_then(Audits::left) {
+            self.asks(ask);
+        }
         let events = self.audits.as_mut().map(|audits| audits.judged(true)).unwrap_or_default();
         events.iter().for_each(|event| self.event(event));
         self.audits = None;

@@ -172,7 +172,10 @@ impl Desk<'_> {
                 Order::Mark { name } => self.was_marked(name, at),
                 Order::Record { event } => self.event(&event),
                 // Who is lost, makes less or declines tells it again.
-                Order::Take { .. } | Order::Presence { .. } | Order::Decline => {}
+                Order::Take { .. }
+                | Order::Presence { .. }
+                | Order::Audit { .. }
+                | Order::Decline => {}
             }
         }
     }
