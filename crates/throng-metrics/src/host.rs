@@ -149,17 +149,18 @@ pub static ALL: &[Series] = table! {
     Untyped Each "node_vmstat_pgmajfault": "Page faults that had to read a disk.";
     Untyped Nothing "node_vmstat_pswpin": "Pages that were read from swap.";
     Untyped Nothing "node_vmstat_pswpout": "Pages that were written to swap.";
-    Untyped Each "node_vmstat_oom_kill": "Processes that the kernel killed because memory ran out.";
+    Untyped Each "node_vmstat_oom_kill":
+        "Processes that the kernel killed because memory ran out.", for "memory-short";
     Counter Each "node_pressure_cpu_waiting_seconds_total":
         "Time in which some thread waited for a processor, in seconds.";
     Counter Each "node_pressure_io_waiting_seconds_total":
         "Time in which some thread waited for a disk, in seconds.";
     Counter Each "node_pressure_io_stalled_seconds_total":
-        "Time in which all threads waited for a disk, in seconds.";
+        "Time in which all threads waited for a disk, in seconds.", for "disk-bound";
     Counter Each "node_pressure_memory_waiting_seconds_total":
         "Time in which some thread waited for memory, in seconds.";
     Counter Each "node_pressure_memory_stalled_seconds_total":
-        "Time in which all threads waited for memory, in seconds.";
+        "Time in which all threads waited for memory, in seconds.", for "memory-short";
     Gauge Each "node_filefd_allocated": "Open files of the host.";
     Gauge Each "node_filefd_maximum": "Limit of open files of the host (`fs.file-max`).";
     Counter Nothing "node_disk_reads_completed_total": "Reads of `device`.";
@@ -295,7 +296,7 @@ pub static ALL: &[Series] = table! {
     Gauge Each "throng_cgroup_memory_limit_bytes":
         "Memory limit of control group `group`, in bytes.";
     Counter Each "throng_cgroup_oom_kills_total":
-        "Processes of `group` that the kernel killed because memory ran out.";
+        "Processes of `group` that the kernel killed because memory ran out.", for "memory-short";
     Gauge Each "throng_cgroup_processes": "Processes and threads of control group `group`.";
     Gauge Each "throng_cgroup_processes_limit": "Limit of processes and threads of `group`.";
     Counter Each "throng_cgroup_pressure_waiting_seconds_total":

@@ -43,6 +43,8 @@ codes! {
     SynLost new("syn-lost", "connection requests (SYN) were lost");
     /// The listener accepted too slowly.
     AcceptQueueFull new("accept-queue-full", "the accept queue of a listener was full");
+    /// Processes of the target were killed for want of memory, or waited for it.
+    MemoryShort new("memory-short", "the target's host ran short of memory");
     /// Most connections ended at once, and later new ones opened.
     TargetRestarted new("target-restarted", "the target stopped or was restarted");
     /// One address is slower than the others, or fails.
@@ -57,6 +59,8 @@ codes! {
     ReconnectStorm new("reconnect-storm", "lost connections cause a storm of reconnects");
     /// A limit on requests: 429, or 503 at a flat rate.
     RateLimited new("rate-limited", "a rate limit of the target was reached");
+    /// The target waited for its disks.
+    DiskBound new("disk-bound", "the disks of the target's host are the bottleneck");
     /// The load was more than the target can serve.
     Saturated new("saturated", "the load exceeds what the target can serve");
     /// TLS handshakes take longer and longer, and nothing else does.

@@ -5,9 +5,11 @@ mod amplified;
 mod closes_first;
 mod conntrack_full;
 mod descriptor_limit;
+mod disk_bound;
 mod drift;
 mod generator_bound;
 mod head_of_line;
+mod memory_short;
 mod one_bad_address;
 mod own_duplicates;
 mod periodic_stall;
@@ -18,6 +20,7 @@ mod reconnect_storm;
 mod rising_errors;
 mod saturated;
 mod slow_step;
+mod stalled;
 mod syn_lost;
 mod target_restarted;
 mod think_bound;
@@ -56,13 +59,14 @@ pub struct Judged {
 /// A rule.
 type Rule = fn(&Record) -> Judgement;
 
-const RULES: [(Code, Rule); 28] = [
+const RULES: [(Code, Rule); 30] = [
     (Code::GeneratorBound, generator_bound::judge),
     (Code::PortsExhausted, ports_exhausted::judge),
     (Code::DescriptorLimit, descriptor_limit::judge),
     (Code::ConntrackFull, conntrack_full::judge),
     (Code::AcceptQueueFull, accept_queue_full::judge),
     (Code::SynLost, syn_lost::judge),
+    (Code::MemoryShort, memory_short::judge),
     (Code::TargetRestarted, target_restarted::judge),
     (Code::OneBadAddress, one_bad_address::judge),
     (Code::Unbalanced, unbalanced::judge),
@@ -71,6 +75,7 @@ const RULES: [(Code, Rule); 28] = [
     (Code::ReconnectStorm, reconnect_storm::judge),
     (Code::RateLimited, rate_limited::judge),
     (Code::TlsBound, tls_bound::judge),
+    (Code::DiskBound, disk_bound::judge),
     (Code::Saturated, saturated::judge),
     (Code::TlsHidden, tls_hidden::judge),
     (Code::ThinkBound, think_bound::judge),
@@ -88,7 +93,7 @@ const RULES: [(Code, Rule); 28] = [
 ];
 
 /// What a finding that is likely or certain explains: a finding of these at the same time is none.
-const EXPLAINS: [(Code, &[Code]); 15] = [
+const EXPLAINS: [(Code, &[Code]); 17] = [
     (
         // A generator that is late makes times longer and rates lower.
         Code::GeneratorBound,
@@ -121,6 +126,23 @@ const EXPLAINS: [(Code, &[Code]); 15] = [
         &[Code::SynLost, Code::TwoPeaks, Code::RisingErrors, Code::Saturated, Code::SlowStep],
     ),
     (Code::SynLost, &[Code::TwoPeaks, Code::SlowStep]),
+    (
+        Code::MemoryShort,
+        &[
+            Code::TargetRestarted,
+            Code::DiskBound,
+            Code::Saturated,
+            Code::PeriodicStall,
+            Code::TwoPeaks,
+            Code::Drift,
+            Code::RisingErrors,
+            Code::SlowStep,
+        ],
+    ),
+    (
+        Code::DiskBound,
+        &[Code::Saturated, Code::PeriodicStall, Code::TwoPeaks, Code::Drift, Code::SlowStep],
+    ),
     (
         Code::TargetRestarted,
         &[

@@ -43,7 +43,7 @@ pub(super) const FAULTS: [Fault; 27] = [
 ];
 
 /// Those that take errors or steps over time.
-pub(super) const MORE: [Fault; 21] = [
+pub(super) const MORE: [Fault; 24] = [
     (Code::RisingErrors, Level::Certain, |seed| rising_errors(seed)),
     (Code::SlowStep, Level::Likely, slow_step),
     (Code::TwoPeaks, Level::Hint, cache),
@@ -79,6 +79,15 @@ pub(super) const MORE: [Fault; 21] = [
         let ended = "throng_process_ended_total{name=\"shop\"}";
         watched(restarted(seed, 6), &[(began, at_70), (ended, at_70)])
     }),
+    (Code::MemoryShort, Level::Certain, |seed| {
+        watched(restarted(seed, 12), &[("node_vmstat_oom_kill", at_70)])
+    }),
+    (Code::MemoryShort, Level::Certain, |seed| {
+        waiting(seed, "node_pressure_memory_stalled_seconds_total")
+    }),
+    (Code::DiskBound, Level::Certain, |seed| {
+        waiting(seed, "node_pressure_io_stalled_seconds_total")
+    }),
     (Code::Saturated, Level::Certain, |seed| watched(saturated_open(seed), &[(BUSY, |_| 0.97)])),
 ];
 
@@ -94,6 +103,16 @@ fn watched(made: Simulated, rows: &[Row]) -> Simulated {
     };
     let facts = Facts { watched: rows.iter().map(row).collect(), ..made.facts };
     Simulated { facts, ..made }
+}
+
+/// For 20 seconds, all threads of the host wait most of the time.
+fn waiting(seed: u64, series: &'static str) -> Simulated {
+    let made = simulate(&World::new(seed, 120), |second, _| {
+        if (60..80).contains(&second.t) {
+            second.factor *= 4.0;
+        }
+    });
+    watched(made, &[(series, |at| if (61.0..81.0).contains(&at) { 0.7 } else { 0.01 })])
 }
 
 fn at_70(at: f64) -> f64 {
