@@ -158,17 +158,6 @@ mod tests {
         assert!(text.contains("# TYPE node_netstat_TcpExt_ListenDrops untyped\n"));
     }
 
-    #[test]
-    fn names_are_unique_and_say_what_they_are() {
-        assert_eq!(PLACES.len(), ALL.len());
-        for series in ALL {
-            let name = series.name;
-            assert_eq!(series.kind == Kind::Counter, name.ends_with("_total"), "{name}");
-            assert!(["node_", "throng_"].iter().any(|start| name.starts_with(start)), "{name}");
-            assert!(!series.help.is_empty() && !series.help.contains('\n'), "{name}");
-        }
-    }
-
     /// The page names each; those that node_exporter does not have are in its table.
     #[test]
     fn the_page_lists_every_series() {
