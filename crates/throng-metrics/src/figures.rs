@@ -369,9 +369,9 @@ group! {
     /// What the responses to one step's requests are like, where the requests differ: one of
     /// [`SAMPLED_OF`] is looked at.
     SampleInterval [step: u16] {
-        /// responses looked at
+        /// responses sampled
         sampled;
-        /// part of `sampled`: the body is that of the first one
+        /// part of `sampled`: the body equals that of the first sample
         same;
         /// part of `sampled`: the response says that a cache answered (`Age` above 0, `X-Cache` or
         /// `CF-Cache-Status` with `HIT`)

@@ -263,7 +263,7 @@ pub static ALL: &[Series] = table! {
         for "accept-queue-full";
     Counter Nothing "throng_listen_looks_total": "Samples of the accept queues, ten per second.";
     Gauge Each "throng_tcp_connections":
-        "Connections of the local `port` by `state`, counted about every 30 s.";
+        "Connections on the local `port`, by `state`; counted about every 30 s.";
     Gauge Each "throng_processes": "Processes of this `name`.";
     Counter Each "throng_process_cpu_seconds_total":
         "CPU time of all processes of this `name` by `mode`, in seconds.";
@@ -284,7 +284,7 @@ pub static ALL: &[Series] = table! {
     Counter Each "throng_process_ended_total":
         "Processes of this `name` that ended since the monitor started.", for "target-restarted";
     Counter Each "throng_cgroup_cpu_seconds_total":
-        "CPU time of control group `group` by `mode`, in seconds.";
+        "CPU time of control group `group`, by `mode`, in seconds.";
     Gauge Each "throng_cgroup_cpu_limit": "CPU quota of control group `group`, in processors.";
     Counter Each "throng_cgroup_cpu_periods_total": "Periods of the CPU quota of `group`.";
     Counter Each "throng_cgroup_cpu_throttled_periods_total":
