@@ -88,7 +88,7 @@ function rows(levels: LoadLevel[]): (HTMLElement | null)[] {
   const notes = [
     say("cores: processors that the generator used, on average"),
     any("users_explained") && say("explained / users: attempts/s × (response time + pause), and users on average"),
-    any("target_cpu_s") && say("target CPU: CPU time of the target for an attempt"),
+    any("target_cpu_s") && say("target CPU: the target's CPU time per attempt"),
   ];
   const told = notes.map((note) => (note ? element("p", { class: "quiet" }, note) : null));
   return [table<Line>(say("Levels"), columns, lines, say("Filter")), ...told];

@@ -59,7 +59,7 @@ fn first(path: &JsonPath, text: &str) -> Result<String, Said> {
     let mut text = Vec::new();
     match found {
         Some(value) => value.write_text(&mut text),
-        None => return Err(say!("the response has nothing at its JSON path")),
+        None => return Err(say!("the response has no value at the JSON path")),
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

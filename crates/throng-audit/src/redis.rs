@@ -150,7 +150,7 @@ impl Redis {
                     next = Some(cursor.clone());
                 }
             })?;
-            cursor = next.ok_or(say!("the reply is not what Redis replies"))?;
+            cursor = next.ok_or(say!("the reply is not valid in the Redis protocol"))?;
             if cursor == b"0" {
                 return Ok(());
             }

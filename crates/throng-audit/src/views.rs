@@ -184,14 +184,14 @@ fn take(http: &HttpSource, text: &str, mut hear: impl FnMut(&str)) -> Result<(),
         return Err(refusal.said());
     }
     if found.is_empty() && !is_empty_list(&http.json, &document) {
-        return Err(say!("its response has nothing at its JSON path"));
+        return Err(say!("its response has no value at the JSON path"));
     }
     for value in &found {
         match value {
             Value::Text(name) => hear(name),
             Value::Int(number) => hear(&number.to_string()),
             Value::UInt(number) => hear(&number.to_string()),
-            _ => return Err(say!("its JSON path leads to something that is not a name")),
+            _ => return Err(say!("a value at its JSON path is not a name")),
         }
     }
     Ok(())
@@ -256,10 +256,10 @@ mod tests {
         assert_eq!(read(None, "[\"d1\", 2]").expect("a list"), ["d1", "2"]);
         assert_eq!(read(Some("$.online[*]"), "{\"online\": []}").expect("a list"), [""; 0]);
         let why = |path, text: &str| read(path, text).expect_err("no list").english();
-        let nothing = "its response has nothing at its JSON path";
+        let nothing = "its response has no value at the JSON path";
         assert_eq!(why(Some("$.online[*]"), "{\"onlin\": []}"), nothing);
         assert_eq!(why(None, "<html>"), "its response is not JSON");
-        let told = "its JSON path leads to something that is not a name";
+        let told = "a value at its JSON path is not a name";
         assert_eq!(why(Some("$.online"), "{\"online\": []}"), told);
         assert_eq!(encoded("a b,ü:1"), "a%20b%2C%C3%BC:1");
     }

@@ -55,7 +55,7 @@ impl Reader {
                         .any(|base| base.path().is_some_and(|it| it.ends_with("LoadTestShape")))
                     {
                         let what =
-                            say!("the load shape `{}`; write its phases into `load`", &class.name);
+                            say!("the load shape `{}`; write its phases in `load`", &class.name);
                         self.left_out(statement.line, what);
                     }
                     self.classes.push(class.clone());
@@ -398,7 +398,7 @@ impl Reader {
         if !steps.is_empty() || fails(then) || fails(otherwise) {
             let what = match steps.is_empty() {
                 true => say!("a check"),
-                false => say!("the condition of an `if`; its steps run always"),
+                false => say!("the condition of an `if`; its steps always run"),
             };
             items.push(Item::LeftOut(LeftOut::at_line(line, what)));
         }
@@ -669,7 +669,7 @@ impl Reader {
                     let text = self.world.text_or_variable(json, "body");
                     exchange
                         .left_out
-                        .push(LeftOut::at_line(line, say!("a body that the script makes")));
+                        .push(LeftOut::at_line(line, say!("a body that the script computes")));
                     exchange.body = Body::Text(text);
                 }
             }
@@ -689,7 +689,7 @@ impl Reader {
                 let text = self.world.text_or_variable(data, "body");
                 exchange
                     .left_out
-                    .push(LeftOut::at_line(line, say!("a body that the script makes")));
+                    .push(LeftOut::at_line(line, say!("a body that the script computes")));
                 exchange.body = Body::Text(text);
             }
         }

@@ -412,7 +412,7 @@ ledger! {
         late Late of expected;
         /// duplicate deliveries
         twice Twice of expected;
-        /// deliveries that arrived after a later message of the same sender
+        /// deliveries that arrived after a later message from the same sender
         out_of_order OutOfOrder of expected;
         /// deliveries that arrived after they were counted as lost
         after_lost AfterLost of expected;

@@ -298,7 +298,7 @@ pub static ALL: &[Series] = table! {
     Counter Each "throng_cgroup_oom_kills_total":
         "Processes of `group` that the kernel killed because memory ran out.", for "memory-short";
     Gauge Each "throng_cgroup_processes": "Processes and threads of control group `group`.";
-    Gauge Each "throng_cgroup_processes_limit": "Limit of processes and threads of `group`.";
+    Gauge Each "throng_cgroup_processes_limit": "Limit on processes and threads of `group`.";
     Counter Each "throng_cgroup_pressure_waiting_seconds_total":
         "Time in which some thread of `group` waited for `resource`, in seconds.";
     Counter Each "throng_cgroup_pressure_stalled_seconds_total":

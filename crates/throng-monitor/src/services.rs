@@ -236,7 +236,7 @@ impl Asking {
                 }
             }
             Err(detail) if !was_down => {
-                tell(say!("warning: {name} cannot be read: {detail}; all other figures are"));
+                tell(say!("warning: {name} cannot be read: {detail}; all other figures can"));
             }
             Err(_) => {}
         }

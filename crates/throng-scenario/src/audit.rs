@@ -91,7 +91,7 @@ pub(crate) fn check_done(
                  {}`",
                 shorten(&audit.name)
             );
-            cx.bad_value::<()>(node, say!("this audit is never done"), help);
+            cx.bad_value::<()>(node, say!("this audit never runs"), help);
         }
     }
 }
@@ -107,9 +107,9 @@ fn read_audit(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Option<Au
         Some((key, node)) if key.text == "views" => {
             let views = read_views(cx, node, known);
             if known.is_http {
-                let message = say!("no user of this scenario is online by a connection");
+                let message = say!("no user of this scenario has a long-lived connection");
                 let help = say!(
-                    "an audit of presence needs a `connect` step; `count` audits the books of an \
+                    "a presence audit requires a `connect` step; `count` audits the books of an \
                      HTTP service"
                 );
                 return cx.bad_value(node, message, help);
@@ -150,7 +150,7 @@ fn is_name(name: &str) -> bool {
 fn read_every(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
     let every = cx.duration(node)?;
     if every < EVERY_MIN {
-        let message = say!("an audit can be done at most once per second");
+        let message = say!("an audit can run at most once per second");
         return cx.bad_value(node, message, say!("write `every: 30s`"));
     }
     Some(every)
@@ -269,7 +269,7 @@ fn hollow(cx: &mut Context<'_>, node: &Node, inner: &str) -> Option<String> {
 }
 
 fn read_redis(cx: &mut Context<'_>, node: &Node) -> Option<String> {
-    let url = cx.text(node, say!("the address of a Redis"))?;
+    let url = cx.text(node, say!("the address of a Redis server"))?;
     match url.parse::<RedisAddress>() {
         Ok(address) => {
             if let Some(password) = address.password() {
@@ -278,7 +278,8 @@ fn read_redis(cx: &mut Context<'_>, node: &Node) -> Option<String> {
             Some(url)
         }
         Err(reason) => {
-            let error = cx.error("bad-url", say!("this is not the address of a Redis"), node.place);
+            let error =
+                cx.error("bad-url", say!("this is not the address of a Redis server"), node.place);
             let help = say!("write `redis: \"redis://127.0.0.1:6379\"`");
             cx.fail(error.label(reason).help(help))
         }
@@ -364,7 +365,7 @@ fn read_equals(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Option<(
     let help = say!("write `equals: ok(\"POST /orders\")`, with the name of a step");
     let inner = text.trim().strip_prefix("ok(").and_then(|rest| rest.strip_suffix(')'));
     let Some(inner) = inner else {
-        let message = say!("`{}` is not a count of throng", shorten(&text));
+        let message = say!("`{}` is not one of throng's counts", shorten(&text));
         return cx.bad_value(node, message, help);
     };
     let name = inner.trim().trim_matches(['"', '\'']);
@@ -385,7 +386,7 @@ fn read_books(cx: &mut Context<'_>, node: &Node) -> Option<Books> {
         Some((key, node)) if key.text == "redis" => {
             let url = read_redis(cx, node);
             let command = fields.need(cx, fields.command, help);
-            let command = command.and_then(|node| cx.text(node, say!("a command of Redis")))?;
+            let command = command.and_then(|node| cx.text(node, say!("a Redis command")))?;
             let command: Vec<String> = command.split_whitespace().map(str::to_string).collect();
             Some(Books::Redis { url: url?, command })
         }

@@ -89,7 +89,7 @@ impl Reader<'_, '_, '_> {
     fn name(&mut self, node: &Node) -> Option<String> {
         let name = self.cx.text(node, say!("a name"))?;
         if name.trim().is_empty() || name.contains(char::is_control) {
-            let help = say!("write a name of one line: `name: restart Redis`");
+            let help = say!("write the name on one line: `name: restart Redis`");
             return self.cx.bad_value(node, say!("this is not a valid name"), help);
         }
         Some(cut(name.trim()))
@@ -317,7 +317,7 @@ impl Reader<'_, '_, '_> {
                     let error = self.cx.error("missing-key", message, node.place);
                     let names = self.names.loads.iter().map(|it| it.name.clone());
                     let names = names.collect::<Vec<_>>().join(", ");
-                    let error = error.label(say!("it is not known which one to change"));
+                    let error = error.label(say!("which load should change?"));
                     return self.cx.fail(error.help(say!("add `load: NAME`: {names}")));
                 }
                 0

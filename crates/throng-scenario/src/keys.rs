@@ -338,7 +338,7 @@ macro_rules! scenario_maps {
             "`true` audits once more after the load. Default: `true` without `every` and `at`.",
     }
     AUDIT_VIEW AuditView = "a view" {
-        redis: Text => "The address of a Redis: `redis://:password@10.0.0.5:6379/0`.",
+        redis: Text => "The address of a Redis server: `redis://:password@10.0.0.5:6379/0`.",
         scan: Text => "An online user has this key: `online:${user.id}`.",
         mget: Text =>
             "The same, but throng asks for each key by name; its value can name the node.",
@@ -359,7 +359,7 @@ macro_rules! scenario_maps {
             "What the view calls each node (a value of `mget`, or a URL), and its target address.",
     }
     AUDIT_COUNT AuditCount = "a count" {
-        redis: Text => "The address of a Redis: `redis://10.0.0.5:6379`.",
+        redis: Text => "The address of a Redis server: `redis://10.0.0.5:6379`.",
         command: Text => "With `redis`: a command that returns a number: `SCARD orders`.",
         http: Text => "The URL of a response with the number.",
         json: Text => "With `http`: the path to the number. Default: the whole response.",

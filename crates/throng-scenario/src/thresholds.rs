@@ -185,7 +185,7 @@ impl Reader<'_, '_, '_> {
         let (condition, over_s) = self.split_time(rest, " over ")?;
         let condition = Threshold { text: written(text), over_s, ..self.condition(condition)? };
         if matches!(condition.subject, Subject::Monitored(_)) {
-            let message = say!("a figure of a source cannot end a run");
+            let message = say!("a source's figure cannot end a run");
             let help = say!("write it as a threshold: `host cpu < 80%`");
             return self.fail("bad-threshold", message, text, help);
         }

@@ -88,7 +88,7 @@ codes! {
     /// Errors begin at a load or a moment.
     RisingErrors new("rising-errors", "errors begin during the run");
     /// Users, and what their responses and pauses add up to, differ.
-    TimeUnaccounted new("time-unaccounted", "responses and pauses do not add up to the users");
+    TimeUnaccounted new("time-unaccounted", "responses and pauses do not match the user count");
     /// One step takes most of the time that was added.
     SlowStep new("slow-step", "one step causes most of the slowdown");
 }

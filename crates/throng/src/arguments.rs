@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Bench(Box<BenchArguments>),
     /// Writes a commented scenario to start from
     Init(InitArguments),
-    /// Makes a scenario of a recording, a description or a test of another tool
+    /// Converts a recording, an API description or another tool's test to a scenario
     Import(ImportArguments),
     /// Shows what a scenario will do, without sending anything
     Check(CheckArguments),
@@ -88,7 +88,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Finds the highest load at which a service meets the thresholds of a scenario
     Capacity(Box<CapacityArguments>),
-    /// Compares two targets: loads them in turn and tells which one is faster, and by how much
+    /// Compares two targets: loads them in turn and shows which one is faster, and by how much
     Duel(Box<DuelArguments>),
     /// Runs one of a run's processes; started by `throng run --processes`
     #[command(hide = true)]

@@ -157,8 +157,8 @@ fn refuse_rare(settings: &Settings) -> Result<(), Box<Diagnostic>> {
     let count = throng_base::units::format_count;
     let (attempts, most) = (count(attempts as u64), count(most.unwrap_or(0.0) as u64));
     let message = say!(
-        "no level can be judged: the thresholds need {attempts} attempts, and --max and --budget \
-         allow {most}"
+        "no level can be judged: the thresholds require {attempts} attempts, but --max and \
+         --budget allow only {most}"
     );
     Err(mistake(message, say!("use a lower percentile, or raise --max or --budget")))
 }
@@ -268,7 +268,7 @@ fn goals(
     }
     if shares.is_empty() && plain.is_empty() {
         return Err(mistake(
-            say!("a search for the capacity requires thresholds that the service must meet"),
+            say!("a capacity search requires thresholds that the service must meet"),
             say!(
                 "add some with `thresholds` in the scenario, or with --threshold 'http p99 < 50ms' \
                  --threshold 'errors < 1%'"

@@ -187,12 +187,12 @@ fn redirect(program: &mut Program, url: &str) -> Result<(), Box<Diagnostic>> {
     let parsed = parsed
         .map_err(|_| mistake("duel-unclear", say!("`{url}` is not a valid URL"), help.clone()))?;
     if !matches!(parsed.path.as_str(), "" | "/") {
-        let message = say!("`{url}` has a path; the scenario has the paths");
+        let message = say!("`{url}` has a path; paths come from the scenario");
         return Err(mistake("duel-unclear", message, help));
     }
     if parsed.scheme != target.scheme {
         let message =
-            say!("`{url}` has another scheme than the scenario (`{}`)", target.scheme.word());
+            say!("the scheme of `{url}` differs from the scenario's (`{}`)", target.scheme.word());
         return Err(mistake("duel-unclear", message, help));
     }
     (target.host, target.port) = (parsed.host, parsed.port);
@@ -267,7 +267,8 @@ fn comparable(programs: &[Program; 2]) -> Result<(), Box<Diagnostic>> {
         true => Ok(()),
         false => {
             let message = say!("side A and side B do not have the same steps");
-            let help = say!("give both sides the same scheme, and variables that keep the steps");
+            let help =
+                say!("give both sides the same scheme, and variables that do not change the steps");
             Err(mistake("duel-unclear", message, help))
         }
     }

@@ -59,7 +59,7 @@ fn run(arguments: &ImportArguments, errors: Screen) -> Result<(), Vec<Diagnostic
     if to_output {
         Screen::output(false).document(&imported.scenario);
         if !imported.files.is_empty() {
-            errors.say(say!("give --out FILE: files beside the scenario need a place"));
+            errors.say(say!("give --out FILE: the scenario needs other files next to it"));
         }
         return Ok(());
     }

@@ -96,7 +96,7 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
     let (readings, trouble) = Readings::begin(asked, &clock, env!("CARGO_PKG_VERSION"), tell);
     if let Some(cause) = trouble {
         errors.say(say!(
-            "warning: listening sockets cannot be read ({cause}); all other figures are"
+            "warning: listening sockets cannot be read ({cause}); all other figures can"
         ));
     }
     let idle = Idle::new(&clock, (!arguments.stay).then_some(arguments.idle));

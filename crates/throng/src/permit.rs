@@ -57,7 +57,7 @@ pub(crate) fn audits_reach(audits: &[Audit], lists: &[AllowList]) -> Result<(), 
         for url in audit.urls() {
             reachable(url, lists, |stranger, origin| {
                 let name = &audit.name;
-                say!("the audit `{name}` asks {stranger}, which {origin} does not allow")
+                say!("the audit `{name}` reads {stranger}, which {origin} does not allow")
             })?;
         }
     }

@@ -115,8 +115,8 @@ fn mistake(message: Said, help: Said) -> Box<Diagnostic> {
 
 fn unwritable(error: &std::io::Error) -> Box<Diagnostic> {
     let error = Said::of_error(error);
-    let message = say!("the visits of the log cannot be written to the disk: {error}");
-    mistake(message, say!("free some space, or set TMPDIR to a folder with more"))
+    let message = say!("the log's visits cannot be written to disk: {error}");
+    mistake(message, say!("free some space, or set TMPDIR to a folder with more space"))
 }
 
 /// Where the requests go; the log has the paths.
@@ -127,7 +127,7 @@ fn target(url: &str) -> Result<String, Box<Diagnostic>> {
             Err(mistake(say!("an access log can be replayed over HTTP only"), help))
         }
         Ok(parsed) if matches!(parsed.path.as_str(), "" | "/") => Ok(parsed.origin()),
-        Ok(_) => Err(mistake(say!("`{url}` has a path; the log has the paths"), help)),
+        Ok(_) => Err(mistake(say!("`{url}` has a path; paths come from the log"), help)),
         Err(_) => Err(mistake(say!("`{url}` is not a valid URL"), help)),
     }
 }

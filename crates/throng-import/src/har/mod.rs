@@ -205,7 +205,7 @@ impl Reader {
             self.left_out.push(LeftOut::of_all(self.beyond, what));
         }
         if self.forgotten > 0 {
-            let what = say!("responses in which no values were searched, after the first 128 MiB");
+            let what = say!("responses after the first 128 MiB, not searched for values");
             self.left_out.push(LeftOut::of_all(self.forgotten, what));
         }
     }

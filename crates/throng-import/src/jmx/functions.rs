@@ -92,7 +92,7 @@ impl Reader<'_> {
             "urlencode" | "eval" | "escapeHtml" | "unescape" => self.nested(arguments, depth + 1),
             _ => {
                 let name: String = name.chars().take(40).collect();
-                let what = say!("the function `__{name}`; a variable stands for it");
+                let what = say!("the function `__{name}`; replaced by a variable");
                 let left_out = LeftOut::of_all(1, what.clone());
                 if !self.recording.left_out.iter().any(|known| known.what == what) {
                     self.recording.left_out.push(left_out);

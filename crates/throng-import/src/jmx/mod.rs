@@ -25,7 +25,7 @@ const REQUESTS_MAX: usize = 10_000;
 pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
     let refuse = |refusal: Refusal| vec![*refusal.of_format("jmx")];
     if elements::is_too_deep(&source.text) {
-        return Err(refuse(Refusal::new(&source.name, say!("it is nested too deep"))));
+        return Err(refuse(Refusal::new(&source.name, say!("it is nested too deeply"))));
     }
     let parsing = ParsingOptions { nodes_limit: ELEMENTS_MAX, ..ParsingOptions::default() };
     let document =
@@ -359,7 +359,7 @@ impl Reader<'_> {
             }
             class => {
                 let what = match class {
-                    "IfController" => say!("the condition of an `if`; its steps run always"),
+                    "IfController" => say!("the condition of an `if`; its steps always run"),
                     "WhileController" | "ForeachController" => {
                         say!("the condition of a loop; its steps run once")
                     }
@@ -448,7 +448,7 @@ impl Reader<'_> {
             self.recording.left_out.push(LeftOut::new(element.place(), what));
             return;
         }
-        let what = say!("the CSV file `{own}`: a row with placeholders stands for it");
+        let what = say!("the CSV file `{own}`; replaced by a row with placeholders");
         self.recording.left_out.push(LeftOut::new(element.place(), what));
         let rows = vec![columns.iter().map(|name| format!("replace-{name}")).collect()];
         let good = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' };

@@ -88,7 +88,7 @@ impl Reader {
                     .push(LeftOut::at_line(statement.line, say!("`{what}` of the script"))),
                 _ => self.world.recording.left_out.push(LeftOut::at_line(
                     statement.line,
-                    say!("a statement outside of the functions"),
+                    say!("a statement outside the functions"),
                 )),
             }
         }
@@ -201,7 +201,7 @@ impl Reader {
         let (then, otherwise) = (self.statements(then), self.statements(otherwise));
         let is_step = |items: &[Item]| items.iter().any(|item| !matches!(item, Item::LeftOut(_)));
         if is_step(&then) || is_step(&otherwise) {
-            let what = say!("the condition of an `if`; its steps run always");
+            let what = say!("the condition of an `if`; its steps always run");
             items.push(Item::LeftOut(LeftOut::at_line(line, what)));
         }
         items.extend(then);
@@ -382,7 +382,7 @@ impl Reader {
             Some(Expr::List(list)) => list.clone(),
             Some(Expr::Map(entries)) => entries.iter().map(|(_, value)| value.clone()).collect(),
             _ => {
-                let what = say!("requests of `http.batch` that are not listed there");
+                let what = say!("requests in `http.batch` that are not listed in the call");
                 return items.push(Item::LeftOut(LeftOut::at_line(line, what)));
             }
         };
@@ -469,7 +469,7 @@ impl Reader {
                 let text = self.world.text_or_variable(body, "body");
                 exchange
                     .left_out
-                    .push(LeftOut::at_line(line, say!("a body that the script makes")));
+                    .push(LeftOut::at_line(line, say!("a body that the script computes")));
                 exchange.body = Body::Text(text);
             }
             Some(Json::Null) => {}

@@ -88,7 +88,7 @@ impl<'d> Reader<'d> {
             false => {
                 let servers = root.list("servers");
                 if servers.len() > 1 {
-                    let what = say!("other servers of the description");
+                    let what = say!("other servers in the description");
                     self.recording.left_out.push(LeftOut::of_all(servers.len() - 1, what));
                 }
                 let server = servers.first();
@@ -106,7 +106,7 @@ impl<'d> Reader<'d> {
             (None, true) => None,
             (None, false) => {
                 let what =
-                    say!("the address of the service: the file does not say it; set `target`");
+                    say!("the service's address, which the file does not contain; set `target`");
                 self.recording.left_out.push(LeftOut::of_all(1, what));
                 Some(Text::literal(format!("http://127.0.0.1:8080{text}")))
             }
@@ -388,7 +388,7 @@ impl<'d> Reader<'d> {
             let others = content.iter().filter(|(other, _)| other != kind);
             let list = others.map(|(kind, _)| kind.as_str()).take(5).collect::<Vec<_>>().join(", ");
             let place = say!("{} {}", &exchange.method, operation.path);
-            exchange.left_out.push(LeftOut::new(place, say!("other types of the body: {list}")));
+            exchange.left_out.push(LeftOut::new(place, say!("other body types: {list}")));
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
     // Postman's own API puts the collection into a map.
     let root = root.get("collection").unwrap_or(&root);
     if root.get("requests").is_some() && root.get("item").is_none() {
-        let reason = say!("it is a collection of version 1");
+        let reason = say!("it is a collection in the format v1");
         return Err(refuse(Refusal::new(&source.name, reason)));
     }
     if root.get("item").is_none() {
@@ -396,7 +396,7 @@ impl Reader {
                 return expression.into();
             }
             let place = say!("`{}`", format!("{{{{{name}}}}}"));
-            let what = say!("a random value of that kind; it is a random word");
+            let what = say!("a random value of this kind; replaced by a random word");
             let left_out = LeftOut::new(place, what);
             if !self.recording.left_out.contains(&left_out) {
                 self.recording.left_out.push(left_out);

@@ -34,7 +34,7 @@ pub(super) fn insert(recording: &mut Recording) {
         session.steps = steps;
     }
     if shortened > 0 {
-        let what = say!("pauses longer than a minute, which are one minute now");
+        let what = say!("pauses longer than a minute, shortened to one minute");
         recording.left_out.push(LeftOut::of_all(shortened, what));
     }
 }

@@ -105,8 +105,7 @@ fn tell(
         left_out.push(LeftOut::of_all(assets, what));
     }
     if preflights > 0 {
-        left_out
-            .push(LeftOut::of_all(preflights, say!("preflight requests of the browser (CORS)")));
+        left_out.push(LeftOut::of_all(preflights, say!("browser preflight requests (CORS)")));
     }
     if !strangers.is_empty() {
         let mut hosts: Vec<(&String, &usize)> = strangers.iter().collect();

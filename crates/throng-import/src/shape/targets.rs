@@ -60,7 +60,7 @@ pub(super) fn split(recording: &mut Recording, options: &Options) -> Targets {
     });
     recording.each_socket(|socket| socket.target = Some(cut(&mut socket.url).to_string()));
     if is_unknown && options.target.is_none() {
-        let what = say!("the address of the service: the file does not say it; set `target`");
+        let what = say!("the service's address, which the file does not contain; set `target`");
         recording.left_out.push(LeftOut::of_all(1, what));
     }
     name_targets(recording, &found, options)

@@ -274,7 +274,7 @@ impl Writer {
         let name = format!("{}-{}", self.stem, own.trim_start_matches('.'));
         if !self.files.iter().any(|(known, _)| *known == name) {
             self.files.push((name.clone(), content.to_vec()));
-            let what = say!("the content of the file `{path}`; a small file stands for it");
+            let what = say!("the content of the file `{path}`; replaced by a small file");
             self.left_out.push(LeftOut::of_all(1, what));
         }
         name

@@ -47,7 +47,7 @@ fn the_answer_is_one_sentence() {
     expect![[r#"
         carries 860/s (95 %: 864 to 905): http p99 < 50ms, errors < 0.1%;
           confirmed over 60 s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           back to normal 4 s after 1,190/s
     "#]]
     .assert_eq(&parts(&[found.sentence().english()]));
@@ -80,23 +80,23 @@ fn no_promise_is_made_without_one() {
     assert!(text.iter().all(|text| !text.contains("carries") && !text.contains("confirmed over")));
     expect![[r#"
         no promise: met at 854/s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           the search ended because its budget of 20m was used up
         no promise: met at 854/s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           the search was ended early on request
         no promise: at least 854/s, the highest load that was tried;
-          the generator ended there, by CPU
+          the generator reached its limit there: CPU
         no promise: at least 854/s, the highest load that was tried;
           this is the highest load that was allowed
         no promise: the limit is between 864/s and 905/s (95 %);
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           back to normal 4 s after 1,190/s;
           not confirmed: no load near the lower end met the thresholds long enough
         no promise: met at 854/s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           did not recover after 912/s, even at a fraction of the load
-        fails at the lowest load, 50/s, by failures of more than half of the attempts
+        fails at the lowest load, 50/s (failures of more than half of the attempts)
         no promise: not met at any load tried, from 50/s upward;
           fails at 50/s;
           the search ended because its budget of 20m was used up
@@ -124,36 +124,36 @@ fn a_promise_tells_how_it_ended() {
     expect![[r#"
         carries at least 860/s;
           confirmed over 60 s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           recovery after 1,190/s was not seen;
           this is the highest load that was allowed
         carries at least 860/s;
           confirmed over 60 s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           recovery after 1,190/s was not seen;
-          the generator ended there, by source ports
+          the generator reached its limit there: source ports
         carries 860/s (met at 864/s, not met at 905/s);
           confirmed over 60 s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           recovery after 1,190/s was not seen
         carries 860/s (95 %: 864 to 905);
           confirmed over 60 s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           collapses at 1,190/s: throughput falls to 310/s;
           did not recover after 1,190/s, even at a fraction of the load
         carries 860/s (95 %: 864 to 905);
           confirmed over 60 s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           collapses at 1,190/s: throughput falls to 310/s and recovers only at 500/s;
-          the search ended when it collapsed again
+          the search ended when the service collapsed again
         carries 860/s (95 %: 864 to 905);
           confirmed over 60 s;
-          fails at 912/s by http p99;
+          fails at 912/s (http p99);
           recovery after 1,190/s was not seen;
           the capacity fell by 1.0 % per minute of the search
         carries 860 users (95 %: 864 to 905);
           confirmed over 60 s;
-          fails at 912 users by http p99;
+          fails at 912 users (http p99);
           recovery after 1,190 users was not seen
     "#]]
     .assert_eq(&parts(&text));

@@ -73,9 +73,9 @@ impl Capacity {
         let load = self.lowest_tried().map(|load| self.load(load));
         match (&self.ended_by, load) {
             (EndedBy::BaseFails(by), Some(load)) => {
-                say!("fails at the lowest load, {load}, by {}", by.text())
+                say!("fails at the lowest load, {load} ({})", by.text())
             }
-            (EndedBy::BaseFails(by), None) => say!("fails at the lowest load by {}", by.text()),
+            (EndedBy::BaseFails(by), None) => say!("fails at the lowest load ({})", by.text()),
             (_, Some(load)) => {
                 say!("no promise: not met at any load tried, from {load} upward")
             }
@@ -99,7 +99,7 @@ impl Capacity {
         // A first level that fails is the whole answer.
         match (&self.ended_by, &self.fails_by) {
             (EndedBy::BaseFails(_), _) => None,
-            (_, Some(by)) => Some(say!("fails at {load} by {}", by.text())),
+            (_, Some(by)) => Some(say!("fails at {load} ({})", by.text())),
             (_, None) => Some(say!("fails at {load}")),
         }
     }
@@ -139,10 +139,10 @@ impl Capacity {
             EndedBy::Found | EndedBy::BaseFails(_) => None,
             EndedBy::Max => Some(say!("this is the highest load that was allowed")),
             EndedBy::Generator(by) if self.basis == Basis::AtLeast => {
-                Some(say!("the generator ended there, by {}", by.text()))
+                Some(say!("the generator reached its limit there: {}", by.text()))
             }
             EndedBy::Generator(by) => {
-                Some(say!("the generator ended the search, by {}", by.text()))
+                Some(say!("the generator reached its limit and ended the search: {}", by.text()))
             }
             EndedBy::Budget => Some(say!(
                 "the search ended because its budget of {} was used up",
@@ -160,7 +160,9 @@ impl Capacity {
                     None => say!("did not recover, even at a fraction of the load"),
                 })
             }
-            EndedBy::CollapsedAgain => Some(say!("the search ended when it collapsed again")),
+            EndedBy::CollapsedAgain => {
+                Some(say!("the search ended when the service collapsed again"))
+            }
             EndedBy::Asked => Some(say!("the search was ended early on request")),
         }
     }
@@ -224,7 +226,7 @@ impl FailedBy {
             FailedBy::Backlog => say!("a backlog that does not shrink in time"),
             FailedBy::Offline => say!("users that are not online"),
             FailedBy::Failing => say!("failures of more than half of the attempts"),
-            FailedBy::Silence => say!("silence: no response for seconds"),
+            FailedBy::Silence => say!("silence: no response for several seconds"),
             FailedBy::Gone => say!("the loss of the target"),
         }
     }

@@ -41,7 +41,7 @@ pub(super) fn figures(text: &str) -> Result<Vec<Figure>, Said> {
     let mut lines = text.lines();
     let head = lines.find(|line| !line.is_empty()).unwrap_or_default();
     let Some(head) = head.strip_prefix("# pxname,svname,") else {
-        return Err(say!("its response is not the statistics of HAProxy as CSV"));
+        return Err(say!("its response is not HAProxy's statistics as CSV"));
     };
     let columns: Vec<&str> = ["pxname", "svname"].into_iter().chain(head.split(',')).collect();
     let lines = lines.filter(|line| !line.is_empty());

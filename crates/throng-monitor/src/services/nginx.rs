@@ -25,7 +25,7 @@ pub(super) fn figures(text: &str) -> Result<Vec<Figure>, Said> {
         Some(Figure::new(name, is_counter, value as f64))
     };
     let all: Option<Vec<Figure>> = FIELDS.into_iter().map(figure).collect();
-    all.ok_or_else(|| say!("its response is not that of `stub_status`"))
+    all.ok_or_else(|| say!("its response does not have the format of `stub_status`"))
 }
 
 #[cfg(test)]

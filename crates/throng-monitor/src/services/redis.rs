@@ -67,7 +67,7 @@ impl Redis {
 fn reply(bytes: &[u8]) -> Result<Option<String>, Said> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
     let line = String::from_utf8_lossy(&bytes[..end]);
-    let is_not_redis = || say!("its response is not that of Redis");
+    let is_not_redis = || say!("its response is not a valid Redis reply");
     match line.split_at_checked(1) {
         Some(("+", text)) => Ok(Some(text.to_string())),
         Some(("-", text)) => Err(Said::of_others(text.to_string())),
@@ -134,9 +134,9 @@ mod tests {
     fn what_is_no_redis_says_so() {
         let why = |bytes: &[u8]| reply(bytes).expect_err("refused").english();
         assert_eq!(why(b"-NOAUTH Authentication required.\r\n"), "NOAUTH Authentication required.");
-        assert_eq!(why(b"HTTP/1.1 400 Bad Request\r\n"), "its response is not that of Redis");
-        assert_eq!(why(b"$-1\r\n"), "its response is not that of Redis");
-        assert_eq!(why(b"\r\n"), "its response is not that of Redis");
+        assert_eq!(why(b"HTTP/1.1 400 Bad Request\r\n"), "its response is not a valid Redis reply");
+        assert_eq!(why(b"$-1\r\n"), "its response is not a valid Redis reply");
+        assert_eq!(why(b"\r\n"), "its response is not a valid Redis reply");
         assert_eq!(reply(b"+OK\r\n").expect("a reply").as_deref(), Some("OK"));
     }
 

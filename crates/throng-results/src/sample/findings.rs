@@ -16,7 +16,7 @@ pub(crate) fn judged() -> Judged {
         when,
         series: &["connections_open", "opened"],
         evidence: vec![
-            Figure { text: told("ends within 2 % of 8.00s: 99 %"), when },
+            Figure { text: told("lifetimes within 2 % of 8.00s: 99 %"), when },
             Figure { text: told("before: none"), when: Span::new(0.0, 2.0) },
         ],
         excluded: vec![Rival { cause: told("a limit"), how: told("new ones still open") }],

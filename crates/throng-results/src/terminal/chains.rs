@@ -90,8 +90,8 @@ fn connection(chain: &Chain, style: &Style) -> String {
         false => style.say(say!("full TLS handshake")),
     }));
     parts.push(match chain.retransmits {
-        Some(count) => style.say(say!("segments sent again on it so far: {}", count)),
-        None => style.say(say!("segments sent again: not recorded")),
+        Some(count) => style.say(say!("retransmitted segments on it so far: {}", count)),
+        None => style.say(say!("retransmitted segments: not recorded")),
     });
     format!("{INDENT}{}\n", style.dim(&parts.join(" · ")))
 }
@@ -134,7 +134,7 @@ mod tests {
             "GET / · 2.00s · at 3.00s · user 7 · 200\n  trace ID 4bf92f3577b34da6a3ce929d0e0e4736\n",
             &format!("  connect       1.00s  {one}\n"),
             &format!("  tls           500ms  {}{half}", " ".repeat(25)),
-            "a new connection · TLS session resumed · segments sent again on it so far: 1\n",
+            "a new connection · TLS session resumed · retransmitted segments on it so far: 1\n",
             "  stages: not recorded\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");

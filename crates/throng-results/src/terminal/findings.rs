@@ -42,7 +42,7 @@ pub(super) fn beside_verdict(summary: &Summary) -> impl Iterator<Item = &Finding
 
 fn head(summary: &Summary, judged: &Judged, style: &Style) -> String {
     let found = match judged.findings.len() {
-        0 if !judged.doubts.is_empty() => say!("no finding is drawn: the figures do not add up"),
+        0 if !judged.doubts.is_empty() => say!("no findings: the figures do not add up"),
         0 => say!("nothing found"),
         1 => say!("1 finding"),
         more => say!("{} findings", more),
@@ -164,11 +164,11 @@ fn reason(why: &Unknown) -> Said {
     match why {
         Unknown::TooShort { needs_s } => {
             let needs = second(*needs_s as f64);
-            say!("too short: {} at the same load are needed", needs)
+            say!("too short: at least {} of constant load required", needs)
         }
         Unknown::ExplainedBy { code } => say!("explained by {}", code.word()),
         Unknown::TooCoarse { point_s } => {
-            say!("the run is too long: each of its points covers {}", second(*point_s as f64))
+            say!("the run is too long: its resolution is only {}", second(*point_s as f64))
         }
     }
 }
@@ -191,7 +191,7 @@ mod tests {
             "  ✗ ruled out: a limit (new ones still open)\n",
             "  → look for a timeout of 8.00s\n",
             "explained by saturated: warm-up\n",
-            "too short: 5m00s at the same load are needed: drift\n",
+            "too short: at least 5m00s of constant load required: drift\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -19,7 +19,10 @@ pub(crate) fn diagnostics(summary: &Summary) -> Vec<Diagnostic> {
     let failed = told(
         &failed,
         Diagnostic::warning("event-failed", say!("an event did not succeed")),
-        say!("its output is in `throng report --details`; the figures after it may mean nothing"),
+        say!(
+            "`throng report --details` shows its output; figures after the event may not be \
+             meaningful"
+        ),
     );
     let never = told(
         &never,

@@ -184,7 +184,7 @@ fn change_hold(load: &mut Load, time: Duration) -> Result<Said, Unfit> {
     let longest = load.phases.iter_mut().filter(keeps).max_by_key(|phase| phase.time);
     let Some(phase) = longest else {
         return Err((
-            say!("no phase keeps its load for a given time"),
+            say!("no phase has a constant load for a fixed duration"),
             say!("add one: `{{users: 100, for: 10m}}`"),
         ));
     };

@@ -76,7 +76,7 @@ impl Reader<'_, '_, '_> {
         match figure.zip(measured) {
             Some(found) => Some(found),
             None => {
-                let message = say!("this is not a metric of an audit");
+                let message = say!("this is not an audit metric");
                 self.fail("bad-threshold", message, rest, HELP)
             }
         }

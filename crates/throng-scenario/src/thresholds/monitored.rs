@@ -31,7 +31,7 @@ impl Reader<'_, '_, '_> {
             return None;
         }
         if self.names.monitors.is_empty() {
-            let message = say!("the scenario reads no host");
+            let message = say!("the scenario does not monitor any host");
             let help = say!("add one with `monitor`: `monitor: [{{host: user@shop-1}}]`");
             return Some(self.fail("unknown-name", message, left, help));
         }
@@ -44,7 +44,7 @@ impl Reader<'_, '_, '_> {
         let is_json = |monitor: &Monitor| matches!(monitor.origin, Origin::Json(..));
         let figure = match (figure, source.is_some_and(is_json)) {
             ("cpu", false) if measure != Measure::Mean => {
-                let message = say!("`cpu` has only its mean");
+                let message = say!("`cpu` has only a mean");
                 let help =
                     say!("write `host cpu < 80%`, or compare `throng_cpu_busiest_share max`");
                 return self.fail("bad-threshold", message, word, help);
@@ -69,7 +69,7 @@ impl Reader<'_, '_, '_> {
         let is_part = threshold.over_s > 0 || threshold.phase.is_some() || threshold.load.is_some();
         match threshold.subject {
             Subject::Monitored(_) if is_part => {
-                let message = say!("a figure of a source is judged over all measured phases");
+                let message = say!("a source's figure is judged over all measured phases");
                 let help = say!("remove what follows the value: `host cpu < 80%`");
                 self.fail("bad-threshold", message, &threshold.text, help)
             }

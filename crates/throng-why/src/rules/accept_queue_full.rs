@@ -52,7 +52,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     };
     let text = match level {
         Level::Likely => {
-            say!("{} responses were late because their connection was not accepted", {
+            say!("{} responses were late because their connection had not been accepted", {
                 count(mute.unwrap_or_default() as f64)
             })
         }
@@ -63,10 +63,10 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let mut found = Finding::new(Code::AcceptQueueFull, level, text, record.measured_span())
         .on(&["stage:connect", "p99"]);
     if is_here {
-        found = found.figure(say!("ListenDrops of this host, which runs the target: {}", dropped));
+        found = found.figure(say!("ListenDrops on this host, which runs the target: {}", dropped));
     }
     if there >= 1.0 {
-        found = found.figure(say!("connections that its monitor saw dropped: {}", count(there)));
+        found = found.figure(say!("dropped connections, counted by the monitor: {}", count(there)));
     }
     if let Some(repeated) = repeated {
         found = found.figure(say!("connects within 45 ms of a SYN retransmission: {}", repeated));

@@ -64,9 +64,9 @@ fn by_proxy(record: &Record, total: &StepInterval) -> Option<Finding> {
     );
     let found = Finding::new(Code::Amplified, Level::Certain, text, record.measured_span())
         .on(&["ok", "failed"])
-        .figure(say!("retries in the proxy's statistics, as its monitor read them"))
+        .figure(say!("retries in the proxy's statistics, read by the monitor"))
         .figure(say!(
-            "attempts of throng that failed: {} of {}",
+            "throng's failed attempts: {} of {}",
             count(total.failed() as f64),
             count(total.count as f64)
         ))
@@ -76,5 +76,5 @@ fn by_proxy(record: &Record, total: &StepInterval) -> Option<Finding> {
                 count((retried(total) + total.resent) as f64)
             }),
         );
-    Some(found.then(say!("run once with `retries 0` in the proxy to see the errors of the target")))
+    Some(found.then(say!("run once with `retries 0` in the proxy to see the target's errors")))
 }

@@ -67,7 +67,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     }
     let found = found.not(
         say!("the scenario closes its connections"),
-        say!("these ends are counted as the target's, not as throng's"),
+        say!("these are counted as closed by the target, not by throng"),
     );
     let next = say!("compare the keep-alive and idle timeouts of target and proxies; see {}", {
         "`throng report --details`"

@@ -35,7 +35,7 @@ fn here(record: &Record) -> Option<Finding> {
     let when = record.span(&(first..last + 1));
     let text = say!("the connection tracking of this host was {} full", percent(most));
     let found = Finding::new(Code::ConntrackFull, Level::Certain, text, when)
-        .figure(say!("nf_conntrack_count by nf_conntrack_max: {}", percent(most)));
+        .figure(say!("nf_conntrack_count / nf_conntrack_max: {}", percent(most)));
     Some(with_timeouts(record, found).then(say!(
         "raise net.netfilter.nf_conntrack_max, or exempt the test: `throng doctor` shows how"
     )))
@@ -76,7 +76,7 @@ fn of_source(record: &Record, entries: &Watched) -> Option<Finding> {
         count(limit)
     ));
     if dropped >= 1.0 {
-        found = found.figure(say!("packets dropped for want of an entry: {}", count(dropped)));
+        found = found.figure(say!("packets dropped because no entry was free: {}", count(dropped)));
     }
     Some(with_timeouts(record, found).then(say!(
         "raise net.netfilter.nf_conntrack_max there, or exempt the port from tracking (NOTRACK)"

@@ -65,7 +65,7 @@ fn watched(record: &Record) -> Option<Finding> {
     let found = Finding::new(Code::DescriptorLimit, Level::Certain, text, record.measured_span());
     let found = found
         .on(&["connections_open"])
-        .figure(say!("open descriptors at most: {open} of {limit}"))
+        .figure(say!("maximum open descriptors: {open} of {limit}"))
         .figure(say!("connects that did not open: {}", count(failed)))
         .then(say!("on the target, compare `ulimit -n` and /proc/PID/limits with this number"));
     Some(found)
@@ -93,7 +93,7 @@ fn plateau(record: &Record, range: Range<usize>) -> Option<Finding> {
         .figure(say!("connects on the plateau: {}, opened: {}", count(attempted), count(opened)))
         .not(
             say!("connections end as fast as new ones open"),
-            say!("only {} connections ended meanwhile", count(ended)),
+            say!("only {} connections ended in this time", count(ended)),
         )
         .then(say!("on the target, compare `ulimit -n` and /proc/PID/limits with this number"));
     Some(found)

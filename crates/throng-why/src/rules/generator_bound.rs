@@ -28,14 +28,14 @@ pub(super) fn judge(record: &Record) -> Judgement {
     };
     let mut found = Finding::new(Code::GeneratorBound, level, text, when)
         .on(&["lateness_p99", "host_cpu"])
-        .figure(say!("lateness p99 at most {}", time(of(|point| point.lateness))))
+        .figure(say!("highest lateness p99: {}", time(of(|point| point.lateness))))
         .figure(say!(
             "seconds more than {} late: {late} of {}",
             time(LATENESS_NS_MAX),
             measured.len()
         ))
         .figure(say!(
-            "busiest load thread at most {} of a processor, host {}",
+            "maximum CPU usage: busiest load thread {}, host {}",
             percent(of(|point| point.shard_cpu)),
             percent(of(|point| point.host_cpu))
         ));

@@ -42,26 +42,29 @@ fn found(record: &Record) -> Option<Finding> {
     let is_apart = open >= 2.0 && own > others;
     let level = if is_apart { Level::Likely } else { Level::Hint };
     let text = say!(
-        "{:.1} requests share an HTTP/2 connection, and lost packets hold all of them up",
+        "{:.1} requests share an HTTP/2 connection, and lost packets delay all of them",
         streams
     );
     let found = Finding::new(Code::HeadOfLine, level, text, record.measured_span())
         .on(&["p99"])
-        .figure(say!("slowest attempts that ended within 10 ms on one connection: {} pairs", own))
+        .figure(say!(
+            "slowest attempts on one connection that ended within 10 ms of each other: {} pairs",
+            own
+        ))
         .figure(say!("on different connections: {} pairs", others))
         .figure(say!(
-            "segments lost or out of order on {} of the connections looked at",
+            "lost or out-of-order segments / sampled connections: {}",
             percent(share.min(1.0))
         ))
         .figure(say!("p50: {}, p99: {}", time(p50), time(p99)));
     let found = match is_apart {
         true => found.not(
             say!("a lock or a pause at the target"),
-            say!("it would hold up all connections at the same time"),
+            say!("it would delay all connections at the same time"),
         ),
         false => found,
     };
-    Some(found.then(say!("run it with half as many streams, or with one request a connection")))
+    Some(found.then(say!("run with half as many streams, or with one request per connection")))
 }
 
 /// Open connections, and requests in flight on each, on average.

@@ -40,14 +40,14 @@ fn of_step(record: &Record, row: &SampleInterval) -> Option<Finding> {
     let level = if is_sure { Level::Certain } else { Level::Likely };
     let step = record.step_name(row.step);
     let text = say!(
-        "`{}` sends requests again that were sent before: {} of its conflicts are such",
+        "`{}` repeats earlier requests, which cause {} of its conflicts",
         step,
         percent(share)
     );
     let found = Finding::new(Code::OwnDuplicates, level, text, record.measured_span())
         .on(&["failed"])
         .figure(say!(
-            "409 or 422: {} of {} to a request with the same path and body as an earlier one",
+            "409 or 422: {} of {} for a request with the same path and body as an earlier one",
             count(row.conflicts_repeated as f64),
             count(row.conflicts as f64)
         ))
@@ -57,7 +57,7 @@ fn of_step(record: &Record, row: &SampleInterval) -> Option<Finding> {
             count(others as f64)
         ))
         .not(
-            say!("data that the target has from earlier"),
+            say!("data in the target from an earlier run"),
             say!("then first requests would conflict as often as repeated ones"),
         );
     Some(found.then(say!(

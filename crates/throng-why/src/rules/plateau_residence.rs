@@ -73,7 +73,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     );
     let found = Finding::new(Code::PlateauResidence, Level::Likely, text, record.span(&range))
         .on(&["connections_open", "opened"])
-        .figure(say!("ends within 2 % of {}: {}", seconds(round), percent(share)))
+        .figure(say!("lifetimes within 2 % of {}: {}", seconds(round), percent(share)))
         .figure(say!(
             "rate × mean residence: {} × {} = {}",
             rate(opened),
@@ -82,7 +82,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         ))
         .not(
             say!("the scenario closes its connections"),
-            say!("these ends are counted as the target's, not as throng's"),
+            say!("these are counted as closed by the target, not by throng"),
         )
         .not(
             say!("a limit on the number of connections"),

@@ -14,11 +14,11 @@ pub(super) fn judge(record: &Record) -> Judgement {
         .on(&["connections_open"])
         .figure(say!("failures with the cause `ports-exhausted`: {}", count(failed as f64)));
     let open = record.points().iter().map(|point| point.open).fold(0.0, f64::max);
-    found = found.figure(say!("open connections at most: {}", count(open)));
+    found = found.figure(say!("maximum open connections: {}", count(open)));
     if let Some((low, high)) = record.facts.port_range {
         let ports = f64::from(high) - f64::from(low) + 1.0;
         let range = format!("{low}-{high}");
-        found = found.figure(say!("ports of the host: {} ({range})", count(ports)));
+        found = found.figure(say!("ports of this host: {} ({range})", count(ports)));
     }
     let found = found.not(
         say!("the target has run out of ports"),

@@ -75,6 +75,6 @@ fn found(record: &Record, at: usize) -> Finding {
     if let Some((cause, _)) = cause {
         finding = finding.figure(say!("most of them: {}", cause.text()));
     }
-    let next = say!("see one of them with what was sent and received: `throng report --details`");
+    let next = say!("see the sent and received data of an example: `throng report --details`");
     finding.then(next)
 }

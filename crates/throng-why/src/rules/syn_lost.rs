@@ -54,7 +54,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         .figure(say!("half of all connects took {} or less", time(middle)))
         .figure(say!("connects within 45 ms of a SYN retransmission: {}", repeated))
         .not(
-            say!("the target accepts in pauses"),
+            say!("the target pauses before it accepts"),
             say!("that would spread connects over the whole second; these are in narrow clusters"),
         )
         .then(say!("on the target, look at `nstat -az TcpExtListenDrops TcpExtSyncookiesSent`"));

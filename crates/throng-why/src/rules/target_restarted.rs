@@ -86,11 +86,12 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
         .figure_at(at, say!("open before: {}; ended within 2 s: {}", count(open), count(ended)))
         .figure_at(at, say!("by FIN: {}, by RST: {}", count(clean), count(reset)))
         .figure(say!("failed connects until it was back: {}", count(all)))
-        .not(say!("the target closes idle connections"), say!("it would accept new ones meanwhile"))
+        .not(say!("the target closes idle connections"), say!("it would still accept new ones"))
         .then(say!("look at the target's log and `dmesg` at this time (killed, out of memory)"));
     if level == Level::Certain {
-        found = found
-            .figure(say!("processes that ended and started, as its monitor saw: `{programs}`"));
+        found = found.figure(say!(
+            "processes that ended and started, according to the monitor: `{programs}`"
+        ));
     }
     Some((found, end.max(window.end)))
 }

@@ -37,7 +37,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     );
     let found = Finding::new(Code::ThinkBound, Level::Likely, text, record.measured_span())
         .on(&["ok", "users_online"])
-        .figure(say!("threshold that was not met: {} (it was {})", (missed.text.clone()), {
+        .figure(say!("threshold not met: {} (value: {})", (missed.text.clone()), {
             rate(missed.figure)
         }))
         .figure(say!("users: {} on average; mean response time: {}", count(users), time(mean)))

@@ -108,8 +108,8 @@ fn of_stretch(record: &Record, range: Range<usize>) -> Option<Finding> {
         false => told,
     };
     let next = match found.gap() > 0.0 {
-        true => say!("look for requests without an end: `throng report --details`, cut off"),
-        false => say!("requests side by side (`parallel`) count twice; otherwise report it"),
+        true => say!("look for requests that were cut off: `throng report --details`"),
+        false => say!("concurrent requests (`parallel`) count twice; otherwise, report a bug"),
     };
     Some(told.then(next))
 }

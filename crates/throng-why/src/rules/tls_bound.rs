@@ -51,14 +51,15 @@ pub(super) fn judge(record: &Record) -> Judgement {
         say!("TLS handshakes took {}, and {} at {}", time(tls[0]), time(tls[1]), rate(per_s));
     let found = Finding::new(Code::TlsBound, level, text, record.span(&(from..to)))
         .on(&["stage:tls", "stage:connect"])
-        .figure(say!("median of TLS: {} and {}", time(tls[0]), time(tls[1])))
+        .figure(say!("median TLS handshake: {} and {}", time(tls[0]), time(tls[1])))
         .not(
             say!("the network, or a full accept queue"),
             say!("connects took {} and {}", time(connect[0]), time(connect[1])),
         )
         .not(say!("throng's own processors"), say!("throng was on schedule in these seconds"))
         .then(say!(
-            "watch the CPU of the host that ends TLS; try session tickets or ECDSA certificates"
+            "watch the CPU of the host that terminates TLS; try session tickets or ECDSA \
+             certificates"
         ));
     Ok(vec![found])
 }

@@ -27,7 +27,7 @@ fn of_cache(record: &Record, row: &SampleInterval) -> Option<Finding> {
         return None;
     }
     let text = say!(
-        "a cache answered {} of the responses to `{}`",
+        "{} of the responses to `{}` came from a cache",
         percent(share),
         record.step_name(row.step)
     );

@@ -44,7 +44,7 @@ const BENCH_HELP: &str = "Examples:\n\
      \x20 hey and curl -L follow redirects; here only --follow does.\n\
      \x20 Response time is counted from the scheduled start, as in wrk2, to avoid\n\
      \x20 coordinated omission, and includes the time to connect. wrk, hey and ab\n\
-     \x20 count from the moment of sending.";
+     \x20 count from the time of sending.";
 
 #[derive(Args, Debug)]
 #[command(after_help = BENCH_HELP)]

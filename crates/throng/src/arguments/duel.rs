@@ -55,10 +55,10 @@ pub(crate) struct DuelArguments {
         conflicts_with_all = REQUEST
     )]
     pub(crate) set_b: Vec<String>,
-    /// How long one side works before it is the other's turn: whole seconds, at least 2s
+    /// Duration of a slice, in which only one side is loaded: whole seconds, at least 2s
     #[arg(long, value_parser = duration, default_value = "5s", help_heading = "The duel")]
     pub(crate) slice: Duration,
-    /// End as soon as the difference is known within this share to each side
+    /// End as soon as the confidence interval is at most this share to each side
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1%", help_heading = "The duel")]
     pub(crate) within: f64,
     /// Exit with code 1 if B differs from A like this: `p99 > +5%`, `rate < -5%`; may be given more

@@ -44,7 +44,7 @@ pub(crate) enum InitKind {
     Socketio,
     /// Queries and mutations of a GraphQL API
     Graphql,
-    /// Answers that an LLM server streams token by token
+    /// Responses that an LLM server streams token by token
     Llm,
     /// Text or bytes over TCP
     Tcp,

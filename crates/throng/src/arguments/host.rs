@@ -105,8 +105,8 @@ pub(crate) struct DoctorArguments {
      It only reads: no command lines, no environments, nothing is changed. All series are listed \
      in docs/monitor.md.")]
 pub(crate) struct MonitorArguments {
-    /// Address for readers (`GET /metrics`); other hosts can reach only addresses that are not
-    /// loopback, and those need a token
+    /// Address for `GET /metrics`; other hosts cannot reach a loopback address, and need a token
+    /// for any other
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -144,17 +144,17 @@ pub(crate) struct MonitorArguments {
     /// Read the `stub_status` page of nginx
     #[arg(long, value_name = "URL", value_parser = url)]
     pub(crate) nginx: Vec<String>,
-    /// Read the statistics of HAProxy: its socket, or the URL of its page with `;csv`
+    /// Read HAProxy's statistics: from its socket, or from the URL of its page with `;csv`
     #[arg(long, value_name = "SOCKET|URL", value_parser = haproxy)]
     pub(crate) haproxy: Vec<String>,
     /// Read a Prometheus endpoint on this host
     #[arg(long, value_name = "URL", value_parser = url)]
     pub(crate) prometheus: Vec<String>,
-    /// Run this command once per second: the first number that it prints is a figure, or it prints
-    /// metrics in the Prometheus text format
+    /// Run this command once per second; it must print a number, or metrics in the Prometheus
+    /// text format
     #[arg(long = "command", value_name = "NAME=COMMAND", value_parser = command)]
     pub(crate) commands: Vec<(String, String)>,
-    /// Stop this long after the last reader
+    /// Stop this long after the last request
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     #[arg(conflicts_with_all = ["stdio", "stay"])]
     pub(crate) idle: Duration,

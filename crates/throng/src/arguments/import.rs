@@ -16,7 +16,7 @@ use crate::choice::Choice;
      \x20 throng import k6 script.js --out -     to standard output\n\
      \x20 throng import curl 'curl http://127.0.0.1:8080/'")]
 pub(crate) struct ImportArguments {
-    /// Kind of the file
+    /// Kind of file
     #[arg(value_parser = Choice::<ImportKind>::new())]
     pub(crate) kind: ImportKind,
     /// File to import; `-` is standard input. For openapi also a URL, for curl also a command
@@ -28,10 +28,11 @@ pub(crate) struct ImportArguments {
     /// URL of the service to use instead of the main one in FILE, without a path
     #[arg(long, value_name = "URL")]
     pub(crate) target: Option<String>,
-    /// Keep images, scripts, styles and fonts of a recording, in `parallel`
+    /// Keep a recording's images, scripts, styles and fonts, in `parallel`
     #[arg(long)]
     pub(crate) assets: bool,
-    /// Keep requests of a recording to this host too, or to `all`; can be given several times
+    /// Also keep a recording's requests to this host, or to `all` hosts; may be given more than
+    /// once
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
     /// Accept any certificate of the service
@@ -44,16 +45,16 @@ pub(crate) struct ImportArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ImportKind {
-    /// A recording of a browser or a proxy (HTTP archive)
+    /// A browser or proxy recording (HTTP archive)
     Har,
-    /// A description of an API: OpenAPI 3 or Swagger 2, as JSON or YAML
+    /// An API description: OpenAPI 3 or Swagger 2, as JSON or YAML
     #[value(name = "openapi")]
     OpenApi,
     /// A Postman collection, v2.1 or v2.0
     Postman,
-    /// A test plan of JMeter
+    /// A JMeter test plan
     Jmx,
-    /// A script of k6
+    /// A k6 script
     K6,
     /// A locustfile
     Locust,

@@ -155,9 +155,8 @@ pub(crate) struct LoadArguments {
     /// Total duration of the load; all phases are scaled in proportion
     #[arg(short = 'd', long = "for", visible_alias = "duration", value_name = "DURATION", value_parser = duration)]
     pub(crate) time: Option<Duration>,
-    /// Duration of the longest phase with a constant load; the run then tells whether response
-    /// times, failures, memory and descriptors stay the same, and exits with 1 if they do not:
-    /// `24h`
+    /// Duration of the longest phase with a constant load, such as `24h`; the exit code is 1 if
+    /// response times, failures, memory or descriptors grow
     #[arg(long, value_name = "DURATION", conflicts_with = "time", value_parser = duration)]
     pub(crate) soak: Option<Duration>,
     /// Peak rate of arrivals or iterations per second; all phases are scaled in proportion

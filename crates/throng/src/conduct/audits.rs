@@ -187,7 +187,7 @@ impl Audits {
                      {undecided} undecided"
                 ))
             }
-            Heard::Books { said: Ok(said), .. } => Ok(say!("the books say {said}")),
+            Heard::Books { said: Ok(said), .. } => Ok(say!("the books have {said}")),
             Heard::Books { said: Err(trouble), .. } => {
                 Err(say!("the books cannot be read: {trouble}"))
             }

@@ -391,11 +391,11 @@ impl Pilot {
 fn why(hold: Hold) -> Said {
     match hold.why {
         Why::Base => say!("the first level"),
-        Why::Light => say!("the last level was light"),
-        Why::Strained => say!("a small step: the last level showed strain"),
+        Why::Light => say!("the previous level was light"),
+        Why::Strained => say!("a small step: the previous level showed strain"),
         Why::Between => say!("between what passed and what failed"),
-        Why::Careful => say!("a small step: the service has collapsed above"),
-        Why::Expected(_) => say!("to collect counts near the capacity"),
+        Why::Careful => say!("a small step: the service collapsed at a higher load"),
+        Why::Expected(_) => say!("to collect samples near the capacity"),
         Why::LowerEnd => say!("to confirm the lower end of the interval"),
         Why::Lower => say!("a lower level to confirm"),
         Why::Max => say!("the highest level that is allowed"),

@@ -82,13 +82,13 @@ pub(super) fn read(line: &[u8]) -> Result<Message, (Value, Mistake)> {
     let id = fields.remove("id");
     let known = id.clone().filter(is_id).unwrap_or_default();
     if fields.get("jsonrpc") != Some(&json!("2.0")) {
-        return Err((known, Mistake::invalid(say!("`jsonrpc` must be the text 2.0"))));
+        return Err((known, Mistake::invalid(say!("`jsonrpc` must be the string 2.0"))));
     }
     let Some(Value::String(method)) = fields.remove("method") else {
         // Nothing is ever asked of a client, so its responses answer nothing.
         return match fields.contains_key("result") || fields.contains_key("error") {
             true => Ok(Message::Nothing),
-            false => Err((known, Mistake::invalid(say!("`method` must be a text")))),
+            false => Err((known, Mistake::invalid(say!("`method` must be a string")))),
         };
     };
     let parameters = match fields.remove("params") {
@@ -102,7 +102,9 @@ pub(super) fn read(line: &[u8]) -> Result<Message, (Value, Mistake)> {
     match id {
         None => Ok(notification(&method, parameters)),
         Some(id) if is_id(&id) => request(id, method, parameters).map(Message::Request),
-        Some(_) => Err((Value::Null, Mistake::invalid(say!("`id` must be a text or an integer")))),
+        Some(_) => {
+            Err((Value::Null, Mistake::invalid(say!("`id` must be a string or an integer"))))
+        }
     }
 }
 
@@ -160,7 +162,7 @@ impl Request {
     /// A parameter that is a text.
     pub(super) fn text(&self, name: &str) -> Result<&str, Mistake> {
         let text = self.parameters.get(name).and_then(Value::as_str);
-        text.ok_or_else(|| Mistake::parameters(say!("`params.{name}` must be a text")))
+        text.ok_or_else(|| Mistake::parameters(say!("`params.{name}` must be a string")))
     }
 
     /// What notifications about the progress of this request must carry, if it wants any.

@@ -200,8 +200,8 @@ pub(super) static TOOLS: [Tool; 8] = [
         name: "why",
         title: say!("Explain a recorded run"),
         about: say!(
-            "Returns what went wrong in a recorded run and why: findings with evidence, the \
-             surest first, each with the next step."
+            "Returns what went wrong in a recorded run and why: findings with evidence, in order \
+             of confidence, each with the next step."
         ),
         fields: &[
             RUN,
@@ -304,7 +304,7 @@ impl Tool {
             let near = did_you_mean(name, known.clone());
             let message = say!("`{name}` is not an argument of the tool `{}`", self.name);
             let error =
-                mistake(message, say!("it takes: {}", known.collect::<Vec<_>>().join(", ")));
+                mistake(message, say!("its arguments: {}", known.collect::<Vec<_>>().join(", ")));
             return Err(match near {
                 Some(near) => Box::new(error.note(say!("did you mean `{near}`?"))),
                 None => Box::new(error),
@@ -402,7 +402,7 @@ impl Kind {
             Kind::Word | Kind::Input | Kind::Option(_) => say!("a text"),
             Kind::Count(_) => say!("a whole number"),
             Kind::Switch(_) => say!("true or false"),
-            Kind::Words | Kind::Options(_) => say!("a list of texts"),
+            Kind::Words | Kind::Options(_) => say!("a list of strings"),
             Kind::Pairs(_) => say!("an object of names and values"),
         }
     }
@@ -467,10 +467,10 @@ mod tests {
             ("run", json!({"file": "a", "users": -5}), "must be a whole number"),
             ("run", json!({"file": "a", "users": "5"}), "must be a whole number"),
             ("run", json!({"file": "a", "set": {"a": [1]}}), "names and values"),
-            ("run", json!({"file": "a", "thresholds": "errors < 1%"}), "a list of texts"),
+            ("run", json!({"file": "a", "thresholds": "errors < 1%"}), "a list of strings"),
             ("try", json!({"file": "a", "full": "yes"}), "true or false"),
             ("compare", json!({"runs": ["a"]}), "`baseline` is missing"),
-            ("compare", json!({"baseline": "a", "runs": []}), "a list of texts"),
+            ("compare", json!({"baseline": "a", "runs": []}), "a list of strings"),
         ] {
             let told = words(tool, &given).expect_err(wanted);
             assert!(told.message.english().contains(wanted), "{given}: {:?}", told.message);

@@ -74,7 +74,7 @@ fn kernel(planned: &Planned, style: &Style) -> String {
     }
     let sum: u64 = parts.iter().map(|part| part.bytes).sum();
     rows.push([tell!("total"), format_count(sum), String::new()]);
-    let mut out = head(say!("kernel memory per end of a connection (bytes)"), style);
+    let mut out = head(say!("kernel memory per connection endpoint (bytes)"), style);
     out += &table(&rows, style);
     out += &match is_told {
         true => sentence(

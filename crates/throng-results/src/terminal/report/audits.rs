@@ -78,13 +78,13 @@ fn remarks(view: &ViewRow, style: &Style) -> Vec<String> {
     let mut below = Vec::new();
     if let (Some((at_ns, round)), true) = (&view.worst, view.read > 1) {
         let (at, wrong) = (time(*at_ns), format_count(round.wrong_users()));
-        said.push(say!("{name}: the figures are those of the worst round, at {at}: {wrong} wrong"));
+        said.push(say!("{name}: figures of the worst round, at {at}: {wrong} wrong"));
     }
     let times = view.all_times();
     if !times.is_empty() {
         let (p50, p99) = (time(times.value_at(0.5)), time(times.value_at(0.99)));
         let max = time(times.max());
-        said.push(say!("{name}: agreed with a change after {p50} (p50), {p99} (p99), {max} (max)"));
+        said.push(say!("{name}: agreed with changes after {p50} (p50), {p99} (p99), {max} (max)"));
     }
     if let Some((_, round)) = &view.worst {
         if round.twice > 0 {

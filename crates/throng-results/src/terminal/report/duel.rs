@@ -25,7 +25,7 @@ pub(in crate::terminal) fn duel(found: &Duel, style: &Style) -> String {
             "ended after {pairs} pairs of slices: the interval was within ±{} %",
             found.within * 100.0
         ),
-        DuelEnd::Budget => say!("{pairs} pairs of slices in the whole time of the duel"),
+        DuelEnd::Budget => say!("{pairs} pairs of slices until the end of the duel"),
         DuelEnd::Running => say!("stopped after {pairs} pairs of slices"),
     };
     out + &note(ended, style)

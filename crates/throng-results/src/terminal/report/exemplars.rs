@@ -34,6 +34,6 @@ pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let command = "`throng why --slowest`";
-    let note = style.say(say!("where the time of each went: {}", command));
+    let note = style.say(say!("where the time went: {}", command));
     format!("{}{}\n", table.render(style), style.dim(&note))
 }

@@ -67,7 +67,7 @@ pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> Stri
         text += &note(law, style);
     }
     if any(|level| level.target_cpu_s) {
-        text += &note(say!("target CPU: CPU time of the target for an attempt"), style);
+        text += &note(say!("target CPU: the target's CPU time per attempt"), style);
     }
     text + &drawn(summary, style)
 }

@@ -13,7 +13,7 @@ fn the_answer_with_its_picture() {
         quick check · DONE · carries 860/s                                        exit 0
         https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
         carries 860/s (95 %: 864 to 905): http p99 < 50ms, errors < 0.1%; confirmed over
-        60 s; fails at 912/s by http p99; back to normal 4 s after 1,190/s
+        60 s; fails at 912/s (http p99); back to normal 4 s after 1,190/s
             1,000 │                                                 ××     ×       ×
          served/s │                                           ●●●●●●
                   │
@@ -122,8 +122,8 @@ fn a_bracket_of_users_in_ascii() {
         quick check | UNDECIDED | capacity not determined     exit 5
         https://127.0.0.1:8443 | 64 users | 10.0s of 12.0s measured
         no promise: met at 864 users, not met at 905 users: http p99
-        < 50ms, errors < 0.1%; the generator ended the search, by
-        source ports
+        < 50ms, errors < 0.1%; the generator reached its limit and
+        ended the search: source ports
             1,000 |                                     xx   x     x
          served/s |                                 oo.o
                   |

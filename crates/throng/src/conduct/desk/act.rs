@@ -65,7 +65,7 @@ impl Desk<'_> {
             Action::Audit(audit) => {
                 let audits = self.audits.as_ref();
                 let is_begun = audits.is_some_and(|audits| audits.round(audit, number));
-                (!is_begun).then(|| Err(say!("the audit is over")))
+                (!is_begun).then(|| Err(say!("the audit has ended")))
             }
             Action::Run { .. } | Action::Http(_) | Action::Mark => Some(Ok(Said::default())),
         }

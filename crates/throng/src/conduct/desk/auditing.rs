@@ -44,7 +44,7 @@ impl Desk<'_> {
         let Some(audits) = &self.audits else { return };
         audits.end();
         if !self.info.interrupted && self.conduct.program.audits.iter().any(|audit| audit.at_end) {
-            self.say(say!("the load is over; audits are looking once more"));
+            self.say(say!("the load has ended; the final audits are running"));
         }
         while self.audits.as_ref().is_some_and(|audits| !audits.are_over()) {
             tokio::select! {
