@@ -174,7 +174,7 @@ impl Audits {
     /// What a round says to the event that wanted it.
     pub(super) fn answer(&self, found: &Found) -> Result<Said, Said> {
         match &found.what {
-            Heard::Round(round) if round.views.is_empty() => Err(say!("the audit is over")),
+            Heard::Round(round) if round.views.is_empty() => Err(say!("the audit has ended")),
             Heard::Round(round) => {
                 if let Some((view, trouble)) = self.unread_view(found.audit, round) {
                     return Err(say!("{view} cannot be read: {trouble}"));
