@@ -466,6 +466,7 @@ impl Collector {
         let load_name = |load: u16| info.loads.get(usize::from(load)).cloned();
         let row = |threshold: &Threshold| {
             let (verdict, largest_of) = judge(threshold);
+            let is_unknown = verdict == Verdict::Unknown && threshold.phase.is_none();
             ThresholdRow {
                 text: threshold.text.clone(),
                 load: threshold.load.and_then(load_name),
@@ -473,6 +474,7 @@ impl Collector {
                 unit: threshold.unit(),
                 verdict,
                 largest_of,
+                only_in: is_unknown.then(|| self.only_in(threshold, spans)).flatten(),
             }
         };
         let mut rows: Vec<ThresholdRow> =
@@ -492,6 +494,16 @@ impl Collector {
             }
         }
         rows
+    }
+
+    /// The first unmeasured phase that has a figure for this threshold.
+    fn only_in(&self, threshold: &Threshold, spans: &[Range<u64>]) -> Option<String> {
+        let mut phases = self.figures.phases.iter().zip(spans);
+        let has_figure = |(phase, span): &(&PhaseSum, &Range<u64>)| {
+            let time = Duration::from_nanos(span.end - span.start);
+            !phase.info.measured && threshold.judge(&phase.sum, time) != Verdict::Unknown
+        };
+        phases.find(has_figure).map(|(phase, _)| phase.info.name.clone())
     }
 
     /// What the whole record of a run that has ended says of its own rows, measured or not. Records

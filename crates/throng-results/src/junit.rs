@@ -125,7 +125,7 @@ fn threshold_case(threshold: &ThresholdRow) -> Case {
             let text = format!("{}\n{message}", threshold.text);
             Outcome::Failed { kind: "threshold-indeterminate", message, text }
         }
-        Verdict::Unknown => Outcome::Skipped { message: "nothing was measured".into() },
+        Verdict::Unknown => Outcome::Skipped { message: threshold.unknown().english() },
     };
     let measured = match threshold.verdict {
         Verdict::Met(figure) => Some(format!("measured: {}", figure_text(threshold.unit, figure))),

@@ -600,6 +600,21 @@ pub struct ThresholdRow {
     pub verdict: Verdict,
     /// A percentile of so few values that it is the largest of them; tables do not show it.
     pub largest_of: Option<u64>,
+    /// The unmeasured phase that alone has a figure for it.
+    #[serde(skip)]
+    pub only_in: Option<String>,
+}
+
+impl ThresholdRow {
+    /// Why there is no figure.
+    pub(crate) fn unknown(&self) -> Said {
+        match &self.only_in {
+            Some(phase) => {
+                say!("ran only in `{}`, which is not measured: add `in {}`", phase, phase)
+            }
+            None => say!("nothing to measure"),
+        }
+    }
 }
 
 /// What the generator says about itself.

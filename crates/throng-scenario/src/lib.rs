@@ -281,7 +281,7 @@ fn read_scenario(
     let monitors = monitor::read_monitors(cx, &fields);
     let rows = (&*compiler.rows.steps, &*monitors);
     let audits = audit::read_audits(cx, &fields, rows.0, &reaches);
-    let rules = read_rules(cx, &fields, rows, &loads, (&reaches, &audits));
+    let rules = read_rules(cx, &fields, rows, (&loads, read), (&reaches, &audits));
     warn_unused(cx, &parts, &reaches);
     Some(Program {
         tls: target::read_tls(cx, &fields, &reaches.targets),
@@ -348,15 +348,19 @@ fn read_rules(
     cx: &mut Context<'_>,
     fields: &ast::Scenario<'_>,
     (steps, monitors): (&[Step], &[Monitor]),
-    loads: &[Load],
+    (loads, sessions): (&[Load], &[Session]),
     (reaches, audits): (&Reaches, &[Audit]),
 ) -> Rules {
+    let is_http = reaches.asked_only().is_some();
+    let changes_load = fields.events.node().is_some();
+    let unmeasured = thresholds::Unmeasured::of(sessions, loads, is_http && !changes_load);
     let names = thresholds::Names {
         steps,
         monitors,
         loads,
         audits,
-        is_http: reaches.asked_only().is_some(),
+        is_http,
+        unmeasured: &unmeasured,
         complete: !cx.has_errors(),
         events: &[],
     };

@@ -6,10 +6,12 @@
 //! - [`audits`]: figures of audits.
 //! - [`chosen`]: steps that are chosen by their labels.
 //! - [`monitored`]: figures of sources beside the run.
+//! - [`unmeasured`]: steps that run only while nothing is measured.
 
 mod audits;
 mod chosen;
 mod monitored;
+mod unmeasured;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -24,6 +26,7 @@ use throng_metrics::{
 use throng_program::{Audit, Load, Monitor, Step, StepKind, TimedEvent};
 
 use chosen::Chosen;
+pub(crate) use unmeasured::Unmeasured;
 
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
@@ -51,6 +54,7 @@ pub(crate) struct Names<'p> {
     pub(crate) is_http: bool,
     /// By which moments of the run can be named.
     pub(crate) events: &'p [TimedEvent],
+    pub(crate) unmeasured: &'p Unmeasured,
     /// False when a mistake before kept steps, loads or phases from being known.
     pub(crate) complete: bool,
 }
@@ -130,7 +134,7 @@ pub(crate) fn phase_called(
 ) -> Option<u16> {
     let mut reader = Reader { cx, node, names };
     match reader.one_phase(name)? {
-        Some((phase, _)) => Some(phase),
+        Some(phase) => Some(phase),
         None => {
             let phases = names.loads.iter().flat_map(|load| &load.phases);
             reader.unknown(say!("phase"), name, phases.map(|phase| phase.name.as_str()))
@@ -177,6 +181,7 @@ impl Reader<'_, '_, '_> {
         let threshold = Threshold { text: written(text), over_s, around, ..condition };
         self.certain(&threshold)?;
         self.whole_run(&threshold)?;
+        self.measured(&threshold);
         Some(threshold)
     }
 
@@ -308,9 +313,9 @@ impl Reader<'_, '_, '_> {
         found.filter(|_| !name.is_empty()).and_then(|found| u16::try_from(found).ok())
     }
 
-    /// The phases that are called so, `PHASE` or `LOAD / PHASE`: their load, their number through
-    /// all loads, and whether they are measured.
-    fn phases_called(&self, name: &str) -> Vec<(&Load, u16, bool)> {
+    /// The phases that are called so, `PHASE` or `LOAD / PHASE`: their load, and their number
+    /// through all loads.
+    fn phases_called(&self, name: &str) -> Vec<(&Load, u16)> {
         let loads = self.names.loads.iter();
         let all = loads.flat_map(|load| load.phases.iter().map(move |phase| (load, phase)));
         let is_called = |load: &Load, phase: &str| {
@@ -319,7 +324,7 @@ impl Reader<'_, '_, '_> {
             phase == name || !load.name.is_empty() && within == Some(phase)
         };
         let called = (0..).zip(all).filter(|(_, (load, phase))| is_called(load, &phase.name));
-        called.map(|(number, (load, phase))| (load, number, phase.measured)).collect()
+        called.map(|(number, (load, _))| (load, number)).collect()
     }
 
     /// A threshold that no figure meets is a mistake; one that every figure meets says nothing.
@@ -368,30 +373,20 @@ impl Reader<'_, '_, '_> {
         if let Some(load) = self.is_load(name) {
             return Some((Some(load), None));
         }
-        let Some((number, measured)) = self.one_phase(name)? else {
+        let Some(number) = self.one_phase(name)? else {
             let loads = self.names.loads;
             let named = loads.iter().map(|load| load.name.as_str()).filter(|name| !name.is_empty());
             let phases = loads.iter().flat_map(|load| &load.phases);
             let what = if loads.len() > 1 { say!("load or phase") } else { say!("phase") };
             return self.unknown(what, name, named.chain(phases.map(|phase| phase.name.as_str())));
         };
-        if !measured {
-            let place = self.place(name);
-            let message = say!("the phase `{}` is not measured", shorten(name));
-            let warning = self.cx.warning("nothing-measured", message, place);
-            self.cx.note(
-                warning
-                    .label(say!("`measured: false`"))
-                    .help(say!("the threshold has no data to evaluate: name a measured phase")),
-            );
-        }
         Some((None, Some(number)))
     }
 
-    /// The only phase that is called so and whether it is measured, if there is one at all.
-    fn one_phase(&mut self, name: &str) -> Option<Option<(u16, bool)>> {
+    /// The number of the only phase that is called so, if there is one at all.
+    fn one_phase(&mut self, name: &str) -> Option<Option<u16>> {
         let found = self.phases_called(name);
-        if let [(one, ..), (other, ..), ..] = found.as_slice() {
+        if let [(one, _), (other, _), ..] = found.as_slice() {
             let (first, second) = (shorten(&one.name), shorten(&other.name));
             let message = say!("several loads have a phase `{}`", shorten(name));
             let label = say!("both `{first}` and `{second}` have this phase");
@@ -399,7 +394,7 @@ impl Reader<'_, '_, '_> {
             let error = self.cx.error("bad-threshold", message, self.place(name)).label(label);
             return self.cx.fail(error.help(help));
         }
-        Some(found.first().map(|(_, number, measured)| (*number, *measured)))
+        Some(found.first().map(|(_, number)| *number))
     }
 
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.

@@ -167,6 +167,22 @@ fn users_online_are_judged_before_they_leave() {
 }
 
 #[test]
+fn a_figure_that_only_an_unmeasured_phase_has_is_named() {
+    let mut info = sample::info();
+    info.phases[0].measured = false;
+    let (name, step) = (info.phases[0].name.clone(), Subject::Steps(vec![StepId(0)]));
+    let max = Threshold::new("max", step, Measure::Max, Comparison::Less, 1e12);
+    info.thresholds = vec![ThresholdInfo::from(&max)];
+    let mut intervals = sample::intervals();
+    intervals.retain(|interval| interval.phase == 0);
+    assert!(!intervals.is_empty());
+    let rows = summary_of(info.clone(), &intervals, &sample::events()).verdict.thresholds;
+    assert_eq!((rows[0].verdict, rows[0].only_in.as_ref()), (Verdict::Unknown, Some(&name)));
+    let nothing = summary_of(info, &[], &sample::events()).verdict.thresholds;
+    assert_eq!(nothing[0].only_in, None);
+}
+
+#[test]
 fn a_phase_that_never_began_fails_its_thresholds() {
     let mut info = sample::info();
     let name = "later".to_string();

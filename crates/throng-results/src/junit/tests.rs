@@ -87,7 +87,7 @@ fn a_run_as_a_build_server_sees_it() {
               <failure message="measured: 8.23 MB/s" type="threshold-not-met">bytes.in rate &lt;= 1 MB/s in load&#10;measured: 8.23 MB/s</failure>
             </testcase>
             <testcase name="upgrade p95 &lt;= 1s" classname="quick check" time="12.003">
-              <skipped message="nothing was measured"/>
+              <skipped message="nothing to measure"/>
             </testcase>
             <testcase name="the result is valid" classname="quick check" time="12.003"/>
             <testcase name="the run completed" classname="quick check" time="12.003">

@@ -30,7 +30,7 @@ pub(super) fn thresholds(summary: &Summary, most: usize, style: &Style) -> Strin
         let (ink, mark, word, figure) = match threshold.verdict {
             Verdict::Met(figure) => (Ink::Good, "✓", Said::default(), Some(figure)),
             Verdict::NotMet(figure) => (Ink::Bad, "✗", say!("NOT MET"), Some(figure)),
-            Verdict::Unknown => (Ink::Warn, "✗", say!("nothing to measure"), None),
+            Verdict::Unknown => (Ink::Warn, "✗", threshold.unknown(), None),
             Verdict::Indeterminate(figure) => {
                 (Ink::Warn, "?", say!("undetermined: throng fell behind"), Some(figure))
             }

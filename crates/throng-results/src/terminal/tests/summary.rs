@@ -47,6 +47,7 @@ fn crowded() -> Summary {
             unit: Unit::Nanoseconds,
             verdict: if n % 2 == 0 { Verdict::NotMet(1e9) } else { Verdict::Unknown },
             largest_of: (n == 0).then_some(17),
+            only_in: (n == 1).then(|| "warm-up".to_string()),
         })
         .collect();
     let cause = |n: usize| Cause::ALL[n % Cause::ALL.len()];

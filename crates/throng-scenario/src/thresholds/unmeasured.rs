@@ -1,0 +1,74 @@
+//! Thresholds whose steps run only while nothing is measured: those of `before`, when every user
+//! starts in an unmeasured phase.
+
+use std::collections::HashSet;
+
+use throng_base::StepId;
+use throng_metrics::{Subject, Threshold};
+use throng_program::{Coming, Drive, Load, Phase, Session, Statement, statement};
+
+use super::Reader;
+use crate::words::shorten;
+
+/// Steps that run only in unmeasured phases, and the first of these phases.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unmeasured {
+    steps: HashSet<StepId>,
+    phase: String,
+}
+
+impl Unmeasured {
+    /// None are known if users can come back to `before`, as on a new connection, or if events
+    /// change the load.
+    pub(crate) fn of(sessions: &[Session], loads: &[Load], is_known: bool) -> Unmeasured {
+        let first = loads.iter().flat_map(|load| &load.phases).find(|phase| !phase.measured);
+        let Some(first) = first.filter(|_| is_known && !loads.iter().any(starts_measured)) else {
+            return Unmeasured::default();
+        };
+        let ids = |block| statement::all(block).filter_map(Statement::step);
+        let mut steps: HashSet<StepId> = sessions.iter().flat_map(|one| ids(&one.before)).collect();
+        for step in sessions.iter().flat_map(|one| ids(&one.steps).chain(ids(&one.after))) {
+            steps.remove(&step);
+        }
+        Unmeasured { steps, phase: first.name.clone() }
+    }
+}
+
+/// Whether a user of the load may start in a measured phase.
+fn starts_measured(load: &Load) -> bool {
+    let mut users = Some(0);
+    load.phases.iter().any(|phase| {
+        let before = users;
+        users = users_after(phase, before);
+        phase.measured && (users.is_none() || users > before || phase.churn.is_some())
+    })
+}
+
+/// How many users stay when the phase is over, if they do not depend on how fast it is.
+fn users_after(phase: &Phase, before: Option<u64>) -> Option<u64> {
+    match &phase.drive {
+        Drive::Hold => before,
+        Drive::Users(users) => {
+            let is_complete = phase.time.is_none() || users.coming == Coming::AtOnce;
+            is_complete.then_some(users.to)
+        }
+        Drive::Iterations(iterations) => Some(iterations.users),
+        Drive::Arrivals(_) => None,
+    }
+}
+
+impl Reader<'_, '_, '_> {
+    /// Warns of a threshold that no measured phase gives a figure.
+    pub(super) fn measured(&mut self, threshold: &Threshold) {
+        let Unmeasured { steps, phase } = self.names.unmeasured;
+        let Subject::Steps(ids) = &threshold.subject else { return };
+        if threshold.phase.is_some() || ids.is_empty() || !ids.iter().all(|id| steps.contains(id)) {
+            return;
+        }
+        let place = self.node.place;
+        let message = say!("no user runs the steps of this threshold in a measured phase");
+        let warning = self.cx.warning("nothing-measured", message, place);
+        let warning = warning.label(say!("they are in `before`, and all users start unmeasured"));
+        self.cx.note(warning.help(say!("name the phase: add `in {}`", shorten(phase))));
+    }
+}
