@@ -253,6 +253,7 @@ impl Collector {
             events: RunEvents {
                 target_lost_ns: self.target_lost_ns,
                 outage: self.figures.pace.outages.longest(),
+                deserted_s: self.figures.deserted_s(),
                 stopped: self.stopped.take(),
                 once: std::mem::take(&mut self.once),
                 changes: std::mem::take(&mut self.changes),

@@ -195,6 +195,8 @@ pub struct RunEvents {
     pub target_lost_ns: Option<u64>,
     /// The longest while in which nothing succeeded, between much that did.
     pub outage: Option<Outage>,
+    /// From which second on no user was there, though the load went on for a while: all had left.
+    pub deserted_s: Option<u64>,
     /// The scenario ended the run before its load was done.
     pub stopped: Option<Stopped>,
     /// What was done once, before and after the load: in no other figure.

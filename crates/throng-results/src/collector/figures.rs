@@ -13,13 +13,16 @@ use super::labels::Labels;
 use super::levels::Levels;
 use super::machines::Machines;
 use super::outages::Outages;
-use super::phase::{PhaseSum, Seconds, present};
+use super::phase::{PhaseSum, SECOND_NS, Seconds, present};
 use super::pieces::Pieces;
 use crate::directory::{PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::gauges::AllGauges;
 use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX, LabelRow};
 use crate::window::{Behind, Stretches};
+
+/// So long at least a load has to go on without users.
+const DESERTED_SECONDS_MIN: u64 = 2;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Figures {
@@ -28,6 +31,9 @@ pub(crate) struct Figures {
     pub(super) gauges: AllGauges,
     pub(super) users_online_max: u64,
     pub(super) users_present_max: u64,
+    /// The second behind the last one at whose end a user was there.
+    #[serde(default)]
+    present_until: u64,
     pub(super) connections_open_max: u64,
     #[serde(default)]
     pub(super) backlog_max: u64,
@@ -99,6 +105,7 @@ impl Figures {
             gauges: AllGauges::default(),
             users_online_max: 0,
             users_present_max: 0,
+            present_until: 0,
             connections_open_max: 0,
             backlog_max: 0,
             second: Second::default(),
@@ -135,6 +142,9 @@ impl Figures {
         }
         self.users_online_max = self.users_online_max.max(gauges.users_online);
         self.users_present_max = self.users_present_max.max(present(&gauges));
+        if present(&gauges) > 0 {
+            self.present_until = self.present_until.max(interval.second.saturating_add(1));
+        }
         self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
         self.backlog_max = self.backlog_max.max(gauges.backlog);
         if interval.resources.as_ref().is_some_and(|resources| resources.held) {
@@ -188,6 +198,20 @@ impl Figures {
             }
             _ => {}
         }
+    }
+
+    /// From which second on no user was there, where loads have a number of users and the last phase
+    /// has a time, and went on for so long that it is not just its end.
+    pub(super) fn deserted_s(&self) -> Option<u64> {
+        let begun = || self.phases.iter().filter(|phase| phase.begun_ns.is_some());
+        let is_closed = |phase: &PhaseSum| phase.info.users_planned.is_some_and(|users| users > 0);
+        let last = begun().filter(|phase| phase.info.planned_ns.is_some());
+        let last = last.max_by_key(|phase| phase.ended_ns)?;
+        let from_s = self.present_until + 1;
+        let is_deserted = begun().all(|phase| is_closed(phase) && phase.ended_ns <= last.ended_ns)
+            && begun().any(|phase| self.attempts.total(&phase.sum).count > 0)
+            && from_s + DESERTED_SECONDS_MIN <= last.ended_ns? / SECOND_NS;
+        is_deserted.then_some(from_s)
     }
 
     /// What ends after the last phase counts to it, and so does what no phase claims.

@@ -167,6 +167,40 @@ fn users_online_are_judged_before_they_leave() {
 }
 
 #[test]
+fn a_load_without_users_is_named() {
+    let second = 1_000_000_000;
+    let phase = |planned| PhaseInfo {
+        planned_ns: Some(5 * second),
+        users_planned: planned,
+        measured: true,
+        ..PhaseInfo::default()
+    };
+    let deserted = |planned: Option<u64>, until: u64, count: u64| {
+        let info = RunInfo { phases: vec![phase(planned)], ..sample::info() };
+        let intervals: Vec<Interval> = (0..6)
+            .map(|second| {
+                let mut interval = Interval { second, shards: 1, ..Interval::default() };
+                interval.gauges.users_present = if second < until { 3 } else { 0 };
+                interval.steps = vec![StepInterval { count, ..StepInterval::default() }];
+                interval
+            })
+            .collect();
+        let events = [
+            Event::PhaseBegun { at_ns: 0, phase: 0 },
+            Event::PhaseEnded { at_ns: 5 * second, phase: 0 },
+            Event::RunEnded { at_ns: 5 * second },
+        ];
+        summary_of(info, &intervals, &events).events.deserted_s
+    };
+    assert_eq!(deserted(Some(3), 1, 3), Some(2));
+    assert_eq!(deserted(Some(3), 0, 3), Some(1), "none was there at the end of a second");
+    assert_eq!(deserted(Some(3), 3, 3), None, "they left at the end");
+    assert_eq!(deserted(Some(3), 0, 0), None, "none came");
+    assert_eq!(deserted(Some(0), 1, 3), None, "none is wanted");
+    assert_eq!(deserted(None, 1, 3), None, "users arrive");
+}
+
+#[test]
 fn a_figure_that_only_an_unmeasured_phase_has_is_named() {
     let mut info = sample::info();
     info.phases[0].measured = false;

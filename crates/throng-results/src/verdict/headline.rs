@@ -40,13 +40,19 @@ pub(crate) fn headline(summary: &Summary) -> Headline {
     let cause = nothing_succeeded(summary);
     let (tone, text) = words(summary, cause.is_some());
     let cause = cause.filter(|_| text == NOTHING_SUCCEEDED);
-    match (tone, summary.events.outage) {
-        (Tone::Good, Some(outage)) => {
-            let text = say!("{text}, {}", with_outage(outage));
-            Headline { tone: Tone::Warning, text, cause }
+    match (tone, idle(summary)) {
+        (Tone::Good, Some(idle)) => {
+            Headline { tone: Tone::Warning, text: say!("{text}, {idle}"), cause }
         }
         _ => Headline { tone, text, cause },
     }
+}
+
+/// A part of the run without users or without a success.
+fn idle(summary: &Summary) -> Option<Said> {
+    let deserted = summary.events.deserted_s;
+    let deserted = deserted.map(|from_s| say!("no users from {from_s} s onward: all left"));
+    deserted.or_else(|| summary.events.outage.map(with_outage))
 }
 
 /// `nothing succeeded for 5 s from 12 s on`.
@@ -172,17 +178,15 @@ pub(crate) fn stamp(summary: &Summary) -> Stamp {
     let met = summary.verdict.thresholds.iter().filter(is_met).count();
     let is_late = is_strained(summary);
     let (word, why) = match exit_code(summary) {
-        Exit::Success if all == 0 && !is_late => {
-            (say!("DONE"), summary.events.outage.map(with_outage))
-        }
+        Exit::Success if all == 0 && !is_late => (say!("DONE"), idle(summary)),
         Exit::Success if all == 0 => (say!("DONE"), Some(say!("but throng fell behind"))),
         Exit::Success if is_late => {
             (say!("PASSED"), Some(say!("{met} of {all} thresholds met, but throng fell behind")))
         }
         Exit::Success => {
             let why = say!("{met} of {all} thresholds met");
-            let why = match summary.events.outage {
-                Some(outage) => say!("{why}, {}", with_outage(outage)),
+            let why = match idle(summary) {
+                Some(idle) => say!("{why}, {idle}"),
                 None => why,
             };
             (say!("PASSED"), Some(why))

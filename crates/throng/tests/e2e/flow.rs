@@ -55,6 +55,18 @@ fn a_step_may_stop_the_run() {
 }
 
 #[test]
+fn a_load_that_all_users_have_left_says_so() {
+    let scribe = Scribe::answering(|asked, _| match asked.what.as_str() {
+        "GET /bad" => answer("404 Not Found", "", ""),
+        _ => ok("{}"),
+    });
+    let steps = "- http: GET /\n- {http: GET /bad, on_error: leave}";
+    let text = one_session(&scribe.target(), "load: [{users: 3, for: 4s}]", steps);
+    let run = throng("run scenario.yaml").file("scenario.yaml", &text).run().exits(0);
+    run.says(&["no users from 1 s onward: all left"]);
+}
+
+#[test]
 fn a_user_may_leave() {
     let scribe = Scribe::start();
     let text = format!(
