@@ -415,31 +415,43 @@ fn churning(churn: &Churn) -> String {
     text.spoken()
 }
 
-/// What nearly every step of a session says besides its checks and saves, mostly because
+/// What every step of a session that can say it says besides its checks and saves, mostly because
 /// `defaults` says it: said once, it does not hide what differs.
 fn usual_notes(session: &SessionOutline) -> Vec<&str> {
-    fn count<'o>(lines: &'o [Line], with: &mut Vec<(&'o str, usize)>, steps: &mut usize) {
+    fn flat<'o>(lines: &'o [Line], into: &mut Vec<&'o Line>) {
         for line in lines {
-            let mut counted = false;
-            for note in &line.notes {
-                let is_usual = ["timeout ", "on_error ", "retry ", "header ", "cookie "];
-                if is_usual.iter().any(|start| note.starts_with(start)) {
-                    counted = true;
-                    match with.iter_mut().find(|(known, _)| known == note) {
-                        Some((_, n)) => *n += 1,
-                        None => with.push((note, 1)),
-                    }
-                }
-            }
-            *steps += usize::from(counted);
-            count(&line.steps, with, steps);
+            into.push(line);
+            flat(&line.steps, into);
         }
     }
-    let (mut notes, mut steps) = (Vec::new(), 0);
-    for lines in [&session.before, &session.steps, &session.after] {
-        count(lines, &mut notes, &mut steps);
+    let mut lines = Vec::new();
+    for part in [&session.before, &session.steps, &session.after, &session.beside] {
+        flat(part, &mut lines);
     }
-    notes.into_iter().filter(|(_, n)| steps > 1 && *n == steps).map(|(note, _)| note).collect()
+    let mut usual: Vec<&str> = Vec::new();
+    for note in lines.iter().flat_map(|line| &line.notes) {
+        let mut able = lines.iter().filter(|line| can_say(&line.text, note));
+        let all_say_it = able.clone().all(|line| line.notes.contains(note));
+        if all_say_it && able.nth(1).is_some() && !usual.contains(&&**note) {
+            usual.push(note);
+        }
+    }
+    usual
+}
+
+/// Whether a note is one of those that `defaults` may give to the step of this line.
+fn can_say(line: &str, note: &str) -> bool {
+    let verbs: &[&str] = match first_word(note) {
+        "header" | "cookie" => &["http", "connect"],
+        "timeout" => &["http", "grpc", "expect", "request"],
+        "on_error" | "retry" => &["http", "grpc", "connect", "send", "expect", "request", "stay"],
+        _ => &[],
+    };
+    verbs.contains(&first_word(line))
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(' ').next().unwrap_or_default()
 }
 
 /// Notes side by side, as many as there is room for.

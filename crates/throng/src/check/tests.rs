@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use throng_base::Source;
 use throng_load::{Expected, SessionExpected};
+use throng_program::Program;
+use throng_scenario::outline::outline;
 use throng_scenario::{CompileOptions, RunOptions, compile, read_disk};
 
-fn expected_of(text: &str) -> Vec<SessionExpected> {
+fn program_of(text: &str) -> Program {
     let options = CompileOptions {
         set: Vec::new(),
         base: PathBuf::new(),
@@ -14,8 +16,27 @@ fn expected_of(text: &str) -> Vec<SessionExpected> {
         env: &|_| None,
         run: RunOptions::default(),
     };
-    let (program, _) = compile(&Source::new("test.yaml", text), &options).unwrap();
-    program.sessions.iter().map(SessionExpected::of).collect()
+    compile(&Source::new("test.yaml", text), &options).unwrap().0
+}
+
+fn expected_of(text: &str) -> Vec<SessionExpected> {
+    program_of(text).sessions.iter().map(SessionExpected::of).collect()
+}
+
+fn usual(steps: &str) -> Vec<String> {
+    let text = format!(
+        "target: http://a\nload: [{{users: 10, for: 1h}}]\nsessions: {{s: {{steps: [{steps}]}}}}"
+    );
+    let session = outline(&program_of(&text), 1).sessions.remove(0);
+    super::usual_notes(&session).into_iter().map(str::to_string).collect()
+}
+
+#[test]
+fn every_step_says_what_no_step_lacks() {
+    let leave = "{http: GET /, on_error: leave}";
+    assert_eq!(usual(&format!("{leave}, {leave}, {{think: 1s}}")), ["on_error leave"]);
+    assert!(usual(&format!("{leave}, {leave}, {{http: GET /}}")).is_empty(), "one step lacks it");
+    assert!(usual(leave).is_empty(), "there is only one step");
 }
 
 fn expected(steps: &str) -> Expected {
