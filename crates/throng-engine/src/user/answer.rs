@@ -24,20 +24,27 @@ use crate::shard::Lane;
 /// A request of which nothing more comes, and why if that is not the end of its answer.
 pub(super) type Ended = (Token, Result<(), (Failure, Unheard)>);
 
-/// Bytes while they are read.
+/// What is known of bytes while they are read.
+#[derive(Default)]
 pub(super) struct Reading<'a> {
-    pub(super) bytes: &'a [u8],
-    /// So many of them have not been read.
-    pub(super) left: usize,
-    /// Where in them the body of the one answer is, as long as it is there and nowhere else.
-    pub(super) whole: Option<Range<usize>>,
-    /// The answer is complete.
-    pub(super) is_over: bool,
     pub(super) ends: Ends<'a>,
     /// Requests that have ended, until all that came is read.
     pub(super) ended: Vec<Ended>,
     /// What messages are made of that their carrier tells apart.
     pub(super) records: Option<Records<'a>>,
+}
+
+/// Bytes of the one answer that comes over a connection.
+pub(super) struct Piece<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Where in them its body is, as long as it is there and nowhere else.
+    pub(super) whole: Option<Range<usize>>,
+}
+
+impl<'a> Piece<'a> {
+    pub(super) fn take_whole(&mut self) -> Option<&'a [u8]> {
+        self.whole.take().and_then(|range| self.bytes.get(range))
+    }
 }
 
 impl Exchange {
@@ -50,12 +57,12 @@ impl Exchange {
         self.rare(shard).finding.get_or_insert(finding);
     }
 
-    /// More of the body. One that comes whole and as it is in `reading` stays there; only its place
-    /// is noted.
+    /// More of the body. One that comes whole and as it is in `all` stays there; only its place is
+    /// noted.
     pub(super) fn body(
         &mut self,
         piece: &[u8],
-        reading: Option<&mut Reading<'_>>,
+        all: Option<&mut Piece<'_>>,
         streamed: Option<&[Digest]>,
         shard: &Lane,
     ) {
@@ -69,14 +76,14 @@ impl Exchange {
                 && rare.decoder.is_none()
                 && rare.finding.is_none()
         });
-        if let Some(reading) = reading {
-            if untouched && reading.whole.is_none() {
-                let read = reading.bytes.as_ptr() as usize;
+        if let Some(all) = all {
+            if untouched && all.whole.is_none() {
+                let read = all.bytes.as_ptr() as usize;
                 let begin = (piece.as_ptr() as usize).wrapping_sub(read);
-                reading.whole = Some(begin..begin.wrapping_add(piece.len()));
+                all.whole = Some(begin..begin.wrapping_add(piece.len()));
                 return;
             }
-            self.keep_body(reading, streamed, shard);
+            self.keep_body(all, streamed, shard);
         }
         let Rare { body, held, decoder, tally, .. } = self.rare(shard);
         let mut tally = tally_of(tally, streamed);
@@ -105,16 +112,17 @@ impl Exchange {
     }
 
     /// More of the body of an answer to a request.
+    #[inline]
     pub(super) fn piece(
         &mut self,
         piece: &[u8],
         plan: &HttpPlan,
-        reading: Option<&mut Reading<'_>>,
+        all: Option<&mut Piece<'_>>,
         shard: &Lane,
     ) {
         self.sample_body(piece);
         match plan.needs_body {
-            true => self.body(piece, reading, plan.streamed.as_deref(), shard),
+            true => self.body(piece, all, plan.streamed.as_deref(), shard),
             false => self.witness_body(piece),
         }
     }
@@ -122,13 +130,11 @@ impl Exchange {
     /// Copies what was left where it was read: more is to come.
     pub(super) fn keep_body(
         &mut self,
-        reading: &mut Reading<'_>,
+        all: &mut Piece<'_>,
         streamed: Option<&[Digest]>,
         shard: &Lane,
     ) {
-        let Some(bytes) = reading.whole.take().and_then(|range| reading.bytes.get(range)) else {
-            return;
-        };
+        let Some(bytes) = all.take_whole() else { return };
         let Rare { body, held, tally, .. } = self.rare(shard);
         let kept = match tally_of(tally, streamed) {
             Some(tally) => {

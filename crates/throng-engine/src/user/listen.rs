@@ -10,12 +10,11 @@ use throng_program::Statement;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
 use super::agenda::Agenda;
-use super::answer::Reading;
+use super::answer::{Ended as Over, Reading};
 use super::connection::{Connection, Later, Left, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::hear::awaits_message;
 use super::line::ended_by;
-use super::streamed::ONE;
 use super::talk::awaited;
 use super::task::{Active, Doing, Task, Which, at};
 use super::{Turn, User};
@@ -161,12 +160,20 @@ impl User {
 
     /// Bytes came. What is kept of them has to be within the budget.
     pub(super) fn received(&mut self, shard: &Lane, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
-        let used = self.read_events(shard, line, bytes, cx);
-        if let Some(connection) = self.state.connection_mut(line)
-            && matches!(connection.machine, Machine::Bytes(_))
-            && used < bytes.len()
-        {
-            connection.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
+        let Some(connection) = self.state.connection(line) else { return };
+        if matches!(connection.machine, Machine::Http1(_)) {
+            match self.who_awaits_answer(line) {
+                Some(which) => self.with(which, shard, cx, |active| active.answer_received(bytes)),
+                None => self.state.unasked(line),
+            }
+        } else {
+            let used = self.read_events(shard, line, bytes, cx);
+            if let Some(connection) = self.state.connection_mut(line)
+                && matches!(connection.machine, Machine::Bytes(_))
+                && used < bytes.len()
+            {
+                connection.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
+            }
         }
         if let Err(failure) = self.state.pay(line) {
             self.lost(shard, line, failure, Ended::ByUs, cx);
@@ -185,7 +192,7 @@ impl User {
         let Some(mut reading) = self.begin_reading(shard, line, bytes) else { return bytes.len() };
         let mut input = Input::new(bytes, self.state.now, reading.ends);
         let mut lent = shard.lent.borrow_mut();
-        let (mut out, mut sent) = (Vec::new(), Ok(()));
+        let (mut out, mut sent, mut left) = (Vec::new(), Ok(()), bytes.len());
         let read = loop {
             let Some(connection) = self.state.connection_mut(line) else { break Ok(()) };
             let read = connection.machine.next(&mut input, &mut lent, &mut out);
@@ -194,13 +201,13 @@ impl User {
                 sent = sent.and_then(|()| self.state.send(line, &out, cx));
                 out.clear();
             }
-            reading.left = input.rest().len();
+            left = input.rest().len();
             if matches!(reading.ends, Ends::Answer(_)) {
                 let answer = match read {
                     Ok(Some(Event::Message(answer))) => Some(answer),
                     _ => None,
                 };
-                self.session(shard).stream_came(&bytes[..bytes.len() - reading.left], answer);
+                self.session(shard).stream_came(&bytes[..bytes.len() - left], answer);
                 self.settle(shard, cx);
                 break read.map(drop);
             }
@@ -212,8 +219,8 @@ impl User {
         };
         lent.trim();
         drop(lent);
-        self.have_read(shard, line, read, sent, &mut reading, cx);
-        bytes.len() - reading.left
+        self.have_read(shard, line, read, sent, reading.ended, cx);
+        bytes.len() - left
     }
 
     /// What has to be known before bytes are read; None where nobody wants them.
@@ -223,31 +230,12 @@ impl User {
         line: u8,
         bytes: &'a [u8],
     ) -> Option<Reading<'a>> {
-        let mut reading = Reading {
-            bytes,
-            left: bytes.len(),
-            whole: None,
-            is_over: false,
-            ends: Ends::Whole,
-            ended: Vec::new(),
-            records: None,
-        };
+        let mut reading = Reading::default();
         let link = self.state.link_in(shard, line);
-        let now = self.state.now;
         let connection = self.state.connection(line)?;
         let is_datagram = connection.transport.is_datagram();
         let bytes_max = shard.prepared.limits.websocket.message_bytes_max;
         match &connection.machine {
-            Machine::Http1(_) => {
-                let which = self.who_asked(line, ONE);
-                match which.and_then(|which| self.exchange_of(which)) {
-                    Some(exchange) => exchange.came(bytes.len() as u64, now),
-                    None => {
-                        self.state.unasked(line);
-                        return None;
-                    }
-                }
-            }
             Machine::WebSocket(_) => reading.records = link.records(bytes_max),
             // A datagram is a packet of the protocol, or several.
             Machine::Declared(_) if is_datagram => reading.records = link.records(bytes.len()),
@@ -274,7 +262,7 @@ impl User {
         cx: &mut Context<'_>,
     ) {
         match event {
-            Event::Http(event) => self.replied(shard, line, event, reading, cx),
+            Event::Http(event) => self.replied(shard, line, event, &mut reading.ended),
             Event::Message(payload) => match reading.records {
                 Some(records) => records.split(payload, &mut |record| {
                     self.heard(shard, line, record, cx);
@@ -297,25 +285,23 @@ impl User {
         line: u8,
         read: Result<(), Violation>,
         sent: io::Result<()>,
-        reading: &mut Reading<'_>,
+        ended: Vec<Over>,
         cx: &mut Context<'_>,
     ) {
-        for ended in std::mem::take(&mut reading.ended) {
-            self.reply_ended(shard, line, ended, reading, cx);
+        for ended in ended {
+            self.reply_ended(shard, line, ended, cx);
         }
         let Some(connection) = self.state.connection(line) else { return };
-        let (traits, backlog) = (connection.machine.traits(), connection.machine.backlog());
-        if traits.answers && !traits.multiplexes && !reading.is_over {
-            self.rest_of_answer(shard, line, reading, read.is_err());
-        }
-        if traits.multiplexes {
+        let (multiplexes, backlog) =
+            (matches!(connection.machine, Machine::Http2(_)), connection.machine.backlog());
+        if multiplexes {
             // Who waited for the settings of the target goes on.
             self.settle(shard, cx);
         }
         match (read, sent) {
             (Err(violation), _) => self.violated(shard, line, &violation, cx),
             (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
-            (Ok(()), Ok(())) if traits.multiplexes => self.send_rest(shard, line, cx),
+            (Ok(()), Ok(())) if multiplexes => self.send_rest(shard, line, cx),
             (Ok(()), Ok(())) if backlog > 0 => {
                 if let Err(error) = self.state.drain(line, cx) {
                     self.broken(shard, line, &error, cx);

@@ -6,15 +6,17 @@ use throng_metrics::Cause;
 use throng_program::Statement;
 use throng_protocol::http1::{Event as Part, Jar};
 use throng_protocol::http2::{self, ErrorCode, Token};
+use throng_protocol::machine::Machine;
 
 use super::User;
-use super::answer::{Ended, Reading};
+use super::answer::{Ended, Piece};
 use super::call::Listened;
+use super::connection::{Connection, Loss};
 use super::exchange::{Exchange, Unheard};
 use super::http::Listening;
 use super::task::{Active, Doing, Task, Which, at};
 use crate::code::Instruction;
-use crate::failure::{Failure, http2_failure};
+use crate::failure::{Ended as Closed, Failure, http_failure, http2_failure};
 use crate::prepared::Plan;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
@@ -28,9 +30,6 @@ enum Asker<'a> {
 /// What of a user an answer may change.
 type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
 
-/// The one exchange of a connection that has no streams.
-pub(super) const ONE: Token = Token(0);
-
 impl User {
     /// Something came of a request, or is said of all on their connection.
     pub(super) fn replied(
@@ -38,13 +37,12 @@ impl User {
         shard: &Lane,
         line: u8,
         event: http2::Event<'_>,
-        reading: &mut Reading<'_>,
-        cx: &mut Context<'_>,
+        ended: &mut Vec<Ended>,
     ) {
         let (token, end) = match event {
             http2::Event::Reply { token, part: Part::End } => (token, Ok(())),
             http2::Event::Reply { token, part } => {
-                match self.read_part(shard, line, token, &part, reading) {
+                match self.read_part(shard, line, token, &part) {
                     Ok(()) => return,
                     Err(failure) => {
                         self.state.cancel(line, token.0);
@@ -69,11 +67,8 @@ impl User {
             }
             _ => return,
         };
-        match token {
-            ONE => self.reply_ended(shard, line, (token, end), reading, cx),
-            // Whether the connection takes another request shows in what follows.
-            _ => reading.ended.push((token, end)),
-        }
+        // Whether the connection takes another request shows in what follows.
+        ended.push((token, end));
     }
 
     /// Nothing more comes of a request: all of its answer has, or it is known why not.
@@ -82,7 +77,6 @@ impl User {
         shard: &Lane,
         line: u8,
         (token, end): Ended,
-        reading: &mut Reading<'_>,
         cx: &mut Context<'_>,
     ) {
         let Some(which) = self.who_asked(line, token) else { return };
@@ -90,15 +84,7 @@ impl User {
             Ok(()) if matches!(active.instruction(), Instruction::Do(Statement::Call(_))) => {
                 active.call_complete();
             }
-            Ok(()) => {
-                let surplus = if token == ONE { reading.left } else { 0 };
-                if let (1.., Doing::Exchange(exchange)) = (surplus, &mut active.task.doing) {
-                    exchange.has_surplus(surplus, shard);
-                }
-                reading.is_over = true;
-                let whole = reading.whole.take().and_then(|range| reading.bytes.get(range));
-                active.answer_complete(surplus == 0, whole);
-            }
+            Ok(()) => active.answer_complete(true, None),
             Err((failure, unheard)) => active.stream_lost(&failure, unheard),
         });
     }
@@ -109,11 +95,8 @@ impl User {
         line: u8,
         token: Token,
         part: &Part<'_>,
-        reading: &mut Reading<'_>,
     ) -> Result<(), Failure> {
         let bytes = match part {
-            // They were counted with the rest of what came.
-            _ if token == ONE => 0,
             Part::Head(head) => head.headers.as_bytes().len(),
             Part::Body(bytes) => bytes.len(),
             Part::Trailers(trailers) => trailers.as_bytes().len(),
@@ -123,7 +106,7 @@ impl User {
             match (asker, part) {
                 (Asker::Http(http), Part::Head(head)) => http.head(head, exchange, jar, scope),
                 (Asker::Http(http), Part::Body(bytes)) => {
-                    exchange.piece(bytes, http.plan, (token == ONE).then_some(reading), shard);
+                    exchange.piece(bytes, http.plan, None, shard);
                 }
                 (Asker::Call(call), Part::Head(head)) => return call.head(head, exchange),
                 (Asker::Call(call), Part::Body(bytes)) => return call.data(bytes, exchange, scope),
@@ -134,27 +117,6 @@ impl User {
             }
             Ok(())
         })
-    }
-
-    /// More of an answer is to come behind what was read: what is looked at of it is kept.
-    pub(super) fn rest_of_answer(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        reading: &mut Reading<'_>,
-        is_broken: bool,
-    ) {
-        let mut has_head = !is_broken;
-        let _ = self.of_stream(shard, line, ONE, 0, |asker, exchange, _| {
-            if let Asker::Http(http) = asker {
-                exchange.keep_body(reading, http.plan.streamed.as_deref(), shard);
-                has_head &= exchange.status != 0;
-            }
-            Ok(())
-        });
-        if !has_head && shard.is_traced() {
-            self.state.trace_received(line, reading.bytes);
-        }
     }
 
     /// Sends what had no room before what came, and what was asked while the answers were read;
@@ -234,6 +196,52 @@ impl User {
 }
 
 impl Active<'_> {
+    /// Bytes of the answer came that this task waits for: the only one on its connection, so it is
+    /// read in one go.
+    pub(super) fn answer_received(&mut self, bytes: &[u8]) {
+        let (shard, line) = (self.shard, self.task.line);
+        let (instruction, plan) = self.at_pc();
+        let (user, task) = (&mut *self.user, &mut *self.task);
+        let connection = &mut user.lines.get_mut(line).connection;
+        let (
+            Doing::Exchange(exchange),
+            Instruction::Do(Statement::Http(http)),
+            Plan::Http(plan),
+            Some(Connection { machine: Machine::Http1(reader), target, .. }),
+        ) = (&mut task.doing, instruction, plan, connection)
+        else {
+            return;
+        };
+        exchange.came(bytes.len() as u64, user.now);
+        let redirect = task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+        let listening = Listening { shard, http, plan, redirect, target: *target };
+        let (jar, mut scope) = (&mut user.jar, scope!(user, shard));
+        let (limits, mut rest, mut room) = (&shard.prepared.limits.http1, bytes, Vec::new());
+        let mut all = Piece { bytes, whole: None };
+        let failed = loop {
+            match reader.next(&mut rest, limits, &mut room) {
+                Ok(Some(Part::Head(head))) => listening.head(&head, exchange, jar, &mut scope),
+                Ok(Some(Part::Body(piece))) => exchange.piece(piece, plan, Some(&mut all), shard),
+                Ok(Some(Part::End)) => {
+                    if !rest.is_empty() {
+                        exchange.has_surplus(rest.len(), shard);
+                    }
+                    return self.answer_complete(rest.is_empty(), all.take_whole());
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        exchange.keep_body(&mut all, plan.streamed.as_deref(), shard);
+        if shard.is_traced() && (exchange.status == 0 || failed.is_some()) {
+            user.trace_received(line, bytes);
+        }
+        if let Some(error) = failed {
+            user.lose(line, Loss::new(http_failure(&error), Closed::ByUs));
+        }
+    }
+
     /// The stream ended before its answer was complete. A target that was told the deadline gives
     /// up when we do.
     fn stream_lost(&mut self, failure: &Failure, unheard: Unheard) {
