@@ -56,6 +56,9 @@ pub enum What {
     /// A message as it came, without its frame. Of an HTTP answer first the head; then, when it is
     /// complete, the body, its content coding undone.
     Received(Shown),
+    /// A piece of the head of an HTTP response that is not complete; the whole head follows, unless
+    /// the response breaks off.
+    PartOfHead(Shown),
     /// A cookie of the answer is not kept.
     CookieRefused {
         name: String,
@@ -107,7 +110,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    pub(crate) fn of(bytes: &[u8]) -> Shown {
+    pub fn of(bytes: &[u8]) -> Shown {
         Shown::first(bytes, SHOWN_BYTES_MAX)
     }
 

@@ -782,9 +782,7 @@ impl Listening<'_> {
         let Listening { shard, http, plan, .. } = self;
         exchange.status = head.status;
         exchange.keep_alive = head.keep_alive && !head.upgrade;
-        if shard.is_traced() {
-            trace_head(head, scope);
-        }
+        trace_head(head, scope);
         if is_failure(head.status, http) {
             let recorder = shard.recorder.borrow();
             if recorder.is_new(http.step, Cause::StatusUnexpected, head.status) {
@@ -881,10 +879,9 @@ fn is_failure(status: u16, http: &Http) -> bool {
 }
 
 /// Tells the head of an exchange.
-#[cold]
-fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
-    let text = text_of_head(head);
-    scope.shard.tell(scope.who(), scope.now, || What::Received(Shown::of(&text)));
+pub(super) fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
+    let received = || What::Received(Shown::of(&text_of_head(head)));
+    scope.shard.tell(scope.who(), scope.now, received);
 }
 
 /// The request that answers a redirect.

@@ -13,7 +13,7 @@ use super::answer::{Ended, Piece};
 use super::call::Listened;
 use super::connection::{Connection, Loss};
 use super::exchange::{Exchange, Unheard};
-use super::http::Listening;
+use super::http::{Listening, trace_head};
 use super::task::{Active, Doing, Task, Which, at};
 use crate::code::Instruction;
 use crate::failure::{Ended as Closed, Failure, http_failure, http2_failure};
@@ -218,6 +218,7 @@ impl Active<'_> {
         let (jar, mut scope) = (&mut user.jar, scope!(user, shard));
         let (limits, mut rest, mut room) = (&shard.prepared.limits.http1, bytes, Vec::new());
         let mut all = Piece { bytes, whole: None };
+        let mut is_interim = false;
         let failed = loop {
             match reader.next(&mut rest, limits, &mut room) {
                 Ok(Some(Part::Head(head))) => listening.head(&head, exchange, jar, &mut scope),
@@ -228,14 +229,19 @@ impl Active<'_> {
                     }
                     return self.answer_complete(rest.is_empty(), all.take_whole());
                 }
-                Ok(Some(_)) => {}
+                Ok(Some(Part::Informational(head))) => {
+                    is_interim = true;
+                    trace_head(&head, &scope);
+                }
+                Ok(Some(Part::Trailers(_))) => {}
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             }
         };
         exchange.keep_body(&mut all, plan.streamed.as_deref(), shard);
-        if shard.is_traced() && (exchange.status == 0 || failed.is_some()) {
-            user.trace_received(line, bytes);
+        let is_open = exchange.status == 0 && !is_interim;
+        if shard.is_traced() && (is_open || failed.is_some()) {
+            user.trace_piece(exchange.status, bytes);
         }
         if let Some(error) = failed {
             user.lose(line, Loss::new(http_failure(&error), Closed::ByUs));

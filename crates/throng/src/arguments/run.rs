@@ -244,7 +244,7 @@ pub(crate) struct TryArguments {
     /// Run only this session; by default, every session runs once
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
-    /// Number of users per session; they run one after another
+    /// Number of users per session; they run at the same time
     #[arg(long, default_value = "1", value_parser = few)]
     pub(crate) users: u64,
     /// Wait for the Enter key before each step

@@ -33,6 +33,8 @@ pub(super) struct Telling<'p> {
     /// None of them when they are to be shown.
     secrets: Option<&'p Secrets>,
     blocks: HashMap<UserId, Block>,
+    /// The users that have a heading, and whether an iteration is below it.
+    headed: HashMap<UserId, bool>,
     pub(super) tally: Tally,
 }
 
@@ -41,6 +43,8 @@ pub(super) struct Telling<'p> {
 struct Block {
     head: String,
     lines: Vec<String>,
+    /// The part of a response's head that is there, until all of it is.
+    head_so_far: Vec<u8>,
     /// What is near selectors that found nothing: said behind the failure.
     near: Vec<String>,
     begun: bool,
@@ -61,6 +65,7 @@ impl<'p> Telling<'p> {
             screen,
             secrets: (!arguments.show_secrets).then_some(&program.secrets),
             blocks: HashMap::new(),
+            headed: HashMap::new(),
             tally: Tally::default(),
         }
     }
@@ -80,17 +85,9 @@ impl<'p> Telling<'p> {
 
     pub(super) fn tell(&mut self, trace: &Trace) {
         let user = trace.user;
+        self.head(trace);
         match &trace.what {
-            What::IterationBegins => {
-                self.flush(user);
-                let name = &self.program.sessions[usize::from(trace.session)].name;
-                let title = match self.once {
-                    Some(part) => part.word().to_string(),
-                    None => tell!("session {}, user {user}", clean(name)),
-                };
-                self.screen.line("");
-                self.screen.line(&self.screen.style.bold(&title));
-            }
+            What::IterationBegins => {}
             What::IterationEnds { finished } => {
                 self.flush(user);
                 if !finished {
@@ -102,7 +99,13 @@ impl<'p> Telling<'p> {
             }
             What::Connected { target, stages } => self.connected(user, target, stages),
             What::Sent(shown) => self.sent(user, shown),
-            What::Received(shown) => self.message(user, "←", &shown.bytes, shown),
+            What::Received(shown) => {
+                self.blocks.entry(user).or_default().head_so_far.clear();
+                self.message(user, "←", &shown.bytes, shown);
+            }
+            What::PartOfHead(shown) => {
+                self.blocks.entry(user).or_default().head_so_far.extend(&*shown.bytes);
+            }
             What::CookieRefused { name, why } => self.cookie_refused(user, name, why),
             What::Note(words) => {
                 let line = self.screen.style.ink("33", &self.in_words(words));
@@ -110,6 +113,7 @@ impl<'p> Telling<'p> {
             }
             What::Near(words) => self.near(user, words),
             What::StepEnds { step, failure, figures } => {
+                self.unfinished_head(user);
                 let row = self.program.step(*step);
                 let took = figures.latency.map(format_duration).unwrap_or_default();
                 let code = Some(figures.code).filter(|code| *code > 0).map(status_text);
@@ -129,7 +133,10 @@ impl<'p> Telling<'p> {
             What::Paused(time) => self.paused(user, *time),
             What::Condition { holds } => self.condition(user, *holds),
             What::Log(text) => self.logged(user, text),
-            What::Anew => self.between(user, say!("the session starts again")),
+            What::Anew => {
+                self.headed.remove(&user);
+                self.between(user, say!("the session starts again"));
+            }
             What::GivenUp => self.between(
                 user,
                 say!("the session is abandoned: a restart would fail at the same point"),
@@ -138,6 +145,36 @@ impl<'p> Telling<'p> {
             What::LeftOut(count) => {
                 self.say(say!("{count} events are not shown: too many happened at once"));
             }
+        }
+    }
+
+    /// A heading above the first that a user does, in `before` or in an iteration, and above each
+    /// further iteration.
+    fn head(&mut self, trace: &Trace) {
+        if matches!(trace.what, What::IterationEnds { .. } | What::Gone | What::LeftOut(_)) {
+            return;
+        }
+        let begins = trace.what == What::IterationBegins;
+        let known = self.headed.get(&trace.user).copied();
+        self.headed.insert(trace.user, begins || known == Some(true));
+        if known.is_some_and(|has_iteration| !(begins && has_iteration)) {
+            return;
+        }
+        self.flush(trace.user);
+        let name = &self.program.sessions[usize::from(trace.session)].name;
+        let title = match self.once {
+            Some(part) => part.word().to_string(),
+            None => tell!("session {}, user {}", clean(name), trace.user),
+        };
+        self.screen.line("");
+        self.screen.line(&self.screen.style.bold(&title));
+    }
+
+    /// The head of a response that broke off.
+    fn unfinished_head(&mut self, user: UserId) {
+        let bytes = self.blocks.get_mut(&user).map(|block| std::mem::take(&mut block.head_so_far));
+        if let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) {
+            self.message(user, "←", &bytes, &Shown::of(&bytes));
         }
     }
 

@@ -1,5 +1,9 @@
 //! `throng try`: what was sent and received, and why a step failed.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::time::Duration;
+
 use crate::run::{Child, Run, Throng, throng};
 use crate::scenarios::{one_session, times};
 use crate::scribe::{Scribe, answer, ok};
@@ -57,6 +61,40 @@ fn what_is_sent_and_received_is_shown() {
     assert_eq!(scribe.asked(), ["POST /login", "GET /orders", "POST /login"], "{run}");
     let masked = trying("--pause 10ms", &text).run().exits(1);
     masked.says(&["{\"token\":\"***\"}\n", "saved token = ***", "Authorization: Bearer ***\n"]);
+}
+
+#[test]
+fn what_is_done_before_the_steps_is_below_the_heading() {
+    let scribe = Scribe::answering(|_, _| ok("{}"));
+    let text = format!(
+        "target: {}\nload: [{{users: 1, for: 1s}}]\n\
+         sessions: {{user: {{before: [{{http: GET /login}}], steps: [{{http: GET /home}}]}}}}\n",
+        scribe.target()
+    );
+    let run = trying("", &text).run().exits(0);
+    let [head, before, steps] = ["session user, user 1", "GET /login  200", "GET /home  200"]
+        .map(|text| run.out.find(text));
+    run.check(head.is_some() && head < before && before < steps, "the order");
+    run.check(run.out.matches("session user").count() == 1, "one heading");
+}
+
+#[test]
+fn a_head_that_arrives_in_pieces_is_shown_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let text = one_session(&format!("http://127.0.0.1:{port}"), &times(1, 1), "- http: GET /");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read(&mut [0; 1000]).unwrap();
+        for piece in ["HTTP/1.1 200 OK\r\n", "X-Who: me\r\nContent-Le", "ngth: 2\r\n\r\nhi"] {
+            stream.write_all(piece.as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    });
+    let run = trying("", &text).run().exits(0);
+    server.join().unwrap();
+    run.says(&["    ← HTTP/1.1 200 OK\n      X-Who: me\n      Content-Length: 2\n    ← hi\n"]);
+    run.check(run.out.matches("X-Who").count() == 1, "the head is shown once");
 }
 
 #[test]

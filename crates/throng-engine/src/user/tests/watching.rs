@@ -18,6 +18,7 @@ fn words(what: &What) -> String {
         }
         What::Sent(shown) => format!("> {}", text(shown).lines().next().unwrap_or_default()),
         What::Received(shown) => format!("< {}", text(shown).replace("\r\n", "|")),
+        What::PartOfHead(shown) => format!("<… {}", text(shown).replace("\r\n", "|")),
         What::Connected { target, stages } => format!("connected {target} {}", stages.len()),
         What::Set { name, value } => format!("{name} = {value}"),
         other => format!("{other:?}"),
@@ -50,6 +51,17 @@ fn a_request_is_told_from_begin_to_end() {
         "Gone",
     ];
     assert_eq!(heard, want);
+}
+
+#[test]
+fn a_head_in_pieces_is_told_whole_when_it_is() {
+    let pieces = [&HELLO[..10], &HELLO[10..25], &HELLO[25..]];
+    let server = http_server(move |_| pieces.map(|piece| (MS, say(piece))).to_vec());
+    let heard = watched(vec![step(0, Failing::default())], 1, server);
+    let received: Vec<&String> = heard.iter().filter(|line| line.starts_with('<')).collect();
+    let want =
+        ["<… HTTP/1.1 2", "<… 00 OK|Content-", "< HTTP/1.1 200 OK|Content-Length: 5|", "< hello"];
+    assert_eq!(received, want);
 }
 
 #[test]
