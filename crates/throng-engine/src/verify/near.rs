@@ -59,6 +59,9 @@ fn near_json(path: &JsonPath, reach: JsonReach) -> Said {
         JsonThere::Bool => return say!("`{selector}` has no match; `{there}` is a boolean"),
         JsonThere::Null => return say!("`{selector}` has no match; `{there}` is null"),
     };
+    if let Some(near) = with_dots(path, &reach.path, &keys) {
+        return say!("`{selector}` has no match; did you mean `{near}`?");
+    }
     let missing = reach.missing.as_deref().unwrap_or_default();
     if let Some(near) = did_you_mean(missing, keys.iter().map(String::as_str)) {
         let near = reach.path.join(&JsonPath::from(vec![JsonPart::Name(near.to_string())]));
@@ -72,6 +75,25 @@ fn near_json(path: &JsonPath, reach: JsonReach) -> Said {
         list.push("…".into());
     }
     say!("`{selector}` has no match; `{there}` contains {}", list.join(", "))
+}
+
+/// A path whose names are parts of a key with dots in it, with this key in brackets.
+fn with_dots(path: &JsonPath, there: &JsonPath, keys: &[String]) -> Option<String> {
+    let plain = |parts: &[JsonPart]| {
+        let dot = if matches!(parts.first(), Some(JsonPart::Name(_))) { "." } else { "" };
+        format!("{dot}{}", JsonPath::from(parts.to_vec()))
+    };
+    let (before, rest) = path.parts()?.split_at_checked(there.parts()?.len())?;
+    let name = |part: &JsonPart| match part {
+        JsonPart::Name(name) => Some(name.clone()),
+        JsonPart::Index(_) => None,
+    };
+    (2..=rest.len()).find_map(|count| {
+        let (names, behind) = rest.split_at(count);
+        let key = names.iter().map(name).collect::<Option<Vec<String>>>()?.join(".");
+        let is_key = keys.contains(&key) && !key.contains(['\'', '\\']);
+        is_key.then(|| format!("json.${}['{key}']{}", plain(before), plain(behind)))
+    })
 }
 
 /// A path as a scenario has it.
@@ -94,12 +116,17 @@ mod tests {
 
     #[test]
     fn a_json_path_leads_to_what_is_there() {
-        let body = r#"{"data":{"token":"t","n":1},"items":[1,2],"none":{}}"#;
+        let body = r#"{"data":{"token":"t","n":1},"items":[1,2],"none":{},
+            "v":{"1.0.0":{"dist":1}}}"#;
         for (path, want) in [
             ("data.tokn", "`json.data.tokn` has no match; did you mean `json.data.token`?"),
             ("$.data.tokn", "`json.data.tokn` has no match; did you mean `json.data.token`?"),
             ("dtaa.token", "`json.dtaa.token` has no match; did you mean `json.data`?"),
-            ("user", "`json.user` has no match; `json` contains `data`, `items`, `none`"),
+            ("user", "`json.user` has no match; `json` contains `data`, `items`, `none`, `v`"),
+            (
+                "v.1.0.0.dst",
+                "`json.v.1.0.0.dst` has no match; did you mean `json.$.v['1.0.0'].dst`?",
+            ),
             ("items[5]", "`json.items[5]` has no match; `json.items` is a list of length 2"),
             ("data.n.x", "`json.data.n.x` has no match; `json.data.n` is a number"),
             ("none.x", "`json.none.x` has no match; `json.none` is empty"),
