@@ -49,6 +49,7 @@ pub(super) fn find(source: &Source, info: &str, at: usize) -> Mistake {
         }
         _ => other_quotes(&lines)
             .or_else(|| comment_in_brackets(&lines, at))
+            .or_else(|| bracket_in_key(&lines, info, at))
             .or_else(|| missing_colon(&lines, info, at))
             .or_else(|| indentation(&lines, info, at)),
     };
@@ -96,6 +97,22 @@ fn two_keys(line: &str) -> Option<(&str, &str)> {
     };
     let is_short = inner.chars().count() <= SHOWN_CHARS_MAX && !value.contains(": ");
     (is_word(key) && is_word(name) && is_short).then_some((key, inner.trim_end()))
+}
+
+/// `{json.rows[0].price: 1}`: inside of brackets, a key ends at a bracket.
+fn bracket_in_key(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
+    let here = lines.here();
+    let (before, behind) = here.text.split_at_checked(at.checked_sub(here.start)?)?;
+    let begin = before.rfind([' ', ',', '{']).map_or(0, |byte| byte + 1);
+    let key = &here.text[begin..before.len() + behind.find(": ")?];
+    let is_key = key.contains('[') && !key.contains(['"', '\'', '{', '}', ',', ' ']);
+    (is_key && info.contains("flow mapping")).then(|| Mistake {
+        message: say!("this is not valid YAML: a key with `[` must be in quotes inside `{{ }}`"),
+        start: here.start + begin,
+        end: here.start + begin + key.len(),
+        label: say!("this key"),
+        help: say!("put the key in quotes: `\"{key}\"`"),
+    })
 }
 
 /// A `#` behind a space inside of brackets: the rest of the line is a comment, the closing bracket
@@ -501,6 +518,7 @@ mod tests {
             ("- http: GET /\n  check: status: 200\n", "2:16", "write `check: {status: 200}`"),
             ("a: {b: abc #1}\nc: 1\n", "1:12", "in quotes: `\"abc #1\"`"),
             ("- {a: [x, b #c], d: 1}\n- e: 1\n", "1:13", "in quotes: `\"b #c\"`"),
+            ("a: {b: 1, json.rows[0].x: 2}\n", "1:11", "quotes: `\"json.rows[0].x\"`"),
             ("a: \"_rev: (\\d+)\"\n", "1:12", "character: `'_rev: (\\d+)'`"),
             ("a: \"it's \\n \\w\"\n", "1:13", "write `\\\\w`"),
         ] {
