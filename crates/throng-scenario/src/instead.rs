@@ -25,6 +25,14 @@ static ALL: &[Instead] = &[
         say!("put the steps that each user runs once, before all others, under `before: […]`"),
     ),
     (
+        &keys::SESSION,
+        &["auth", "basic_auth"],
+        say!(
+            "write `auth: {{…}}` in each `http` step, or for all: `headers: {{Authorization: \
+             \"Basic ${{base64('USER:PASSWORD')}}\"}}`"
+        ),
+    ),
+    (
         &keys::SCENARIO,
         &["headers", "header"],
         say!("write `defaults: {{headers: {{…}}}}`; a session may have `headers:` too"),
@@ -136,9 +144,11 @@ mod tests {
             let found = said(top, "", "", phase);
             assert!(found.contains(want), "{top}: {found}");
         }
-        for (session, want) in
-            [("wait_time: 1s", "- think: 1s..3s"), ("login: [{http: GET /}]", "`before: […]`")]
-        {
+        for (session, want) in [
+            ("wait_time: 1s", "- think: 1s..3s"),
+            ("login: [{http: GET /}]", "`before: […]`"),
+            ("auth: {user: a, password: b}", "\"Basic ${base64('USER:PASSWORD')}\"}`"),
+        ] {
             let found = said("", &format!("    {session}\n"), "", phase);
             assert!(found.contains(want), "{session}: {found}");
         }
