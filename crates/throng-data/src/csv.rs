@@ -97,6 +97,11 @@ pub(crate) struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// A space outside of quotes belongs to the field (RFC 4180).
+    pub(crate) fn begins_with_space(self) -> bool {
+        !self.quoted && self.raw.starts_with([' ', '\t'])
+    }
+
     pub(crate) fn text(self) -> Cow<'a, str> {
         match self.quoted && self.raw.contains('"') {
             true => Cow::Owned(self.raw.replace("\"\"", "\"")),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use throng_base::{Diagnostic, Said};
 
 /// Every code a [`DataError`] can have, so that each can be explained.
-pub const CODES: [&str; 7] = [
+pub const CODES: [&str; 8] = [
     "data-unreadable",
     "data-malformed",
     "data-empty",
@@ -14,6 +14,7 @@ pub const CODES: [&str; 7] = [
     "data-generator",
     "data-changed",
     "data-too-few",
+    "data-space",
 ];
 
 /// A mistake in a source of data.

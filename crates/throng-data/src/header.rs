@@ -26,6 +26,26 @@ pub fn columns(origin: &Origin) -> Result<Option<Vec<String>>, DataError> {
     }
 }
 
+/// What is to be said of the first row of values of a CSV file, where one of them begins with a
+/// space: names of columns are trimmed, values are not.
+pub fn leading_space(origin: &Origin) -> Result<Option<DataError>, DataError> {
+    let Origin::Csv { path, separator, columns } = origin else { return Ok(None) };
+    let (limits, format) = (Limits::default(), Format::csv(*separator)?);
+    let file = file::open(path)?;
+    let mut walk = Walk::new(&file, format, path, &limits);
+    let names = header(&mut walk, columns.as_deref())?;
+    let separator = walk.separator();
+    let Some(row) = walk.next()? else { return Ok(None) };
+    let mut fields = csv::fields(walk.text(&row)?, separator).zip(&names);
+    let found = fields.find(|(field, _)| field.begins_with_space());
+    Ok(found.map(|(_, name)| {
+        DataError::new("data-space", say!("the value of the column `{name}` starts with a space"))
+            .file(path)
+            .line(row.line)
+            .help(say!("spaces are part of a value: remove those after the separator"))
+    }))
+}
+
 /// The names of the columns: those `given` in the scenario, or those of the first row, which is
 /// then behind the walk.
 pub(crate) fn header(

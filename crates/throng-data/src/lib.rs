@@ -37,7 +37,7 @@ mod tests;
 
 pub use error::{CODES, DataError, Untaken};
 pub use generate::Generator;
-pub use header::columns;
+pub use header::{columns, leading_space};
 pub use points::{POINTS_MAX, PointsFile};
 pub use reader::{Reader, Row};
 pub use source::{AtEnd, COLUMNS_MAX, Origin, Source, Take};

@@ -6,6 +6,7 @@ mod drawing;
 mod estimate;
 mod events;
 mod monitors;
+mod rows;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
             return Exit::Usage;
         }
     };
+    let rows = rows::warnings(program, &forecast, &tables);
+    errors.diagnostics(&rows);
     let report =
         Report { program, outline: &outline, planned: &planned, forecast: &forecast, screen };
     let data = report.data(&tables);
@@ -69,7 +72,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
             screen.line(&section);
         }
     }
-    screen.line(&match loaded.warnings {
+    screen.line(&match loaded.warnings + rows.len() {
         0 => tell!("the scenario is valid; nothing was sent"),
         1 => tell!("the scenario is valid, with 1 warning; nothing was sent"),
         more => tell!("the scenario is valid, with {more} warnings; nothing was sent"),

@@ -173,6 +173,12 @@ fn a_scenario_is_told_before_it_is_run() {
 }
 
 #[test]
+fn a_space_at_the_start_of_a_value_is_told() {
+    let with_space = rows(30_000).replace("\n1\n", "\n 1\n");
+    check(SHOP, &with_space).exits(0).says(&["warning[data-space]", "accounts.csv:2"]);
+}
+
+#[test]
 fn rows_that_do_not_suffice_are_told() {
     let small = |at_end: &str| {
         let text = SHOP.replace("take: unique}", &format!("take: unique, at_end: {at_end}}}"));
@@ -181,6 +187,7 @@ fn rows_that_do_not_suffice_are_told() {
     small("stop").says(&["3 rows", "(too few: the run may end early)"]);
     small("wrap").says(&["(too few: rows may be reused)"]);
     small("error").says(&["(too few: steps may fail)"]);
+    check(SHOP, &rows(3)).exits(0).says(&["warning[data-ended]", "with 1 warning"]);
     let run = check(SHOP, &rows(30_000)).exits(0);
     run.check(!run.out.contains("too few"), "they suffice");
 }
