@@ -247,28 +247,37 @@ impl Live {
         items.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
         let mut room = self.style.columns().saturating_sub(used(&self.columns));
         let mut out = String::new();
+        let mut left = 0;
+        let others = |left: usize| match left {
+            0 => String::new(),
+            left => format!(" +{}", compact(left as u64, 5)),
+        };
         for (index, (word, count)) in items.iter().enumerate() {
-            let others = |shown: usize| match items.len() - shown {
-                0 => String::new(),
-                others => format!(" +{}", compact(others as u64, 5)),
-            };
+            left = items.len() - index - 1;
             let text = format!(" {word}:{}", compact(*count, 5));
-            if width(&text) + width(&others(index + 1)) <= room {
+            if width(&text) + width(&others(left)) <= room {
                 room -= width(&text);
                 out.push_str(&text);
                 continue;
             }
             // A count is shown whole or not at all.
             if index == 0 {
-                let rest = others(1);
-                out.push_str(&cut(&format!(" {word}"), room.saturating_sub(width(&rest))));
-                out.push_str(&rest);
+                let word = cut(&format!(" {word}"), room.saturating_sub(width(&others(left))));
+                room = room.saturating_sub(width(&word));
+                out.push_str(&word);
             } else {
-                out.push_str(&others(index));
+                left += 1;
             }
             break;
         }
-        out
+        let rest = match left {
+            0 => String::new(),
+            left => format!(" {}", self.style.say(say!("+{} more", compact(left as u64, 5)))),
+        };
+        match width(&rest) <= room {
+            true => out + &rest,
+            false => out + &others(left),
+        }
     }
 }
 

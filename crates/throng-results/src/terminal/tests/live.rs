@@ -44,6 +44,17 @@ fn a_line_every_second() {
 }
 
 #[test]
+fn codes_that_do_not_fit_are_counted_in_words_where_there_is_room() {
+    for (width, end) in [(80, "200:99000 +1"), (85, "200:99000 +1 more"), (90, "503:1000")] {
+        let mut live = Live::new(Style { width, ..full() }, &sample::info());
+        live.add(&live_interval(0, 100_000, &[(200, 99_000), (503, 1_000)]));
+        let line = live.line(Time::from_secs(1));
+        assert_fits(&line, width);
+        assert!(line.ends_with(end), "{line}");
+    }
+}
+
+#[test]
 fn a_line_counts_attempts_and_shows_the_most_frequent_code() {
     let mut info = sample::info();
     info.steps[0] =
