@@ -16,7 +16,8 @@ pub enum Blame {
     Generator,
     /// The scenario or the command line asks for what cannot be.
     Scenario,
-    /// One of them, and nobody can tell from outside: a 4xx says that the request was wrong.
+    /// One of them, and it cannot be told from outside: a 4xx says that the request was wrong, a
+    /// failed check that the response or the check is.
     #[serde(rename = "target or scenario")]
     TargetOrScenario,
 }
@@ -99,9 +100,9 @@ causes! {
     StatusUnexpected, "status-unexpected", Target, "the status is not as expected";
     /// Of a gRPC call, or of a connection that is one.
     GrpcStatus, "grpc-status", Target, "the gRPC status is not as expected";
-    BodyUnexpected, "body-unexpected", Target, "the body is not as expected";
-    JsonUnexpected, "json-unexpected", Target, "a JSON field is not as expected";
-    HeaderUnexpected, "header-unexpected", Target, "a header is not as expected";
+    BodyUnexpected, "body-unexpected", TargetOrScenario, "the body is not as expected";
+    JsonUnexpected, "json-unexpected", TargetOrScenario, "a JSON field is not as expected";
+    HeaderUnexpected, "header-unexpected", TargetOrScenario, "a header is not as expected";
     TooSlow, "too-slow", Target, "the response took longer than the check allows";
     CodingFailed, "coding-failed", Target, "the body could not be decompressed";
     RedirectFailed, "redirect-failed", Target, "a redirect could not be followed";
@@ -110,12 +111,12 @@ causes! {
     /// A message has not reached a user who should have got it.
     DeliveryLost, "delivery-lost", Target, "a message did not reach a user of its audience in time";
     /// A field of a declared message.
-    FieldUnexpected, "field-unexpected", Target, "a field of the message is not as expected";
+    FieldUnexpected, "field-unexpected", TargetOrScenario, "a field of the message is not as expected";
     /// A long-lived connection ended while nothing was asked.
     Lost, "lost", Target, "the target dropped the connection while the user was online";
     /// XPath, CSS selector, size, digest, expression.
-    CheckFailed, "check-failed", Target, "the response failed a check";
-    SaveFailed, "save-failed", Target, "the response does not contain a value to save";
+    CheckFailed, "check-failed", TargetOrScenario, "the response failed a check";
+    SaveFailed, "save-failed", TargetOrScenario, "the response does not contain a value to save";
     /// More messages waited for an `expect` or a handler of one user than the generator keeps.
     MessagesDropped, "messages-dropped", Generator, "throng dropped incoming messages";
     /// In place of the expected message there were messages of several records, which the

@@ -75,7 +75,7 @@ fn compressed_bodies_are_looked_into() {
     let log = nginx.log(20);
     assert!(log.iter().all(|words| words[4] == "gzip"), "{log:?}");
     let run = throng(&line).arg("not to be found").run();
-    run.fails("body-unexpected", "target", Some(20));
+    run.fails("body-unexpected", "target or scenario", Some(20));
 }
 
 const CODINGS: &str = "
@@ -137,9 +137,13 @@ fn json_fields_are_compared() {
     let target = Target::start("http");
     let line = format!("bench {} -n 20 -c 2 --json", target.http("/json"));
     throng(&line).arg("--expect-json=code=0").run().succeeds(20);
-    throng(&line).arg("-v").arg("json").run().fails("json-unexpected", "target", Some(20));
+    throng(&line).arg("-v").arg("json").run().fails(
+        "json-unexpected",
+        "target or scenario",
+        Some(20),
+    );
     let run = throng(&line).arg("--expect-json=data.token=x").run();
-    run.fails("json-unexpected", "target", Some(20));
+    run.fails("json-unexpected", "target or scenario", Some(20));
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn cookies_belong_to_a_user() {
     let expected = r#"--expect-text="session":"abc""#;
     throng(&line).arg(expected).run().succeeds(20);
     let run = throng(&line).arg("--no-cookies").arg(expected).run();
-    run.fails("body-unexpected", "target", Some(20));
+    run.fails("body-unexpected", "target or scenario", Some(20));
     let run =
         seen(&format!("{} -b a=one -b b=two --expect-json cookies.b=two", target.http("/cookies")));
     run.has("/total/ok", 4);

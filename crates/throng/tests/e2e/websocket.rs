@@ -61,7 +61,7 @@ fn messages_are_echoed_and_users_leave_in_order() {
     node.tells("open /", 10);
     node.tells("close 1000", 10);
     let run = bench(&node, "", "-n 30 -c 3 --body hello --expect-text other");
-    run.fails("body-unexpected", "target", Some(30));
+    run.fails("body-unexpected", "target or scenario", Some(30));
 }
 
 #[test]
