@@ -181,7 +181,7 @@ impl Reader<'_, '_, '_> {
         let threshold = Threshold { text: written(text), over_s, around, ..condition };
         self.certain(&threshold)?;
         self.whole_run(&threshold)?;
-        self.measured(&threshold);
+        unmeasured::warn(self, &threshold);
         Some(threshold)
     }
 

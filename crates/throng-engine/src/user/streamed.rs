@@ -15,6 +15,7 @@ use super::connection::{Connection, Loss};
 use super::exchange::{Exchange, Unheard};
 use super::http::{Listening, trace_head};
 use super::task::{Active, Doing, Task, Which, at};
+use super::watched;
 use crate::code::Instruction;
 use crate::failure::{Ended as Closed, Failure, http_failure, http2_failure};
 use crate::prepared::Plan;
@@ -241,7 +242,7 @@ impl Active<'_> {
         exchange.keep_body(&mut all, plan.streamed.as_deref(), shard);
         let is_open = exchange.status == 0 && !is_interim;
         if shard.is_traced() && (is_open || failed.is_some()) {
-            user.trace_piece(exchange.status, bytes);
+            watched::trace_piece(user, exchange.status, bytes);
         }
         if let Some(error) = failed {
             user.lose(line, Loss::new(http_failure(&error), Closed::ByUs));

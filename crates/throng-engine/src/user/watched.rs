@@ -114,16 +114,6 @@ impl State {
         self.tell(What::Received(shown));
     }
 
-    /// A piece of a response of which this status is known, or 0.
-    #[cold]
-    pub(super) fn trace_piece(&mut self, status: u16, bytes: &[u8]) {
-        let shown = Shown::of(bytes);
-        self.tell(match status {
-            0 => What::PartOfHead(shown),
-            _ => What::Received(shown),
-        });
-    }
-
     /// A message of a declared protocol by its name and fields; anything else as it is.
     fn shown(&self, line: u8, bytes: &[u8]) -> Shown {
         let mut decoded = Decoded::default();
@@ -176,6 +166,16 @@ impl Active<'_> {
         self.user.tell(What::StepBegins { step: instruction.step(), verb, pc, retry });
         true
     }
+}
+
+/// Tells a piece of a response of which this status is known, or 0.
+#[cold]
+pub(super) fn trace_piece(user: &mut State, status: u16, bytes: &[u8]) {
+    let shown = Shown::of(bytes);
+    user.tell(match status {
+        0 => What::PartOfHead(shown),
+        _ => What::Received(shown),
+    });
 }
 
 fn as_text(value: &Value) -> String {

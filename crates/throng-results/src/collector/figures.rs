@@ -200,8 +200,8 @@ impl Figures {
         }
     }
 
-    /// From which second on no user was there, where loads have a number of users and the last phase
-    /// has a time, and went on for so long that it is not just its end.
+    /// From which second on no user was there, where loads have a number of users and the last
+    /// phase has a time, and went on for so long that it is not just its end.
     pub(super) fn deserted_s(&self) -> Option<u64> {
         let begun = || self.phases.iter().filter(|phase| phase.begun_ns.is_some());
         let is_closed = |phase: &PhaseSum| phase.info.users_planned.is_some_and(|users| users > 0);

@@ -57,18 +57,15 @@ fn users_after(phase: &Phase, before: Option<u64>) -> Option<u64> {
     }
 }
 
-impl Reader<'_, '_, '_> {
-    /// Warns of a threshold that no measured phase gives a figure.
-    pub(super) fn measured(&mut self, threshold: &Threshold) {
-        let Unmeasured { steps, phase } = self.names.unmeasured;
-        let Subject::Steps(ids) = &threshold.subject else { return };
-        if threshold.phase.is_some() || ids.is_empty() || !ids.iter().all(|id| steps.contains(id)) {
-            return;
-        }
-        let place = self.node.place;
-        let message = say!("no user runs the steps of this threshold in a measured phase");
-        let warning = self.cx.warning("nothing-measured", message, place);
-        let warning = warning.label(say!("they are in `before`, and all users start unmeasured"));
-        self.cx.note(warning.help(say!("name the phase: add `in {}`", shorten(phase))));
+/// Warns of a threshold that no measured phase gives a figure.
+pub(super) fn warn(reader: &mut Reader<'_, '_, '_>, threshold: &Threshold) {
+    let Unmeasured { steps, phase } = reader.names.unmeasured;
+    let Subject::Steps(ids) = &threshold.subject else { return };
+    if threshold.phase.is_some() || ids.is_empty() || !ids.iter().all(|id| steps.contains(id)) {
+        return;
     }
+    let message = say!("no user runs the steps of this threshold in a measured phase");
+    let warning = reader.cx.warning("nothing-measured", message, reader.node.place);
+    let warning = warning.label(say!("they are in `before`, and all users start unmeasured"));
+    reader.cx.note(warning.help(say!("name the phase: add `in {}`", shorten(phase))));
 }
