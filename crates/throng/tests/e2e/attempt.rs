@@ -1,9 +1,6 @@
 //! `throng try`: what was sent and received, and why a step failed.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::time::Duration;
-
+use crate::faulty::Faulty;
 use crate::run::{Child, Run, Throng, throng};
 use crate::scenarios::{one_session, times};
 use crate::scribe::{Scribe, answer, ok};
@@ -80,19 +77,15 @@ fn what_is_done_before_the_steps_is_below_the_heading() {
 
 #[test]
 fn a_head_that_arrives_in_pieces_is_shown_once() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let text = one_session(&format!("http://127.0.0.1:{port}"), &times(1, 1), "- http: GET /");
-    let server = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.read(&mut [0; 1000]).unwrap();
-        for piece in ["HTTP/1.1 200 OK\r\n", "X-Who: me\r\nContent-Le", "ngth: 2\r\n\r\nhi"] {
-            stream.write_all(piece.as_bytes()).unwrap();
-            std::thread::sleep(Duration::from_millis(30));
+    let server = Faulty::start(|mut peer| {
+        while peer.request().is_some() {
+            for byte in b"HTTP/1.1 200 OK\r\nX-Who: me\r\nContent-Length: 2\r\n\r\nhi" {
+                peer.says(&[*byte]);
+            }
         }
     });
+    let text = one_session(&server.url("http"), &times(1, 1), "- http: GET /");
     let run = trying("", &text).run().exits(0);
-    server.join().unwrap();
     run.says(&["    ← HTTP/1.1 200 OK\n      X-Who: me\n      Content-Length: 2\n    ← hi\n"]);
     run.check(run.out.matches("X-Who").count() == 1, "the head is shown once");
 }
