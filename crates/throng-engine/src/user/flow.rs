@@ -84,7 +84,7 @@ impl Active<'_> {
         }
         let may = !self.task.in_flight && !self.in_transaction();
         let must_leave = self.shard.seats.borrow().must_leave(self.user.slot);
-        if may && must_leave && !self.keeps_books() && !self.owes_start() {
+        if may && must_leave && !self.is_owed() {
             match self.user.holds_back() {
                 true => self.wait_for(Doing::Idle, Time::NEVER),
                 false => self.take_leave(Iteration::Interrupted),
@@ -104,23 +104,19 @@ impl Active<'_> {
         None
     }
 
-    /// Whether what comes next keeps the books of the step before it, and takes no time: a user
-    /// that has to leave does that first, or fewer would be counted than were done.
-    fn keeps_books(&self) -> bool {
+    /// Whether a user that has to leave does something before. What keeps the books of the step
+    /// before it and takes no time: or fewer would be counted than were done. And the first step of
+    /// a start that was counted, which on a late host may come after the end of the load: so each
+    /// start has a result.
+    fn is_owed(&self) -> bool {
         let next = self.at_pc().0;
         let is_book = matches!(
             next,
             Instruction::Do(Statement::Tally { .. } | Statement::Set { .. } | Statement::Log(_))
         );
-        is_book && self.user.running
-    }
-
-    /// A start at a rate has been counted, and its first step is not done yet: on a late host that
-    /// may be after the load has ended. The step begins, so that each start has a result.
-    fn owes_start(&self) -> bool {
-        let arrived = self.user.once && self.user.iterations == 0;
-        let first = self.task.pc == self.of_session().begin;
-        arrived || self.user.running && self.task.is_scheduled && first
+        let is_first = self.task.is_scheduled && self.task.pc == self.of_session().begin;
+        let has_arrived = self.user.once && self.user.iterations == 0;
+        has_arrived || self.user.running && (is_book || is_first)
     }
 
     /// Whether an iteration has begun that another task is to do, as the user does several at once.
