@@ -126,7 +126,7 @@ impl Machine {
 
     /// Reads up to the next event; None when the input is used up before. What has to be sent for
     /// it is added to `out`. Behind an error nothing follows.
-    #[inline]
+    #[inline(always)] // Once per event: it would be moved once more.
     pub fn next<'a: 'r, 'r>(
         &mut self,
         input: &mut Input<'a>,

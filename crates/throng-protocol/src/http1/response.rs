@@ -92,7 +92,6 @@ impl ResponseReader {
 
     /// Reads `bytes` up to the next piece of the response; None when they are used up before. A
     /// section that came in pieces lies in `room`.
-    #[inline]
     pub fn next<'a: 'r, 'r>(
         &mut self,
         bytes: &mut &'a [u8],

@@ -61,6 +61,11 @@ impl At {
             _ => At::Data { stream, left, padding, end },
         }
     }
+
+    /// Whether something is to be told before more bytes come.
+    fn has_more(self) -> bool {
+        matches!(self, At::End(_) | At::Leaving(_))
+    }
 }
 
 impl Default for Reading {
@@ -117,9 +122,21 @@ impl Client {
         room: &'r mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'r>>, Violation> {
-        if self.state == State::Closed {
+        let is_done = bytes.is_empty() && !self.reading.at.has_more();
+        if is_done || self.state == State::Closed {
             return Ok(None);
         }
+        self.read_on(now, bytes, limits, room, out)
+    }
+
+    fn read_on<'a: 'r, 'r>(
+        &mut self,
+        now: Time,
+        bytes: &mut &'a [u8],
+        limits: &Limits,
+        room: &'r mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Read<'r> {
         self.credit.at(now, limits.control_frames_max);
         let (length_before, ahead_before) = (out.len(), self.ahead);
         let mut read = self.read(bytes, &mut Call { limits, room: Some(room), out });
@@ -148,25 +165,25 @@ impl Client {
     #[inline]
     fn read<'a: 'r, 'r>(&mut self, rest: &mut &'a [u8], call: &mut Call<'r, '_>) -> Read<'r> {
         loop {
-            let event = match self.reading.at {
-                At::End(stream) => self.end_stream(stream, call.out),
+            let read = match self.reading.at {
+                At::End(stream) => Ok(self.end_stream(stream, call.out)),
                 At::Leaving(code) => {
                     let above = self.streams.first_above(self.going);
                     if above.is_none() {
                         self.reading.at = At::Header;
                     }
-                    above.and_then(|id| self.reset_by_peer(id, code, true))
+                    Ok(above.and_then(|id| self.reset_by_peer(id, code, true)))
                 }
                 _ if rest.is_empty() => return Ok(None),
-                At::Header => self.read_header(rest, call)?,
-                At::Data { .. } => self.read_data(rest),
+                At::Header => self.read_header(rest, call),
+                At::Data { .. } => Ok(self.read_data(rest)),
                 At::PadLength(header) => {
                     let padding = rest[0];
                     *rest = &rest[1..];
                     if u32::from(padding) >= header.size {
                         return Err(Violation::Padding(Kind::Data));
                     }
-                    self.begin_data(header, padding, call)?
+                    self.begin_data(header, self.streams.find(header.stream), padding, call)
                 }
                 At::Payload(header) => {
                     let missing = header.size as usize - self.partial.len();
@@ -178,11 +195,11 @@ impl Client {
                     }
                     let payload = std::mem::take(&mut self.partial);
                     self.reading.at = At::Header;
-                    self.frame(header, &payload, call)?
+                    self.frame(header, &payload, call)
                 }
             };
-            if event.is_some() {
-                return Ok(event);
+            if !matches!(read, Ok(None)) {
+                return read;
             }
         }
     }
@@ -277,11 +294,11 @@ impl Client {
         if header.has(PRIORITY) {
             fragment = fragment.get(5..).ok_or(padding)?;
         }
-        self.check_closed(header)?;
+        let place = self.check_closed(header)?;
         let (stream, end_stream) = (header.stream, header.has(END_STREAM));
         let wire_bytes = HEADER_BYTES + payload.len();
         if header.has(END_HEADERS) {
-            return self.head_block((stream, end_stream), fragment, wire_bytes, call);
+            return self.head_block(place, (stream, end_stream), fragment, wire_bytes, call);
         }
         let bytes = fragment.to_vec();
         let block = Block { stream, end_stream, bytes, wire_bytes, continuations: 0 };
@@ -309,7 +326,8 @@ impl Client {
         block.wire_bytes += HEADER_BYTES + payload.len();
         if header.has(END_HEADERS) {
             let Block { stream, end_stream, bytes, wire_bytes, .. } = *block;
-            return self.head_block((stream, end_stream), &bytes, wire_bytes, call);
+            let place = self.streams.find(stream);
+            return self.head_block(place, (stream, end_stream), &bytes, wire_bytes, call);
         }
         self.block = Some(block);
         Ok(None)
@@ -423,20 +441,23 @@ impl Client {
         Some(Event::Reset { token: Token(id), code, unprocessed })
     }
 
-    /// Data or a head for a stream that is closed: on its way when we reset it, or wrong.
-    pub(super) fn check_closed(&self, header: Header) -> Result<(), Violation> {
+    /// Where the stream is. Data or a head for one that is closed: on its way when we reset it, or
+    /// wrong.
+    #[inline]
+    fn check_closed(&self, header: Header) -> Result<Option<usize>, Violation> {
         let Header { kind, stream: id, .. } = header;
-        if self.streams.find(id).is_none() && !self.resets && self.going.is_none() {
+        let place = self.streams.find(id);
+        if place.is_none() && !self.resets && self.going.is_none() {
             return Err(Violation::StreamClosed { kind, id });
         }
-        Ok(())
+        Ok(place)
     }
 
     fn data_frame<'a>(&mut self, header: Header, call: &mut Call<'a, '_>) -> Read<'a> {
-        self.check_closed(header)?;
-        self.account(header, call.out)?;
+        let place = self.check_closed(header)?;
+        self.account(header, place, call.out)?;
         if !header.has(PADDED) {
-            return self.begin_data(header, 0, call);
+            return self.begin_data(header, place, 0, call);
         }
         if header.size == 0 {
             return Err(Violation::Padding(Kind::Data));
@@ -447,11 +468,16 @@ impl Client {
 
     /// The payload of this frame is known in all: its data is checked before it comes, so that the
     /// verdict does not depend on how the bytes are cut.
-    fn begin_data<'a>(&mut self, header: Header, padding: u8, call: &mut Call<'a, '_>) -> Read<'a> {
+    fn begin_data<'a>(
+        &mut self,
+        header: Header,
+        place: Option<usize>,
+        padding: u8,
+        call: &mut Call<'a, '_>,
+    ) -> Read<'a> {
         let pad_length = u32::from(header.has(PADDED));
         let left = header.size - pad_length - u32::from(padding);
         let end = header.has(END_STREAM);
-        let place = self.streams.find(header.stream);
         let expected = place.map(|place| self.streams.at(place).expect_data(left, end));
         if matches!(expected, Some(Ok(()))) && (left > 0 || end) {
             self.credit.earn();
@@ -481,7 +507,12 @@ impl Client {
     }
 
     /// Takes a DATA frame off our windows, and opens them again when they are half used up.
-    fn account(&mut self, header: Header, out: &mut Vec<u8>) -> Result<(), Violation> {
+    fn account(
+        &mut self,
+        header: Header,
+        place: Option<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Violation> {
         let size = header.size;
         let ignored = Violation::WindowIgnored;
         self.receive_window = self.receive_window.checked_sub(size).ok_or(ignored)?;
@@ -490,7 +521,7 @@ impl Client {
             frame::write_window_update(out, 0, used);
             self.receive_window = self.connection_window;
         }
-        let Some(place) = self.streams.find(header.stream) else { return Ok(()) };
+        let Some(place) = place else { return Ok(()) };
         let full = self.stream_window;
         let stream = self.streams.at(place);
         stream.receive_window = stream.receive_window.checked_sub(size).ok_or(ignored)?;

@@ -12,13 +12,13 @@ impl Client {
     /// A whole header block: a head, or trailers.
     pub(super) fn head_block<'a>(
         &mut self,
+        place: Option<usize>,
         (id, end): (u32, bool),
         block: &[u8],
         wire_bytes: usize,
         call: &mut Call<'a, '_>,
     ) -> Read<'a> {
         let Some(lines) = call.room.take() else { return Ok(None) };
-        let place = self.streams.find(id);
         let phase = place.map(|place| self.streams.at(place).phase);
         let is_trailers = phase.is_some_and(|phase| phase != Phase::Head);
         let bytes_max = call.limits.head_bytes_max;

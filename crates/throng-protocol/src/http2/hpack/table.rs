@@ -103,6 +103,7 @@ impl DynamicTable {
     }
 
     /// Name and value of an entry; 0 is the newest.
+    #[inline]
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let place = self.entries.len().checked_sub(index + 1)?;
         let Entry { at, name, value } = self.entries[place];
