@@ -211,15 +211,14 @@ impl User {
                 self.settle(shard, cx);
                 break read.map(drop);
             }
-            match read {
+            match &read {
                 Ok(Some(event)) => self.happened(shard, line, event, &mut reading, cx),
-                Ok(None) => break Ok(()),
-                Err(violation) => break Err(violation),
+                Ok(None) | Err(_) => break read.map(drop),
             }
         };
         lent.trim();
         drop(lent);
-        self.have_read(shard, line, read, sent, reading.ended, cx);
+        self.have_read(shard, line, read.as_ref().copied(), sent, reading.ended, cx);
         bytes.len() - left
     }
 
@@ -231,16 +230,16 @@ impl User {
         bytes: &'a [u8],
     ) -> Option<Reading<'a>> {
         let mut reading = Reading::default();
-        let link = self.state.link_in(shard, line);
         let connection = self.state.connection(line)?;
         let is_datagram = connection.transport.is_datagram();
         let bytes_max = shard.prepared.limits.websocket.message_bytes_max;
+        let link = || self.state.link_in(shard, line);
         match &connection.machine {
-            Machine::WebSocket(_) => reading.records = link.records(bytes_max),
+            Machine::WebSocket(_) => reading.records = link().records(bytes_max),
             // A datagram is a packet of the protocol, or several.
-            Machine::Declared(_) if is_datagram => reading.records = link.records(bytes.len()),
+            Machine::Declared(_) if is_datagram => reading.records = link().records(bytes.len()),
             Machine::Declared(_) => {
-                reading.ends = link.records(bytes_max).map_or(Ends::Whole, Ends::Records);
+                reading.ends = link().records(bytes_max).map_or(Ends::Whole, Ends::Records);
             }
             Machine::Bytes(_) if awaits_message(&self.session, line) => {
                 let (instruction, plan) = at(shard, self.state.session, self.session.pc);
@@ -257,7 +256,7 @@ impl User {
         &mut self,
         shard: &Lane,
         line: u8,
-        event: Event<'_>,
+        event: &Event<'_>,
         reading: &mut Reading<'_>,
         cx: &mut Context<'_>,
     ) {
@@ -273,7 +272,7 @@ impl User {
             Event::Ping(payload) => self.ping(shard, line, payload, cx),
             Event::Pong(payload) => self.pong(shard, line, payload),
             Event::Closed { code, reason } => {
-                self.closed_by_peer(shard, line, (code, reason), cx);
+                self.closed_by_peer(shard, line, (*code, reason), cx);
             }
         }
     }
@@ -283,7 +282,7 @@ impl User {
         &mut self,
         shard: &Lane,
         line: u8,
-        read: Result<(), Violation>,
+        read: Result<(), &Violation>,
         sent: io::Result<()>,
         ended: Vec<Over>,
         cx: &mut Context<'_>,
@@ -299,7 +298,7 @@ impl User {
             self.settle(shard, cx);
         }
         match (read, sent) {
-            (Err(violation), _) => self.violated(shard, line, &violation, cx),
+            (Err(violation), _) => self.violated(shard, line, violation, cx),
             (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
             (Ok(()), Ok(())) if multiplexes => self.send_rest(shard, line, cx),
             (Ok(()), Ok(())) if backlog > 0 => {

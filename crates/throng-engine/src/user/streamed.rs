@@ -37,13 +37,13 @@ impl User {
         &mut self,
         shard: &Lane,
         line: u8,
-        event: http2::Event<'_>,
+        event: &http2::Event<'_>,
         ended: &mut Vec<Ended>,
     ) {
-        let (token, end) = match event {
+        let (token, end) = match *event {
             http2::Event::Reply { token, part: Part::End } => (token, Ok(())),
-            http2::Event::Reply { token, part } => {
-                match self.read_part(shard, line, token, &part) {
+            http2::Event::Reply { token, ref part } => {
+                match self.read_part(shard, line, token, part) {
                     Ok(()) => return,
                     Err(failure) => {
                         self.state.cancel(line, token.0);
@@ -58,8 +58,8 @@ impl User {
                 let detail = say!("the target reset the stream: {code}");
                 (token, Err((Failure::new(Cause::Reset, detail), Unheard::No)))
             }
-            http2::Event::Failed { token, violation } => {
-                (token, Err((http2_failure(&violation), Unheard::No)))
+            http2::Event::Failed { token, ref violation } => {
+                (token, Err((http2_failure(violation), Unheard::No)))
             }
             // Once for a connection: what it allows later may be more or less.
             http2::Event::Settings { streams_max, is_first: true } => {
