@@ -101,6 +101,7 @@ impl Lent {
     }
 
     /// Gives back the memory of an exceptional message.
+    #[inline]
     pub fn trim(&mut self) {
         if self.room.capacity() > ROOM_BYTES_MAX {
             self.room = Vec::new();

@@ -214,21 +214,10 @@ impl Client {
                 *rest = &rest[HEADER_BYTES..];
                 *bytes
             }
-            _ => {
-                let have = usize::from(self.reading.header_length);
-                let (piece, after) = rest.split_at((HEADER_BYTES - have).min(rest.len()));
-                self.reading.header[have..have + piece.len()].copy_from_slice(piece);
-                self.reading.header_length += piece.len() as u8;
-                *rest = after;
-                if have + piece.len() < HEADER_BYTES {
-                    return Ok(None);
-                }
-                if self.state == State::Opening {
-                    check_preface(&self.reading.header, &self.reading.header)?;
-                }
-                self.reading.header_length = 0;
-                self.reading.header
-            }
+            _ => match self.read_header_piece(rest)? {
+                Some(bytes) => bytes,
+                None => return Ok(None),
+            },
         };
         let header = Header::read(header);
         check_header(header, self.block.as_deref(), self.next_id)?;
@@ -245,6 +234,27 @@ impl Client {
                 Ok(None)
             }
         }
+    }
+
+    /// The head of a frame that came cut, when its end has come.
+    #[cold]
+    fn read_header_piece(
+        &mut self,
+        rest: &mut &[u8],
+    ) -> Result<Option<[u8; HEADER_BYTES]>, Violation> {
+        let have = usize::from(self.reading.header_length);
+        let (piece, after) = rest.split_at((HEADER_BYTES - have).min(rest.len()));
+        self.reading.header[have..have + piece.len()].copy_from_slice(piece);
+        self.reading.header_length += piece.len() as u8;
+        *rest = after;
+        if have + piece.len() < HEADER_BYTES {
+            return Ok(None);
+        }
+        if self.state == State::Opening {
+            check_preface(&self.reading.header, &self.reading.header)?;
+        }
+        self.reading.header_length = 0;
+        Ok(Some(self.reading.header))
     }
 
     /// A whole frame that is not DATA.
