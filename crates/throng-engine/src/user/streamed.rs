@@ -86,7 +86,7 @@ impl User {
                 active.call_complete();
             }
             Ok(()) => active.answer_complete(true, None),
-            Err((failure, unheard)) => active.stream_lost(&failure, unheard),
+            Err((failure, unheard)) => stream_lost(active, &failure, unheard),
         });
     }
 
@@ -248,16 +248,16 @@ impl Active<'_> {
             user.lose(line, Loss::new(http_failure(&error), Closed::ByUs));
         }
     }
+}
 
-    /// The stream ended before its answer was complete. A target that was told the deadline gives
-    /// up when we do.
-    fn stream_lost(&mut self, failure: &Failure, unheard: Unheard) {
-        if let Some(exchange) = self.take_exchange() {
-            if self.user.now >= self.task.deadline {
-                return self.exchange_timed_out(exchange);
-            }
-            self.answer_lost(exchange, failure, unheard, self.task.deadline);
+/// The stream ended before its answer was complete. A target that was told the deadline gives up
+/// when we do.
+fn stream_lost(active: &mut Active<'_>, failure: &Failure, unheard: Unheard) {
+    if let Some(exchange) = active.take_exchange() {
+        if active.user.now >= active.task.deadline {
+            return active.exchange_timed_out(exchange);
         }
+        active.answer_lost(exchange, failure, unheard, active.task.deadline);
     }
 }
 

@@ -80,6 +80,21 @@ impl Reading {
         &self.header[..usize::from(self.header_length)]
     }
 
+    /// The head of a frame that came cut, when its end has come.
+    #[cold]
+    fn header_piece(&mut self, rest: &mut &[u8]) -> Option<[u8; HEADER_BYTES]> {
+        let have = usize::from(self.header_length);
+        let (piece, after) = rest.split_at((HEADER_BYTES - have).min(rest.len()));
+        self.header[have..have + piece.len()].copy_from_slice(piece);
+        self.header_length += piece.len() as u8;
+        *rest = after;
+        let is_whole = self.header_bytes().len() == HEADER_BYTES;
+        is_whole.then(|| {
+            self.header_length = 0;
+            self.header
+        })
+    }
+
     /// What of a DATA frame of this stream has been counted and has not come.
     pub(super) fn data_to_come(&self, id: u32) -> u64 {
         match self.at {
@@ -126,17 +141,6 @@ impl Client {
         if is_done || self.state == State::Closed {
             return Ok(None);
         }
-        self.read_on(now, bytes, limits, room, out)
-    }
-
-    fn read_on<'a: 'r, 'r>(
-        &mut self,
-        now: Time,
-        bytes: &mut &'a [u8],
-        limits: &Limits,
-        room: &'r mut Vec<u8>,
-        out: &mut Vec<u8>,
-    ) -> Read<'r> {
         self.credit.at(now, limits.control_frames_max);
         let (length_before, ahead_before) = (out.len(), self.ahead);
         let mut read = self.read(bytes, &mut Call { limits, room: Some(room), out });
@@ -214,10 +218,13 @@ impl Client {
                 *rest = &rest[HEADER_BYTES..];
                 *bytes
             }
-            _ => match self.read_header_piece(rest)? {
-                Some(bytes) => bytes,
-                None => return Ok(None),
-            },
+            _ => {
+                let Some(bytes) = self.reading.header_piece(rest) else { return Ok(None) };
+                if self.state == State::Opening {
+                    check_preface(&bytes, &bytes)?;
+                }
+                bytes
+            }
         };
         let header = Header::read(header);
         check_header(header, self.block.as_deref(), self.next_id)?;
@@ -234,27 +241,6 @@ impl Client {
                 Ok(None)
             }
         }
-    }
-
-    /// The head of a frame that came cut, when its end has come.
-    #[cold]
-    fn read_header_piece(
-        &mut self,
-        rest: &mut &[u8],
-    ) -> Result<Option<[u8; HEADER_BYTES]>, Violation> {
-        let have = usize::from(self.reading.header_length);
-        let (piece, after) = rest.split_at((HEADER_BYTES - have).min(rest.len()));
-        self.reading.header[have..have + piece.len()].copy_from_slice(piece);
-        self.reading.header_length += piece.len() as u8;
-        *rest = after;
-        if have + piece.len() < HEADER_BYTES {
-            return Ok(None);
-        }
-        if self.state == State::Opening {
-            check_preface(&self.reading.header, &self.reading.header)?;
-        }
-        self.reading.header_length = 0;
-        Ok(Some(self.reading.header))
     }
 
     /// A whole frame that is not DATA.
