@@ -25,7 +25,9 @@ fn good(target: &str, steps: &str) -> Run {
 #[track_caller]
 fn bad(target: &str, path: &str, check: &str, cause: &str, words: &[&str]) {
     let run = run(target, &format!("- http: GET {path}\n  check: {check}"), 1);
-    run.fails(cause, "target", Some(4));
+    // A status of the server's own says whose it is; what fails a check does not.
+    let blame = if cause == "status-unexpected" { "target" } else { "target or scenario" };
+    run.fails(cause, blame, Some(4));
     let detail =
         run.json()["errors"][0]["example"]["detail"].as_str().unwrap_or_default().to_string();
     for word in words {
