@@ -101,8 +101,8 @@ def life(version):
     published = sum(publish(publisher, "room/a", qos) for qos in range(3))
     one.until(lambda: len(one.heard) == published)
     together = lambda: sum(len(member.heard) for member in members)
-    members[0].until(lambda: len(members[0].heard) == published // 2)
-    members[1].until(lambda: len(members[1].heard) == published // 2)
+    for member in members:
+        member.until(lambda: len(member.heard) == published // 2)
     told = {"heard": sorted(texts(one)), "shared": together()}
     # What is published while it is away waits for it.
     one.leave()
@@ -111,6 +111,9 @@ def life(version):
     one.connect()
     one.until(lambda: len(one.heard) == EACH)
     told["waited"] = texts(one)
+    # They acknowledge it too before they leave.
+    for member in members:
+        member.until(lambda: len(member.heard) == published // 2)
     # Retained, and the will of a client that is lost.
     publisher.client.publish("kept", "last", 1, retain=True).wait_for_publish(PATIENCE_S)
     watcher = Client(version, "watcher").connect().subscribe("will/#", 1)
