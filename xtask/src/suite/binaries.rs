@@ -41,12 +41,20 @@ impl Test {
         self.owner.ends_with("::e2e")
     }
 
+    /// It is begun before the others.
+    pub(crate) fn is_long(&self) -> bool {
+        LONG.iter().any(|module| self.name.split("::").next() == Some(module))
+    }
+
     /// A test below a module `clock` measures time. It runs alone, so that no other test can make
     /// it late.
     pub(crate) fn looks_at_the_clock(&self) -> bool {
         self.name.split("::").any(|module| module == "clock")
     }
 }
+
+/// Modules of end-to-end tests that take up to a minute each. Begun first, they end with the others.
+const LONG: &[&str] = &["capacity", "fleet", "joined", "takeover", "tutorials", "why_staged"];
 
 /// Cargo as it is to be started from here.
 pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::{Clock, Time, random};
 
-use super::runner::{Crew, cores};
+use super::runner::{Crew, Group, cores};
 use super::{Test, compile};
 use crate::workspace::{self, Workspace};
 use crate::{packages, say};
@@ -39,7 +39,9 @@ pub(crate) fn fuzz(arguments: &[&str]) -> Result<(), String> {
         let seed = random::fresh_seed().to_string();
         say(&format!("turn {}: {} tests with seed {seed}", turns + 1, tests.len()));
         environment.push(("THRONG_FUZZ_SEED", seed.into()));
-        for outcome in Crew::new(&workspace, &environment)?.run(&tests, cores()) {
+        let group =
+            Group { name: "fuzz tests", tests: tests.clone(), at_once: cores(), niceness: "0" };
+        for outcome in Crew::new(&workspace, &environment)?.run(&group) {
             if let Some(failure) = outcome.failure {
                 say(&format!("\n---- {} ----\n{failure}", outcome.name));
             }

@@ -1,5 +1,5 @@
-//! Runs tests, each in a process of its own: several at once, then those that look at the clock,
-//! one after another. What failed runs again, alone: if it passes then, it is flaky, which is
+//! Runs tests, each in a process of its own: end-to-end tests beside those within a crate, then
+//! those that look at the clock, one after another. What failed runs again, alone: if it passes then, it is flaky, which is
 //! reported by name and is no failure.
 
 use std::fs::{self, File};
@@ -18,8 +18,10 @@ use crate::say;
 use crate::workspace::Workspace;
 
 /// How many end-to-end tests run at once for each core: most wait for a server or for a second to
-/// pass. Of all others as many run as there are cores.
-const WAITING_PER_CORE: usize = 3;
+/// pass. The tests within a crate, as many as there are cores, fill the time in which they wait.
+const WAITING_PER_CORE: usize = 4;
+/// The tests within a crate leave the processors to those that a clock may tell apart.
+const NICENESS: &str = "10";
 /// A test that takes longer hangs.
 const SECONDS_MAX: &str = "600";
 /// If more tests than this fail, it is not by chance: none runs again.
@@ -45,30 +47,52 @@ pub(crate) struct Report {
     slowest: Vec<(Duration, String)>,
 }
 
+/// Tests that run together.
+pub(super) struct Group<'a> {
+    pub(super) name: &'static str,
+    pub(super) tests: Vec<&'a Test>,
+    pub(super) at_once: usize,
+    pub(super) niceness: &'static str,
+}
+
 pub(crate) fn run_all(
     workspace: &Workspace,
     tests: &[&Test],
     environment: &Environment,
 ) -> Result<Report, String> {
     let crew = Crew::new(workspace, environment)?;
-    let (alone, others): (Vec<&Test>, Vec<&Test>) =
-        tests.iter().partition(|test| test.looks_at_the_clock());
-    let (waiting, computing): (Vec<&Test>, Vec<&Test>) =
-        others.into_iter().partition(|test| test.is_end_to_end());
-    let groups = [
-        ("tests within a crate", computing, cores()),
-        ("end-to-end tests", waiting, cores() * WAITING_PER_CORE),
-        ("tests that look at the clock", alone, 1),
-    ];
     let clock = Clock::start();
-    let mut outcomes = Vec::new();
-    for (name, tests, at_once) in groups.iter().filter(|(_, tests, _)| !tests.is_empty()) {
-        let begun = clock.now();
-        outcomes.extend(crew.run(tests, *at_once));
+    let take = |group: &Group| {
+        let (begun, outcomes) = (clock.now(), crew.run(group));
+        let Group { name, tests, at_once, .. } = group;
         let seconds = clock.now().since(begun).as_secs_f64();
         say(&format!("{} {name}, {at_once} at once: {seconds:.0} s", tests.len()));
-    }
+        outcomes
+    };
+    let [computing, waiting, alone] = groups(tests);
+    let mut outcomes = thread::scope(|scope| {
+        let beside = scope.spawn(|| take(&computing));
+        let mut outcomes = take(&waiting);
+        outcomes.extend(beside.join().expect("no worker panics"));
+        outcomes
+    });
+    outcomes.extend(take(&alone));
     Ok(crew.judge(tests, outcomes))
+}
+
+/// The tests within a crate, the end-to-end tests, and those that look at the clock.
+fn groups<'a>(tests: &[&'a Test]) -> [Group<'a>; 3] {
+    let (alone, others): (Vec<&Test>, Vec<&Test>) =
+        tests.iter().partition(|test| test.looks_at_the_clock());
+    let (mut waiting, computing): (Vec<&Test>, Vec<&Test>) =
+        others.into_iter().partition(|test| test.is_end_to_end());
+    waiting.sort_by_key(|test| !test.is_long());
+    let group = |name, tests, at_once, niceness| Group { name, tests, at_once, niceness };
+    [
+        group("tests within a crate", computing, cores(), NICENESS),
+        group("end-to-end tests", waiting, cores() * WAITING_PER_CORE, "0"),
+        group("tests that look at the clock", alone, 1, "0"),
+    ]
 }
 
 pub(super) fn cores() -> usize {
@@ -92,14 +116,14 @@ impl Crew<'_> {
         Ok(Crew { environment, folder })
     }
 
-    pub(super) fn run(&self, tests: &[&Test], at_once: usize) -> Vec<Outcome> {
+    pub(super) fn run(&self, group: &Group) -> Vec<Outcome> {
         let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         thread::scope(|scope| {
-            for worker in 0..at_once.min(tests.len()) {
+            for worker in 0..group.at_once.min(group.tests.len()) {
                 let (next, outcomes) = (&next, &outcomes);
                 scope.spawn(move || {
-                    while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let outcome = self.run_one(test, worker);
+                    while let Some(test) = group.tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let outcome = self.run_one(test, group.niceness, worker);
                         outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
                     }
                 });
@@ -108,10 +132,10 @@ impl Crew<'_> {
         outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run_one(&self, test: &Test, worker: usize) -> Outcome {
+    fn run_one(&self, test: &Test, niceness: &str, worker: usize) -> Outcome {
         let clock = Clock::start();
-        let printed = self.folder.join(format!("{worker}.txt"));
-        let failure = self.start(test, &printed).err().map(|error| {
+        let printed = self.folder.join(format!("{niceness}-{worker}.txt"));
+        let failure = self.start(test, niceness, &printed).err().map(|error| {
             let said = fs::read(&printed).unwrap_or_default();
             format!("{}\n{error}", String::from_utf8_lossy(&said).trim_end())
         });
@@ -124,13 +148,13 @@ impl Crew<'_> {
 
     /// Runs a test to its end. What it prints goes to a file: a pipe would stay open as long as any
     /// program that it has left behind.
-    fn start(&self, test: &Test, printed: &Path) -> Result<(), String> {
+    fn start(&self, test: &Test, niceness: &str, printed: &Path) -> Result<(), String> {
         let open = || File::options().create(true).append(true).open(printed);
         let _ = fs::remove_file(printed);
         let opened = open().and_then(|out| open().map(|err| (out, err)));
         let (out, err) = opened.map_err(|error| format!("{}: {error}", printed.display()))?;
-        let status = Command::new("timeout")
-            .args(["--kill-after=10", SECONDS_MAX])
+        let status = Command::new("nice")
+            .args(["-n", niceness, "timeout", "--kill-after=10", SECONDS_MAX])
             .arg(&test.binary)
             .args(["--exact", &test.name, "--nocapture"])
             .current_dir(&test.folder)
@@ -140,7 +164,7 @@ impl Crew<'_> {
             .stdout(out)
             .stderr(err)
             .status()
-            .map_err(|error| format!("timeout: {error}"))?;
+            .map_err(|error| format!("nice: {error}"))?;
         match status.code() {
             Some(0) => Ok(()),
             Some(124) => Err(format!("the test takes more than {SECONDS_MAX} s")),
@@ -160,7 +184,7 @@ impl Crew<'_> {
             };
             say(&format!("\n---- {} ----\n{failure}", outcome.name));
             let test = tests.iter().find(|test| test.full_name() == outcome.name);
-            let again = test.filter(|_| few).map(|test| self.run_one(test, 0));
+            let again = test.filter(|_| few).map(|test| self.run_one(test, "0", 0));
             match again.is_some_and(|outcome| outcome.failure.is_none()) {
                 true => {
                     report.passed += 1;
