@@ -14,7 +14,7 @@ use crate::websocket::tests::masked;
 use crate::{Kind, Latency, Options, Running, Stats, start};
 
 /// No test waits longer than this for anything.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn options() -> Options {
     Options { workers: Some(2), ..Options::default() }
