@@ -49,6 +49,10 @@ pub const CAPACITY: &str = "capacity";
 /// CPU seconds of a host by processor and mode, and those of the processes of a program.
 pub const PROCESSORS: &str = "node_cpu_seconds_total";
 pub const PROCESS: &str = "throng_process_cpu_seconds_total";
+/// Memory of the processes of a program, and of a host: all, and what is left of it.
+pub const RESIDENT: &str = "throng_process_resident_bytes";
+pub const MEMORY: &str = "node_memory_MemTotal_bytes";
+pub const AVAILABLE: &str = "node_memory_MemAvailable_bytes";
 /// What the time of a processor is spent on, and whether it works then.
 pub const MODES: [(&str, bool); 8] = [
     ("user", true),
@@ -119,7 +123,8 @@ pub static OF_SERVICES: &[Series] = table! {
         "Requests that HAProxy sent again.", for "amplified";
 };
 
-/// What `throng monitor` reads of its host, in the order of its texts.
+/// What `throng monitor` reads of its host, in the order of its texts. Those of each listening
+/// socket come last: a host may have more of them than a run keeps series of a source.
 pub static ALL: &[Series] = table! {
     Gauge Nothing "node_time_seconds": "Time of this host when it was read, in seconds since 1970.";
     Gauge Each "node_boot_time_seconds": "Start of this host, in seconds since 1970.";
@@ -252,18 +257,6 @@ pub static ALL: &[Series] = table! {
         "Tracked connections that were removed early to make room.";
     Untyped Nothing "node_nf_conntrack_stat_insert_failed":
         "Connections that could not be tracked.";
-    Gauge Each "throng_listen_queue_max":
-        "Connections that wait for accept(2) at `address` and `port`: the maximum in the window.";
-    Gauge Each "throng_listen_queue_limit":
-        "Limit of the accept queue (backlog) at `address` and `port`.";
-    Counter Each "throng_listen_full_total":
-        "Samples that found the accept queue at `address` and `port` full.";
-    Counter Each "throng_listen_drops_total":
-        "Connections that the sockets at `address` and `port` dropped, as the kernel counts them.",
-        for "accept-queue-full";
-    Counter Nothing "throng_listen_looks_total": "Samples of the accept queues, ten per second.";
-    Gauge Each "throng_tcp_connections":
-        "Connections on the local `port`, by `state`; counted about every 30 s.";
     Gauge Each "throng_processes": "Processes of this `name`.";
     Counter Each "throng_process_cpu_seconds_total":
         "CPU time of all processes of this `name` by `mode`, in seconds.";
@@ -307,6 +300,18 @@ pub static ALL: &[Series] = table! {
     Counter Each "throng_monitor_cpu_seconds_total": "CPU time of this monitor, in seconds.";
     Gauge Each "throng_monitor_resident_bytes": "Resident memory of this monitor, in bytes.";
     Counter Each "throng_monitor_readings_total": "Readings that this monitor took.";
+    Gauge Each "throng_listen_queue_max":
+        "Connections that wait for accept(2) at `address` and `port`: the maximum in the window.";
+    Gauge Each "throng_listen_queue_limit":
+        "Limit of the accept queue (backlog) at `address` and `port`.";
+    Counter Each "throng_listen_full_total":
+        "Samples that found the accept queue at `address` and `port` full.";
+    Counter Each "throng_listen_drops_total":
+        "Connections that the sockets at `address` and `port` dropped, as the kernel counts them.",
+        for "accept-queue-full";
+    Counter Nothing "throng_listen_looks_total": "Samples of the accept queues, ten per second.";
+    Gauge Each "throng_tcp_connections":
+        "Connections on the local `port`, by `state`; counted about every 30 s.";
 };
 
 #[cfg(test)]
