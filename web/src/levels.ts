@@ -3,7 +3,7 @@
 import { panel } from "./capacity";
 import type { Times } from "./data";
 import { element, table, type Column } from "./dom";
-import { count, duration } from "./units";
+import { bytes, count, duration } from "./units";
 import { say } from "./words";
 
 interface Step {
@@ -27,6 +27,8 @@ export interface LoadLevel {
   users_mean: number | null;
   users_explained: number | null;
   target_cpu_s: number | null;
+  target_memory_bytes: number | null;
+  target_connection_bytes: number | null;
   total: Step;
   steps: Step[];
 }
@@ -68,7 +70,7 @@ function rows(levels: LoadLevel[]): (HTMLElement | null)[] {
     value: (line) => of(line) ?? null,
     text: (line) => shown(of(line) ?? null),
   });
-  const any = (name: "users_explained" | "target_cpu_s") => levels.some((level) => level[name] != null);
+  const any = (name: "users_explained" | "target_cpu_s" | "target_memory_bytes" | "target_connection_bytes") => levels.some((level) => level[name] != null);
   const once = (of: (level: LoadLevel) => number | null) => (line: Line) => (line.step ? null : of(line.level));
   const cpu = (level: LoadLevel) => (level.target_cpu_s == null ? null : level.target_cpu_s * 1e9);
   const columns = [
@@ -84,11 +86,14 @@ function rows(levels: LoadLevel[]): (HTMLElement | null)[] {
     ...(any("users_explained") ? [explained()] : []),
     number("cores", once((level) => level.cores), (cores) => (cores === null ? "" : cores.toFixed(2))),
     ...(any("target_cpu_s") ? [number("target CPU", once(cpu), duration)] : []),
+    ...(any("target_memory_bytes") ? [number("target memory", once((level) => level.target_memory_bytes), bytes)] : []),
+    ...(any("target_connection_bytes") ? [number("per connection", once((level) => level.target_connection_bytes), bytes)] : []),
   ];
   const notes = [
     say("cores: processors that the generator used, on average"),
     any("users_explained") && say("explained / users: attempts/s × (response time + pause), and users on average"),
     any("target_cpu_s") && say("target CPU: the target's CPU time per attempt"),
+    any("target_connection_bytes") && say("per connection: growth of the target's memory, divided by open connections"),
   ];
   const told = notes.map((note) => (note ? element("p", { class: "quiet" }, note) : null));
   return [table<Line>(say("Levels"), columns, lines, say("Filter")), ...told];

@@ -521,10 +521,14 @@ pub struct LevelRow {
     pub at_ns: u64,
     #[serde(rename = "lasted_ns", serialize_with = "spelled::nanos")]
     pub lasted: Duration,
+    /// The load changed then; the second of the change belongs to the level.
+    #[serde(skip)]
+    pub kept_to_ns: u64,
     /// Attempts that began per second.
     pub rate_per_s: f64,
-    /// At its end.
+    /// At its end, as the open connections.
     pub users_online: u64,
+    pub connections_open: u64,
     pub opened_per_s: f64,
     /// Processors that the generator used, on average.
     pub cores: f64,
@@ -537,6 +541,10 @@ pub struct LevelRow {
     pub target_cores: Option<f64>,
     /// CPU time of the target for an attempt, in seconds.
     pub target_cpu_s: Option<f64>,
+    /// Memory of the target at the end of the level, where a source tells it.
+    pub target_memory_bytes: Option<u64>,
+    /// Its growth since the first reading, for each open connection.
+    pub target_connection_bytes: Option<u64>,
     #[serde(skip)]
     pub total: Row,
     /// The steps that had attempts.

@@ -23,11 +23,14 @@ struct Part {
     at_ns: u64,
     sum: Interval,
     users_online: u64,
+    #[serde(default)]
+    connections_open: u64,
 }
 
 impl Part {
     fn new(phase: usize, change: Option<String>, at_ns: u64) -> Part {
-        Part { phase, change, at_ns, sum: Interval::default(), users_online: 0 }
+        let (sum, users_online, connections_open) = (Interval::default(), 0, 0);
+        Part { phase, change, at_ns, sum, users_online, connections_open }
     }
 }
 
@@ -48,8 +51,10 @@ impl Levels {
         }
         if self.parts.iter().all(|part| part.phase != index) {
             let at_ns = phase.begun_ns.unwrap_or(0).min(at_ns);
-            let (sum, users_online) = (counted(&phase.sum), phase.sum.gauges.users_online);
-            self.parts.push(Part { sum, users_online, ..Part::new(index, None, at_ns) });
+            let Gauges { users_online, connections_open, .. } = phase.sum.gauges;
+            let sum = counted(&phase.sum);
+            let part = Part::new(index, None, at_ns);
+            self.parts.push(Part { sum, users_online, connections_open, ..part });
         }
         self.parts.push(Part::new(index, Some(change.to_string()), at_ns));
         self.parts.sort_by_key(|part| part.at_ns);
@@ -71,19 +76,22 @@ impl Levels {
         }
     }
 
-    /// A line of a phase. A second with a change in it belongs to the level before.
+    /// A line of a phase. A second with a change in it belongs to the level before, but what is so
+    /// at its end does not.
     pub(super) fn add(&mut self, index: usize, interval: &Interval, gauges: &Gauges) {
         let begin_ns = interval.second.saturating_mul(SECOND_NS);
         let is_own = |part: &Part| part.phase == index;
         let is_over = |part: &Part| is_own(part) && part.at_ns <= begin_ns;
         let place = self.parts.iter().rposition(is_over);
-        let place = place.or_else(|| self.parts.iter().position(is_own));
-        if let Some(part) = place.map(|place| &mut self.parts[place]) {
-            part.sum.merge_later(&counted(interval));
-            // When all have left at the end of the run, the level is over.
-            if gauges.users_online > 0 {
-                part.users_online = gauges.users_online;
-            }
+        let Some(place) = place.or_else(|| self.parts.iter().position(is_own)) else { return };
+        let next = self.parts[place + 1..].iter().find(|part| is_own(part));
+        let is_whole = next.is_none_or(|next| begin_ns + SECOND_NS <= next.at_ns);
+        let part = &mut self.parts[place];
+        part.sum.merge_later(&counted(interval));
+        // When all have left at the end of the run, the level is over.
+        if gauges.users_online > 0 && (is_whole || part.users_online == 0) {
+            part.users_online = gauges.users_online;
+            part.connections_open = gauges.connections_open;
         }
     }
 
@@ -97,25 +105,29 @@ impl Levels {
         let begun = phases.iter().zip(spans).enumerate().filter(|(_, (it, _))| it.is_begun());
         let of_phase = |(index, (phase, span)): (usize, (&PhaseSum, &std::ops::Range<u64>))| {
             let own: Vec<&Part> = self.parts.iter().filter(|part| part.phase == index).collect();
-            let row = |sum: &Interval, users_online, change: Option<String>, from, to| {
-                let row = level(info, attempts, sum, (from, to));
-                let name = phase.info.name.clone();
-                let load = usize::from(phase.info.load);
-                LevelRow { name, load, measured: phase.info.measured, change, users_online, ..row }
+            let row = |sum: &Interval, change: Option<String>, from, to| LevelRow {
+                name: phase.info.name.clone(),
+                load: usize::from(phase.info.load),
+                measured: phase.info.measured,
+                change,
+                ..level(info, attempts, sum, (from, to))
             };
             if own.is_empty() {
-                let users = phase.sum.gauges.users_online;
-                return vec![row(&phase.sum, users, None, span.start, span.end)];
+                let Gauges { users_online, connections_open, .. } = phase.sum.gauges;
+                let row = row(&phase.sum, None, span.start, span.end);
+                return vec![LevelRow { users_online, connections_open, ..row }];
             }
             // As in `add`: a second belongs to one level as a whole.
-            let changes = own
-                .iter()
-                .skip(1)
-                .map(|part| part.at_ns.next_multiple_of(SECOND_NS).clamp(span.start, span.end));
-            let begins = std::iter::once(span.start).chain(changes.clone());
-            let rows = own.iter().zip(begins.zip(changes.chain([span.end])));
-            let row = |(part, (from, to)): (&&Part, (u64, u64))| {
-                row(&part.sum, part.users_online, part.change.clone(), from, to)
+            let changes = || own.iter().skip(1).map(|part| part.at_ns);
+            let seconds = changes().map(|at| at.next_multiple_of(SECOND_NS));
+            let seconds = seconds.map(|at| at.clamp(span.start, span.end));
+            let begins = std::iter::once(span.start).chain(seconds.clone());
+            let spans = begins.zip(seconds.chain([span.end]));
+            let rows = own.iter().zip(spans).zip(changes().chain([span.end]));
+            let row = |((part, (from, to)), kept_to_ns): ((&&Part, (u64, u64)), u64)| {
+                let Part { users_online, connections_open, .. } = **part;
+                let row = row(&part.sum, part.change.clone(), from, to);
+                LevelRow { users_online, connections_open, kept_to_ns, ..row }
             };
             rows.map(row).collect()
         };
@@ -135,6 +147,7 @@ fn level(
     let total = total_row(info, attempts, sum, lasted);
     LevelRow {
         at_ns: from_ns,
+        kept_to_ns: to_ns,
         lasted,
         rate_per_s: per_second(total.begun, lasted),
         opened_per_s: per_second(sum.connections.opened, lasted),

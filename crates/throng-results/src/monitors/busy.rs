@@ -1,8 +1,10 @@
-//! Processors that worked for the target, over time: those of the processes that its monitor
-//! watches, or of its whole host. Divided by the attempts per second it is the CPU time of an
-//! attempt (the utilisation law: U = X D).
+//! Processors and memory that the target used, over time: those of the processes that its monitor
+//! watches, or of its whole host. Divided by the attempts per second, the processors are the CPU
+//! time of an attempt (the utilisation law: U = X D).
 
 use std::collections::BTreeMap;
+
+use throng_metrics::host;
 
 use super::{Known, Sight};
 
@@ -21,15 +23,18 @@ pub(crate) struct Busy {
 #[derive(Clone, Debug, Default)]
 struct Source {
     last_ns: Option<u64>,
+    /// The memory in the first reading that has it.
+    first_bytes: Option<f64>,
     readings: Vec<Reading>,
 }
 
-/// Processors that worked from one moment to another.
+/// Processors that worked from one moment to another, and the memory in use at the end.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     from_ns: u64,
     to_ns: u64,
     cores: f64,
+    bytes: Option<f64>,
     /// All of the host, and not only watched processes.
     is_host: bool,
 }
@@ -42,19 +47,28 @@ impl Busy {
         figures: &[(u16, f64)],
         known: &BTreeMap<(u16, u16), Known>,
     ) {
-        let (mut host, mut processes) = (None, None);
+        let (mut host, mut processes) = (Used::default(), Used::default());
         for (number, figure) in figures {
-            match known.get(&(monitor, *number)).map(|known| known.sight) {
-                Some(Sight::Process) => *processes.get_or_insert(0.0) += figure,
-                Some(Sight::Works) => *host.get_or_insert(0.0) += figure,
+            let Some(known) = known.get(&(monitor, *number)) else { continue };
+            match host::base(&known.name) {
+                host::RESIDENT => *processes.bytes.get_or_insert(0.0) += figure,
+                host::MEMORY => *host.bytes.get_or_insert(0.0) += figure,
+                host::AVAILABLE => *host.bytes.get_or_insert(0.0) -= figure,
+                _ if known.sight == Sight::Process => {
+                    *processes.cores.get_or_insert(0.0) += figure;
+                }
+                _ if known.sight == Sight::Works => *host.cores.get_or_insert(0.0) += figure,
                 _ => {}
             }
         }
         let source = self.sources.entry(monitor).or_default();
         let from_ns = source.last_ns.replace(at_ns);
-        if let (Some(from_ns), Some(cores)) = (from_ns, processes.or(host)) {
-            let is_host = processes.is_none();
-            source.readings.push(Reading { from_ns, to_ns: at_ns, cores, is_host });
+        let is_host = processes == Used::default();
+        let used = if is_host { host } else { processes };
+        source.first_bytes = source.first_bytes.or(used.bytes);
+        if let (Some(from_ns), Some(cores)) = (from_ns, used.cores) {
+            let bytes = used.bytes;
+            source.readings.push(Reading { from_ns, to_ns: at_ns, cores, bytes, is_host });
             if source.readings.len() > READINGS_MAX {
                 source.readings = source.readings.chunks(2).map(joined).collect();
             }
@@ -65,16 +79,48 @@ impl Busy {
     /// that generates the load, too, tells only of its watched processes.
     pub(crate) fn cores(&self, (from_ns, to_ns): (u64, u64), is_shared: bool) -> Option<f64> {
         let of = |source: &Source| {
-            let is_inside = |it: &&Reading| {
-                it.from_ns >= from_ns && it.to_ns <= to_ns && !(is_shared && it.is_host)
-            };
-            let inside: Vec<&Reading> = source.readings.iter().filter(is_inside).collect();
+            let is_inside = |it: &&Reading| it.from_ns >= from_ns;
+            let inside: Vec<&Reading> =
+                source.ended((from_ns, to_ns), is_shared).filter(is_inside).collect();
             let time: f64 = inside.iter().map(|it| it.seconds()).sum();
             let work: f64 = inside.iter().map(|it| it.cores * it.seconds()).sum();
             let is_enough = time * 1e9 >= to_ns.saturating_sub(from_ns) as f64 * COVERED_MIN;
             (time > 0.0 && is_enough).then(|| work / time)
         };
         self.sources.values().filter_map(of).reduce(|sum, cores| sum + cores)
+    }
+
+    /// The memory in use at the end of a time, for all sources together, and how much more that is
+    /// than in the first reading.
+    pub(crate) fn memory(&self, span: (u64, u64), is_shared: bool) -> Option<(f64, f64)> {
+        let of = |source: &Source| {
+            let last = source.ended(span, is_shared).filter_map(|it| it.bytes).next_back()?;
+            Some((last, last - source.first_bytes?))
+        };
+        let sum = |one: (f64, f64), other: (f64, f64)| (one.0 + other.0, one.1 + other.1);
+        self.sources.values().filter_map(of).reduce(sum)
+    }
+}
+
+/// What is used, as far as the source reports it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Used {
+    cores: Option<f64>,
+    bytes: Option<f64>,
+}
+
+impl Source {
+    /// The readings that ended in a time. Those of a host that also generates the load do not
+    /// count.
+    fn ended(
+        &self,
+        (from_ns, to_ns): (u64, u64),
+        is_shared: bool,
+    ) -> impl DoubleEndedIterator<Item = &Reading> {
+        let has_ended = move |it: &&Reading| {
+            it.to_ns >= from_ns && it.to_ns <= to_ns && !(is_shared && it.is_host)
+        };
+        self.readings.iter().filter(has_ended)
     }
 }
 
@@ -90,7 +136,7 @@ fn joined(pair: &[Reading]) -> Reading {
     let seconds: f64 = pair.iter().map(Reading::seconds).sum();
     let work: f64 = pair.iter().map(|it| it.cores * it.seconds()).sum();
     let cores = if seconds > 0.0 { work / seconds } else { first.cores };
-    Reading { to_ns: last.to_ns, cores, ..first }
+    Reading { to_ns: last.to_ns, cores, bytes: last.bytes, ..first }
 }
 
 #[cfg(test)]
@@ -128,6 +174,32 @@ mod tests {
         assert_eq!(cores(5, 15, false).map(|it| (it * 10.0).round()), Some(21.0));
         assert_eq!(cores(0, 10, true), None, "the load is generated there, too");
         assert_eq!(cores(15, 60, false), None, "most of it has no reading");
+    }
+
+    #[test]
+    fn memory_is_that_at_the_end_of_a_level_and_its_growth_that_since_the_begin() {
+        let names = ["throng_process_resident_bytes{name=\"im\"}", "node_memory_MemTotal_bytes"];
+        let names = [names[0], names[1], "node_memory_MemAvailable_bytes"];
+        let names = known(&[&names[..], &["node_cpu_seconds_total{mode=\"user\"}"]].concat());
+        let cpu = "throng_process_cpu_seconds_total{name=\"im\",mode=\"user\"}";
+        let (mut processes, mut host) = (Busy::default(), Busy::default());
+        let process = |(number, name): (u16, &str)| {
+            let sight = Sight::of(name);
+            ((0, number), Known { name: name.to_string(), sight, ..Known::default() })
+        };
+        let own = [(0, names[&(0, 0)].name.as_str()), (1, cpu)].map(process).into();
+        for second in 0..20u64 {
+            let used = 1e6 + second as f64 * 1e3;
+            processes.add(0, second * SECOND_NS, &[(0, used), (1, 1.0)], &own);
+            host.add(0, second * SECOND_NS, &[(1, 9e6), (2, 9e6 - used), (3, 1.0)], &names);
+        }
+        for (busy, is_shared) in [(&processes, true), (&processes, false), (&host, false)] {
+            let memory = |from, to| busy.memory((from * SECOND_NS, to * SECOND_NS), is_shared);
+            assert_eq!(memory(0, 10), Some((1_010e3, 10e3)));
+            assert_eq!(memory(10, 19), Some((1_019e3, 19e3)));
+            assert_eq!(memory(20, 30), None);
+        }
+        assert_eq!(host.memory((0, 10 * SECOND_NS), true), None);
     }
 
     #[test]

@@ -28,13 +28,18 @@ impl LevelRow {
         }
     }
 
-    /// What the target worked meanwhile; a host that generates the load, too, is shared.
+    /// What the target used meanwhile; a host that generates the load, too, is shared.
     pub(crate) fn take_busy(&mut self, busy: &Busy, is_shared: bool) {
         let lasted_ns = u64::try_from(self.lasted.as_nanos()).unwrap_or(u64::MAX);
         let to_ns = self.at_ns.saturating_add(lasted_ns);
         self.target_cores = busy.cores((self.at_ns, to_ns), is_shared);
         let per_s = per_second(self.total.count, self.lasted);
         self.target_cpu_s = self.target_cores.filter(|_| per_s > 0.0).map(|cores| cores / per_s);
+        let memory = busy.memory((self.at_ns, self.kept_to_ns), is_shared);
+        self.target_memory_bytes = memory.map(|(bytes, _)| bytes as u64);
+        let open = self.connections_open as f64;
+        let each = memory.filter(|_| open > 0.0).map(|(_, growth)| growth / open);
+        self.target_connection_bytes = each.filter(|bytes| *bytes >= 1.0).map(|bytes| bytes as u64);
     }
 
     fn changed(&self) -> Option<Said> {

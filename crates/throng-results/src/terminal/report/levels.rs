@@ -1,10 +1,10 @@
 //! What each step did at each level of the load, and the response time of the levels.
 
 use throng_base::Said;
-use throng_base::units::format_count;
+use throng_base::units::{format_bytes, format_count};
 use throng_metrics::Percentile;
 
-use super::super::columns::{Columns, P50, P99, Time};
+use super::super::columns::{Columns, NOTHING, P50, P99, Time};
 use super::super::table::{Cell, Table};
 use super::super::text::{nanos, rate, span};
 use super::super::{Ink, Style};
@@ -69,11 +69,32 @@ pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> Stri
     if any(|level| level.target_cpu_s) {
         text += &note(say!("target CPU: the target's CPU time per attempt"), style);
     }
-    text + &drawn(summary, style)
+    text + &drawn(summary, style) + &memory(summary, style)
+}
+
+/// The memory of the target by the number of connections.
+fn memory(summary: &Summary, style: &Style) -> String {
+    let levels = summary.parts.levels.iter();
+    let levels: Vec<&LevelRow> = levels.filter(|it| it.target_memory_bytes.is_some()).collect();
+    if levels.is_empty() || levels.iter().all(|level| level.connections_open == 0) {
+        return String::new();
+    }
+    let open = |level: &&LevelRow| format_count(level.connections_open);
+    let table = Columns::of(say!("connections"), open)
+        .cell(say!("target memory"), |level| size(level.target_memory_bytes))
+        .cell(say!("per connection"), |level| size(level.target_connection_bytes))
+        .table(&levels);
+    let meaning =
+        say!("per connection: growth of the target's memory, divided by open connections");
+    "\n".to_string() + &table.render(style) + &note(meaning, style)
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| NOTHING.to_string(), |bytes| format_bytes(bytes as f64))
 }
 
 fn target_cpu(level: &LevelRow) -> String {
-    level.target_cpu_s.map_or_else(|| "–".to_string(), |seconds| nanos((seconds * 1e9) as u64))
+    level.target_cpu_s.map_or_else(|| NOTHING.to_string(), |seconds| nanos((seconds * 1e9) as u64))
 }
 
 /// Both sides of Little's law.
