@@ -128,7 +128,7 @@ pub static OF_SERVICES: &[Series] = table! {
 pub static ALL: &[Series] = table! {
     Gauge Nothing "node_time_seconds": "Time of this host when it was read, in seconds since 1970.";
     Gauge Each "node_boot_time_seconds": "Start of this host, in seconds since 1970.";
-    Gauge Each "throng_host_info": "What this host is, in labels; always 1.";
+    Gauge Each "throng_host_info": "Facts about this host, in labels; always 1.";
     Gauge Nothing "throng_host_cores": "Processors that are online.";
     Gauge Nothing "throng_host_setting": "A kernel setting, by `name`.";
     Counter SumByMode "node_cpu_seconds_total":
