@@ -285,10 +285,10 @@ fn table(rows: &[Measured], versions: &[String]) -> String {
         "### Compared with other tools, {USERS} users each\n\nEach tool connects {USERS} WebSocket \
          users to a separate `throng target im` at {PACE} per second, logs them in, and holds them \
          for {} s with a heartbeat every {} s. CPU is the CPU time of the tool and its child \
-         processes, divided by the number of connections. It is given twice: from the first login \
-         until all users are logged in, and including the program's start. Memory is the \
-         resident memory at the end of the hold phase, minus the memory with 1 user, divided by \
-         the number of users. A ratio is throng's figure divided by the tool's.\n\n\
+         processes from the first login until all users are logged in, divided by the number of \
+         connections; *CPU with start* includes the program's start. Memory is the resident memory \
+         at the end of the hold phase, minus the memory with 1 user, divided by the number of \
+         users. A ratio is throng's value divided by the tool's.\n\n\
          | tool | CPU per connection | ratio | CPU with start | time to log in | \
          memory per user | ratio | CPU during the hold phase | heartbeats |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",

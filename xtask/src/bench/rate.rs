@@ -86,12 +86,12 @@ fn preface(options: &Options) -> String {
          without `report`.\n\n\
          - *achieved* is the share of the requested rate. wrk2 opens one connection per thread \
          every 5 ms, so its measurement starts when half of them are open.\n\
-         - A ratio is judged if both tools achieve {:.0} %. A tool that falls behind is always \
-         busy and sends more requests per wake-up.\n\
-         - Only throng reports *lateness* and *requests per wake-up*.\n\
-         - Each tool reports its p50 and p99. wrk2 counts from a schedule that it checks \
-         once a millisecond. In a run of up to 10.5 s, its figures cover the whole run; in a \
-         longer run, they cover the time after its calibration. h2load reports no percentiles.\n\n",
+         - A goal for a ratio applies if both tools achieve {:.0} %: a tool that falls behind \
+         sends more requests per wake-up.\n\
+         - Only throng reports *lateness* and *requests per wake-up*. h2load reports no \
+         percentiles.\n\
+         - The schedule of wrk2 has a resolution of 1 ms. In runs above 10.5 s, its percentiles \
+         cover only the time after its calibration.\n\n",
         options.rounds,
         super::TOOL_CORE,
         spaced(RATE_UNPINNED.into()),

@@ -7,14 +7,14 @@ use super::contest::{self, Row, Spread};
 const OPENING: &str = "\
 # Benchmarks
 
-This page compares throng with other load generators, and the times it reports with the times its
-target measured. Each section starts with the command that reproduces it.
+This page compares throng with other load generators, and the times that throng reports with
+the times that the target measured. Each section starts with the command that reproduces it.
+`cargo xtask bench` writes the text between the `begin` and `end` markers; do not edit it.
 
-`cargo xtask bench` writes the sections between the `begin` and `end` markers; do not edit them by
-hand. Figures are medians of several rounds in which the tools take turns, with the lowest and
-highest in brackets. CPU per request is the user and system time of the whole process, from start
-to end, divided by the successful requests. Ratios compare CPU time within a round. Other work on
-the machine distorts a benchmark, so each section names the system load before it.
+In each round, the tools run one after another. Each number is the median of several rounds, with
+the lowest and highest in brackets. CPU per request is the user and system time of the whole
+process, divided by the number of successful requests. Ratios compare CPU time within a round.
+Other work on the machine distorts a benchmark, so each section states the system load before it.
 ";
 
 /// Something the project must reach.
