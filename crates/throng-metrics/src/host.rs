@@ -222,7 +222,8 @@ pub static ALL: &[Series] = table! {
     Gauge Each "node_netstat_Tcp_CurrEstab": "Open connections.";
     Untyped Nothing "node_netstat_Tcp_InSegs": "Segments received.";
     Untyped Each "node_netstat_Tcp_OutSegs": "Segments sent, without retransmissions.";
-    Untyped Each "node_netstat_Tcp_RetransSegs": "Segments that were sent again.";
+    Untyped Each "node_netstat_Tcp_RetransSegs": "Segments that were sent again.",
+        for "two-peaks";
     Untyped Nothing "node_netstat_Tcp_InErrs": "Bad segments received.";
     Untyped Each "node_netstat_Tcp_OutRsts": "RSTs sent.";
     Untyped Nothing "node_netstat_Udp_InDatagrams": "Datagrams received.";

@@ -2,10 +2,10 @@
 //! cause.
 
 use throng_base::Said;
-use throng_metrics::{Histogram, StepInterval};
+use throng_metrics::{Histogram, Slow, StepInterval};
 
-use crate::finding::{Code, Finding, Judgement, Level, count, percent, time};
-use crate::record::Record;
+use crate::finding::{Code, Finding, Judgement, Level, Span, count, percent, time};
+use crate::record::{Record, within};
 
 /// Bins per factor of ten: a peak is at least this narrow.
 const BINS: f64 = 12.0;
@@ -20,9 +20,13 @@ const SLOW_NS_MIN: f64 = 5e6;
 /// How far apart the peaks are at least.
 const RATIO_MIN: f64 = 2.0;
 
-/// A peak: where, and how many responses there are on its side of the valley.
+/// How far slow ones are from where chance would have them, to come together.
+const TOGETHER_DEVIATIONS: f64 = 4.0;
+
+/// Two peaks: where, and how many responses there are on the slower side of the valley.
 struct Peaks {
     low_ns: f64,
+    valley_ns: f64,
     high_ns: f64,
     high: f64,
     share: f64,
@@ -36,7 +40,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let asked = sum.steps.iter().filter(|row| record.kind(row.step).is_asked());
     let found = asked.filter_map(|row| {
         let peaks = peaks(row)?;
-        let (level, name) = named(&peaks);
+        let (level, name) = named(record, row, phase.span, &peaks);
         let text = say!(
             "{}: {} of the responses take about {}, the others about {}",
             record.step_name(row.step),
@@ -60,17 +64,35 @@ pub(super) fn judge(record: &Record) -> Judgement {
     Ok(found.take(3).collect())
 }
 
-/// Known distances between the peaks.
-fn named(peaks: &Peaks) -> (Level, Said) {
+/// What makes the slower peak, where its distance or its times tell.
+fn named(record: &Record, row: &StepInterval, phase: Span, peaks: &Peaks) -> (Level, Said) {
+    if let Some((seen, all)) = together(record, phase, peaks) {
+        let name = say!(
+            "all slow responses are in {} of {} seconds: the target stalls in these",
+            seen,
+            all
+        );
+        return (Level::Hint, name);
+    }
     let apart = (peaks.high_ns - peaks.low_ns) / 1e6;
     match apart {
-        36.0..47.0 => {
+        36.0..47.0 if is_head_first(row, peaks) => {
             let name = say!("40 ms apart: delayed ACK with Nagle; the sender lacks TCP_NODELAY");
             (Level::Likely, name)
         }
-        195.0..235.0 => {
+        36.0..47.0 => {
+            let name = say!("40 ms apart: a pause of the target, or delayed ACK behind it");
+            (Level::Hint, name)
+        }
+        195.0..235.0 if is_sent_again(record, row.step, phase, peaks) => {
             let name = say!("200 ms apart: a lost packet and its retransmission (RTO)");
             (Level::Likely, name)
+        }
+        195.0..235.0 => {
+            let name = say!(
+                "200 ms apart: a pause of the target, or packets that the target had to resend"
+            );
+            (Level::Hint, name)
         }
         _ => {
             let name = say!("{} apart: two kinds of work, such as cache hits and misses", {
@@ -79,6 +101,43 @@ fn named(peaks: &Peaks) -> (Level, Said) {
             (Level::Hint, name)
         }
     }
+}
+
+/// In how many seconds there are slow ones, and of how many, if they would be in more by chance:
+/// a lost packet delays one response, a stall all of its moment.
+fn together(record: &Record, phase: Span, peaks: &Peaks) -> Option<(usize, usize)> {
+    let place = |second: f64| ((second / record.width()) as usize).min(record.points().len());
+    let points = &record.points()[place(phase.from_s)..place(phase.to_s)];
+    let timed: f64 = points.iter().map(|point| point.timed).sum();
+    let share = (peaks.high / timed.max(1.0)).min(1.0);
+    let chances = || points.iter().map(|point| 1.0 - (1.0 - share).powf(point.timed));
+    let expected: f64 = chances().sum();
+    let deviation = chances().map(|chance| chance * (1.0 - chance)).sum::<f64>().sqrt();
+    let seen = points.iter().filter(|point| point.max >= peaks.valley_ns).count();
+    let few = (expected / 2.0).min(expected - TOGETHER_DEVIATIONS * deviation);
+    let seconds = |points: usize| points * record.timeline.width_s() as usize;
+    (seen as f64 <= few).then(|| (seconds(seen), seconds(points.len())))
+}
+
+/// Whether the first bytes come early and only the rest is late: head and body are two writes.
+fn is_head_first(row: &StepInterval, peaks: &Peaks) -> bool {
+    let late = within(&row.first_byte, peaks.valley_ns, f64::INFINITY) as f64;
+    row.first_byte.count() * 2 >= row.latency.count() && late <= peaks.high / 2.0
+}
+
+/// Whether segments were sent again on the connections of most of the slowest, on those that are
+/// looked at now and then, or by the target's host.
+fn is_sent_again(record: &Record, step: u16, phase: Span, peaks: &Peaks) -> bool {
+    let slowest = || record.whole.slowest.iter().filter(|slow| slow.step == step);
+    let sent_again = |slow: &&Slow| {
+        slow.chain.as_ref().is_some_and(|chain| chain.retransmits.unwrap_or_default() > 0)
+    };
+    let of_slowest = slowest().filter(sent_again).count();
+    let there = record.watched("node_netstat_Tcp_RetransSegs");
+    let there: f64 = there.map(|row| row.total(phase)).sum();
+    (of_slowest > 0 && of_slowest * 2 >= slowest().count())
+        || record.whole.tcp.retransmits as f64 >= PEAK_MIN
+        || there >= peaks.high / 2.0
 }
 
 /// The two highest peaks of a step, if they are apart.
@@ -120,6 +179,7 @@ fn peaks(row: &StepInterval) -> Option<Peaks> {
     let is_failure = row.failed() as f64 >= of_high / 2.0;
     (is_apart && !is_failure).then(|| Peaks {
         low_ns: center(times, low),
+        valley_ns: middle(valley),
         high_ns: center(times, high),
         high: of_high,
         share: of_high / total,

@@ -1,10 +1,11 @@
 //! Each fault is found in ten of ten runs, and nothing is found in a hundred clean ones.
 
 use throng_metrics::host::{ALL, CAPACITY, OF_SERVICES, STABILITY};
+use throng_metrics::{Chain, Slow};
 
 use super::clean::{KINDS, clean};
 use super::faults::{FAULTS, Fault, MORE, stalls_by_work};
-use super::{World, simulate};
+use super::{Simulated, World, simulate};
 use crate::finding::{Code, Finding, Level, Unknown};
 
 const SEEDS: u64 = 10;
@@ -66,7 +67,7 @@ fn two_rates_tell_a_timer_from_work_though_the_host_has_a_pause_of_its_own() {
                 second.slower = vec![(0.2, 4_000.0)];
             }
         });
-        let causes = |made: super::Simulated| {
+        let causes = |made: Simulated| {
             let mut found = made.judge().findings.into_iter();
             let stall = found.find(|it| it.code == Code::PeriodicStall).expect("a stall");
             stall.evidence.iter().map(|it| it.text.english()).collect::<Vec<_>>().join("\n")
@@ -75,6 +76,51 @@ fn two_rates_tell_a_timer_from_work_though_the_host_has_a_pause_of_its_own() {
         assert!(told.contains("cause: a timer"), "seed {seed}: {told}");
         let told = causes(stalls_by_work(seed));
         assert!(told.contains("cause: work"), "seed {seed}: {told}");
+    }
+}
+
+/// What the rule says of responses that take so many milliseconds longer.
+fn peaks(made: &Simulated) -> Option<(Level, String)> {
+    let found = made.judge().findings.into_iter().find(|it| it.code == Code::TwoPeaks)?;
+    let figures: Vec<String> = found.evidence.iter().map(|it| it.text.english()).collect();
+    Some((found.level, figures.join("\n")))
+}
+
+#[test]
+fn a_stall_is_no_lost_packet_and_no_delayed_acknowledgement() {
+    for seed in 1..=SEEDS {
+        for extra_ms in [40.0, 200.0] {
+            let made =
+                simulate(&World { steps: vec![1.5], ..World::new(seed, 120) }, |it, random| {
+                    if random.chance(0.08) {
+                        it.slower = vec![(0.3, extra_ms)];
+                    }
+                });
+            let (level, figures) = peaks(&made).expect("two peaks");
+            assert_eq!(level, Level::Hint, "{extra_ms} ms, seed {seed}: {figures}");
+            assert!(
+                figures.contains("all slow responses are in"),
+                "{extra_ms} ms, seed {seed}: {figures}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lost_packet_is_one_that_was_counted() {
+    for seed in 1..=SEEDS {
+        let mut made =
+            simulate(&World { steps: vec![1.5], ..World::new(seed, 120) }, |second, _| {
+                second.slower = vec![(0.02, 205.0)];
+            });
+        let (level, figures) = peaks(&made).expect("two peaks");
+        assert_eq!(level, Level::Hint, "seed {seed}: {figures}");
+        let chain = Chain { retransmits: Some(2), ..Chain::default() };
+        let slow = Slow { chain: Some(chain), latency_ns: 210_000_000, ..Slow::default() };
+        made.sums[0].slowest = vec![slow; 3];
+        let (level, figures) = peaks(&made).expect("two peaks");
+        assert_eq!(level, Level::Likely, "seed {seed}: {figures}");
+        assert!(figures.contains("retransmission"), "seed {seed}: {figures}");
     }
 }
 
