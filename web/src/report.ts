@@ -422,7 +422,7 @@ function allTables(): HTMLElement | null {
     say("Filter"),
   );
   const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases, ...levels(summary.levels)];
-  return section("tables", say("Details"), ...shown, deliveries(), changes(), byTarget(), byLabel(), bySession(), slowest());
+  return section("tables", say("Details"), ...shown, deliveries(), changes(), byTarget(), byInstance(), byLabel(), bySession(), slowest());
 }
 
 /** Messages that had to reach an audience; `expected` = delivered + lost + undetermined. */
@@ -472,6 +472,25 @@ function byTarget(): HTMLElement | null {
       ...quantiles<any>((row) => row.latency),
     ],
     summary.targets ?? [],
+    say("Filter"),
+  );
+}
+
+/** Responses by the instance behind a load balancer that a header names. */
+function byInstance(): HTMLElement | null {
+  const rows: any[] = summary.instances ?? [];
+  const several = rows.some((row) => row.target !== rows[0].target);
+  return table<any>(
+    say("Instances"),
+    [
+      text(say("instance"), (row) => row.instance),
+      ...(several ? [text<any>(say("target"), (row) => row.target)] : []),
+      number(say("responses"), (row) => row.count),
+      number(say("failures"), (row) => row.failed),
+      number(say("ok/s"), (row) => row.ok_per_s),
+      ...quantiles<any>((row) => row.latency),
+    ],
+    rows,
     say("Filter"),
   );
 }

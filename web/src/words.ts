@@ -189,6 +189,7 @@ const chinese: Record<string, string> = {
   "sent messages": "发送的消息",
   "Changes during the run": "运行期间的更改",
   "Targets": "被测服务",
+  "Instances": "实例",
   "Machines by label": "按标签汇总的机器",
   "{} others": "其他 {} 个",
   "Sessions": "会话",
