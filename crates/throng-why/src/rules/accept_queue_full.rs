@@ -15,9 +15,11 @@ const BEFORE_NS: f64 = 10e6;
 const WIDTH_NS: f64 = 40e6;
 const RESPONSES_MIN: u64 = 10;
 const DENSER_MIN: f64 = 8.0;
-/// Connects that failed in another way than by being refused. The counter of the kernel is that of
-/// all listeners of the host: without something that was felt it says nothing.
+/// Connects that failed in another way than by being refused, or waited until SYNs had been sent
+/// again twice. The counter of the kernel is that of all listeners of the host: without something
+/// that was felt it says nothing.
 const FAILED_MIN: f64 = 10.0;
+const WAITING_S: f64 = 3.0;
 
 /// Responses that came after a repetition, if there are two clumps or more.
 fn mute(responses: &Histogram) -> Option<u64> {
@@ -34,13 +36,27 @@ fn mute(responses: &Histogram) -> Option<u64> {
     (clumps.len() >= 2 && all >= RESPONSES_MIN && base < REPEATS_NS[0] / 4.0).then_some(all)
 }
 
+/// The most connects that had waited so long at once. With slow responses, the queue empties so
+/// slowly that the run ends before they do.
+fn waiting(record: &Record) -> f64 {
+    let wait = (WAITING_S / record.width()).ceil() as usize;
+    let (mut begun, mut ended, mut most) = (0.0, 0.0, 0.0);
+    for (at, point) in record.points().iter().enumerate() {
+        ended += point.connected.max(point.opened) + point.connect_failed;
+        begun += at.checked_sub(wait).map_or(0.0, |at| record.points()[at].attempted);
+        most = f64::max(most, begun - ended);
+    }
+    most
+}
+
 pub(super) fn judge(record: &Record) -> Judgement {
     let dropped = record.sum(&record.all(), |point| point.listen_dropped);
     let repeated = record.stage(Stage::Connect).and_then(syn_lost::repeated);
     let responses = record.whole.sum(|step| record.kind(step.0).is_asked()).latency;
     let mute = mute(&responses);
     let failed = record.sum(&record.all(), |point| point.connect_failed - point.refused);
-    let is_felt = repeated.is_some() || mute.is_some() || failed >= FAILED_MIN;
+    let waiting = waiting(record);
+    let is_felt = repeated.is_some() || mute.is_some() || failed.max(waiting) >= FAILED_MIN;
     let is_here = record.facts.same_host && dropped > 0.0;
     let there = record.watched("throng_listen_drops_total");
     let there: f64 = there.map(|row| row.total(record.measured_span())).sum();
@@ -73,6 +89,9 @@ pub(super) fn judge(record: &Record) -> Judgement {
     }
     if let Some(mute) = mute {
         found = found.figure(say!("responses just after 0.2, 0.6, 1.4 or 3.0 s: {}", mute));
+    }
+    if waiting >= FAILED_MIN {
+        found = found.figure(say!("connects that waited for 3 s or longer: {}", count(waiting)));
     }
     if level != Level::Certain {
         found = found.not(

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::finding::{Code, Finding, Judgement, Level, Span, count, percent, seconds};
 use crate::record::{Record, Watched};
+use crate::timeline::Point;
 
 /// Share of the open connections that end within two seconds.
 const ENDED_MIN: f64 = 0.8;
@@ -35,18 +36,24 @@ pub(super) fn judge(record: &Record) -> Judgement {
     Ok(found)
 }
 
+/// Connections that the target ended. One that throng gave up for want of a response is not: a slow
+/// target lets many of them time out at once.
+fn lost(point: &Point) -> f64 {
+    point.closed_by_target + point.reset
+}
+
 /// Whether an outage begins here, and the first point behind it.
 fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
     let points = record.points();
     let before = window.start.saturating_sub(window.len() * 3)..window.start;
     let open = points[window.start - 1].open;
-    let ended = record.sum(&window, |point| point.unasked());
-    let churn = record.sum(&before, |point| point.unasked()) / before.len().max(1) as f64;
+    let ended = record.sum(&window, lost);
+    let churn = record.sum(&before, lost) / before.len().max(1) as f64;
     if open < OPEN_MIN || ended < open * ENDED_MIN || churn > open * CHURN_MAX * record.width() {
         return None;
     }
     // The loss begins in the window, not behind it.
-    if points[window.start].unasked() == 0.0 {
+    if lost(&points[window.start]) == 0.0 {
         return None;
     }
     let wait = (REFUSED_S / record.width()).ceil() as usize + window.len();

@@ -12,13 +12,14 @@ use crate::record::{BUSY, Facts, MissedRate, Watched};
 /// A fault: what it is called by, at which level it must be found, and a run with it.
 pub(super) type Fault = (Code, Level, fn(u64) -> Simulated);
 
-pub(super) const FAULTS: [Fault; 27] = [
+pub(super) const FAULTS: [Fault; 28] = [
     (Code::GeneratorBound, Level::Likely, late),
     (Code::PortsExhausted, Level::Certain, |seed| failing(seed, Cause::PortsExhausted)),
     (Code::DescriptorLimit, Level::Certain, |seed| failing(seed, Cause::DescriptorsExhausted)),
     (Code::DescriptorLimit, Level::Likely, descriptors_of_target),
     (Code::SynLost, Level::Likely, syn_lost),
     (Code::AcceptQueueFull, Level::Certain, accept_queue),
+    (Code::AcceptQueueFull, Level::Certain, accept_queue_of_slow_target),
     (Code::AcceptQueueFull, Level::Likely, mute),
     (Code::TargetRestarted, Level::Likely, |seed| restarted(seed, 6)),
     (Code::TargetRestarted, Level::Likely, |seed| restarted(seed, 1_000)),
@@ -171,6 +172,18 @@ fn accept_queue(seed: u64) -> Simulated {
             second.listen_dropped = if random.chance(0.5) { 5.0 } else { 0.0 };
             second.connects_slower = vec![(1.0, 1_000.0)];
         }
+    });
+    made.facts.same_host = true;
+    made
+}
+
+/// Responses take longer than the run, and so do most connects.
+fn accept_queue_of_slow_target(seed: u64) -> Simulated {
+    let mut made = simulate(&World { churn_s: None, ..World::new(seed, 12) }, |second, _| {
+        second.attempts = 0.0;
+        second.attempted = if second.t == 0 { 50.0 } else { 0.0 };
+        second.opened = second.attempted / 5.0;
+        second.listen_dropped = if second.t < 10 { 40.0 } else { 0.0 };
     });
     made.facts.same_host = true;
     made

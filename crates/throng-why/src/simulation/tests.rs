@@ -1,7 +1,7 @@
 //! Each fault is found in ten of ten runs, and nothing is found in a hundred clean ones.
 
 use throng_metrics::host::{ALL, CAPACITY, OF_SERVICES, STABILITY};
-use throng_metrics::{Chain, Slow};
+use throng_metrics::{Chain, Ending, Slow};
 
 use super::clean::{KINDS, clean};
 use super::faults::{FAULTS, Fault, MORE, stalls_by_work};
@@ -77,6 +77,20 @@ fn two_rates_tell_a_timer_from_work_though_the_host_has_a_pause_of_its_own() {
         let told = causes(stalls_by_work(seed));
         assert!(told.contains("cause: work"), "seed {seed}: {told}");
     }
+}
+
+#[test]
+fn connections_that_time_out_together_are_no_restart() {
+    let made = simulate(&World::new(4, 60), |second, _| {
+        if second.t == 40 {
+            second.ends = vec![(Ending::TimedOut, second.users, 30.0)];
+        }
+        if second.t >= 40 {
+            (second.attempted, second.connect_failed) = (50.0, 20.0);
+        }
+    });
+    let found = told(&made.judge().findings);
+    assert!(!found.iter().any(|it| it.contains("target-restarted")), "{found:?}");
 }
 
 /// What the rule says of responses that take so many milliseconds longer.

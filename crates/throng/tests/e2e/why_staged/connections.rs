@@ -102,6 +102,26 @@ fn a_full_accept_queue_is_counted() {
     finds(&throng(&line).run(), "accept-queue-full");
 }
 
+/// The same queue before a process that needs longer for a response than the run takes.
+#[test]
+fn a_full_accept_queue_of_a_slow_target_is_counted() {
+    const SLOW: &str = r#"
+const server = require("http").createServer(() => {
+  while (true);
+});
+const port = () => console.log("listening " + server.address().port);
+server.listen({ port: 0, host: "127.0.0.1", backlog: 8 }, port);
+"#;
+    let node = Node::start(SLOW, &[]);
+    let text = format!(
+        "target: {}\nload: [{{users: 60, for: 7s}}]\ngraceful_stop: 0s\nsessions: {{s: {{steps: \
+         [{{http: GET /, timeout: 60s}}]}}}}\n",
+        node.url("http")
+    );
+    let found = finds(&throng("run s.yaml --json").file("s.yaml", text).run(), "accept-queue-full");
+    assert!(found.contains("connects that waited for 3 s or longer"), "{found}");
+}
+
 /// A target of the service dies with all its connections, and another one takes its port.
 #[test]
 fn a_killed_target_was_restarted() {
