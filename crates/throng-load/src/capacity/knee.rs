@@ -10,6 +10,8 @@ use crate::capacity::hold::COLLAPSED;
 const SLOPES: (f64, f64) = (0.75, 4.0 / 3.0);
 /// Levels closer than this are one point.
 const APART: f64 = 1.15;
+/// Places between two levels at which the slope is computed.
+const STEPS: u32 = 16;
 /// A level is served as offered if its goodput is at least this part of the offered load.
 const SERVED: f64 = 0.98;
 
@@ -50,16 +52,42 @@ fn is_served(level: &Level) -> bool {
     level.attempts > 0 && level.mean_s > 0.0 && level.served >= SERVED * level.offered
 }
 
-/// The slope of the logarithm of response time over that of load, between neighbours, at the
-/// logarithm of the load between them.
+/// The slope of the logarithm of response time over that of load, at logarithms of loads. Between
+/// levels, the inverse of the response time is a curve without swings (monotone cubic, Fritsch and
+/// Butland 1984): of an M/M/1 queue it is a straight line, and other queues bend it little. The
+/// response time itself bends so much that a straight line between levels would be far off.
 fn slopes(levels: &[Level]) -> Vec<(f64, f64)> {
     let spots = spots(levels);
-    let slope = |pair: &[Spot]| {
-        let apart = (pair[1].load / pair[0].load).ln();
-        let at = f64::midpoint(pair[0].load.ln(), pair[1].load.ln());
-        (at, (pair[1].mean_s / pair[0].mean_s).ln() / apart)
+    let speed = |spot: &Spot| 1.0 / spot.mean_s;
+    let rise = |pair: &[Spot]| (speed(&pair[1]) - speed(&pair[0])) / (pair[1].load - pair[0].load);
+    let rises: Vec<f64> = spots.windows(2).map(rise).collect();
+    let at = |place: usize| match (
+        place.checked_sub(1).and_then(|it| rises.get(it)),
+        rises.get(place),
+    ) {
+        (Some(before), Some(after)) if before * after > 0.0 => {
+            let (own, next) = (&spots[place], &spots[place + 1]);
+            let part = (1.0 + (next.load - own.load) / (next.load - spots[place - 1].load)) / 3.0;
+            before * after / (part * after + (1.0 - part) * before)
+        }
+        (Some(_), Some(_)) | (None, None) => 0.0,
+        (Some(only), None) | (None, Some(only)) => *only,
     };
-    spots.windows(2).map(slope).collect()
+    let mut slopes = Vec::new();
+    for (place, pair) in spots.windows(2).enumerate() {
+        let (from, wide) = (pair[0].load, pair[1].load - pair[0].load);
+        let (first, last, rise) = (at(place), at(place + 1), rises[place]);
+        // The cubic through both ends, with these derivatives there.
+        let bend = (3.0 * rise - 2.0 * first - last) / wide;
+        let twist = (first + last - 2.0 * rise) / wide.powi(2);
+        for step in 0..STEPS {
+            let x = wide * (f64::from(step) + 0.5) / f64::from(STEPS);
+            let speed = speed(&pair[0]) + x * (first + x * (bend + x * twist));
+            let change = first + x * (2.0 * bend + x * 3.0 * twist);
+            slopes.push(((from + x).ln(), -change * (from + x) / speed));
+        }
+    }
+    slopes
 }
 
 /// The load at which the slope first reaches this and stays above; None where it does not.

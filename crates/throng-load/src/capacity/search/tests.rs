@@ -1,10 +1,9 @@
 //! The machine with services that have no randomness: phases, ends, limits.
 
 use super::*;
-use throng_metrics::capacity::{GeneratorLimit, Knee};
+use throng_metrics::capacity::GeneratorLimit;
 
 use crate::capacity::hold::{Percentiles, Share};
-use crate::capacity::simulation::{Model, VirtualTarget};
 
 const WITHIN_S: f64 = 0.05;
 const SHARE: &str = "http p99 < 50ms";
@@ -280,23 +279,4 @@ fn loads_read_well_and_promises_are_rounded_down() {
     check(50.0, 50.0, 50.0);
     check(9_999.9, 9_995.0, 9_900.0);
     check(0.512, 0.512, 0.51);
-}
-
-/// Levels of a queue with a law: response time `1 / (1000 - load)`.
-#[test]
-fn the_knee_of_one_server_is_at_half_of_its_capacity() {
-    let mut search = Search::new(settings(50.0));
-    let mut target = VirtualTarget::new(Model::OneServer, 1000.0, 3);
-    run(&mut search, |hold| {
-        let mut seconds: Vec<Second> =
-            (0..hold.settle_s + hold.seconds).map(|_| target.second(hold.load)).collect();
-        let seconds = seconds.split_off(hold.settle_s as usize);
-        let settled_s = f64::from(hold.settle_s);
-        let percentiles = target.percentiles();
-        // A drain, which `run` passes over.
-        (0..20).for_each(|_| drop(target.second(hold.load / 4.0)));
-        Held { settled_s, seconds, ended: Ended::Full, unmet: None, percentiles, online: None }
-    });
-    let Knee { optimal: Some((low, high)), .. } = search.answer().knee else { panic!("no knee") };
-    assert!(low < 500.0 && high > 400.0 && high < 650.0, "{low} to {high}");
 }

@@ -46,7 +46,7 @@ pub fn brute_force(model: Model, rate: f64, attempts: f64) -> f64 {
     })
 }
 
-fn lowest(rate: f64, fails: impl FnMut(f64) -> bool) -> f64 {
+pub(super) fn lowest(rate: f64, fails: impl FnMut(f64) -> bool) -> f64 {
     lowest_between((0.001 * rate, 0.999_999 * rate), 60, fails)
 }
 
@@ -60,16 +60,20 @@ fn lowest_between(ends: (f64, f64), steps: u32, mut fails: impl FnMut(f64) -> bo
 }
 
 /// The part of attempts that takes longer than `times` mean times between two ends of all servers,
-/// if `used` of their capacity is used (M/M/c, Erlang C).
+/// if `used` of their capacity is used (M/M/c).
 fn late(servers: u32, used: f64, times: f64) -> f64 {
     let count = f64::from(servers);
-    let offered = used * count;
-    let inverse = (1..=servers).fold(1.0, |inverse, n| 1.0 + inverse * f64::from(n) / offered);
-    let waits = 1.0 / inverse / (1.0 - used * (1.0 - 1.0 / inverse));
     // In service times of one server: it ends at rate 1, the queue at `free`.
-    let (free, time) = (count - offered, times / count);
+    let (free, time) = (count * (1.0 - used), times / count);
     let served = (-time).exp();
-    served + waits / (free - 1.0) * (served - (-free * time).exp())
+    served + waits(servers, used) / (free - 1.0) * (served - (-free * time).exp())
+}
+
+/// The part of attempts that finds all servers busy (Erlang C).
+pub(super) fn waits(servers: u32, used: f64) -> f64 {
+    let offered = used * f64::from(servers);
+    let inverse = (1..=servers).fold(1.0, |inverse, n| 1.0 + inverse * f64::from(n) / offered);
+    1.0 / inverse / (1.0 - used * (1.0 - 1.0 / inverse))
 }
 
 /// The same with one server and fixed times, by the exponential decay of its waiting time

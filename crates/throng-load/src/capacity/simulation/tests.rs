@@ -1,6 +1,7 @@
 //! Searches on queues whose capacity is known. `cargo xtask bench capacity` runs more of them.
 
-use super::law::{brute_force, law};
+use super::law::{brute_force, law, lowest, waits};
+use super::run::{search, settings};
 use super::{Figures, HEADING, Model, figures};
 
 const THREADS: usize = 2;
@@ -54,5 +55,39 @@ fn a_closed_form_is_what_brute_force_finds() {
     for model in [Model::OneServer, Model::EightServers, Model::FixedTimes] {
         let (exact, found) = (law(model, 1000.0, 0.0), brute_force(model, 1000.0, 200_000.0));
         assert!((exact / found - 1.0).abs() < 0.02, "{}: {exact} and {found}", model.name());
+    }
+}
+
+/// The mean response time of a queue at a part of its capacity, in service times.
+fn mean(model: Model, part: f64) -> f64 {
+    match model {
+        Model::OneServer => 1.0 / (1.0 - part),
+        Model::FixedTimes => 1.0 + part / (2.0 * (1.0 - part)),
+        Model::EightServers => 1.0 + waits(8, part) / (8.0 * (1.0 - part)),
+        other => panic!("{} has no formula here", other.name()),
+    }
+}
+
+/// The load at which one percent more load makes responses so many percent slower.
+fn load_with_slope(model: Model, rate: f64, slope: f64) -> f64 {
+    let log = |part: f64| mean(model, part).ln();
+    let own = |part: f64| (log(part * 1.0005) - log(part / 1.0005)) / (2.0 * 1.0005f64.ln());
+    lowest(rate, |load| own(load / rate) > slope)
+}
+
+#[test]
+fn the_knee_is_where_responses_slow_down_as_fast_as_the_load_grows() {
+    for model in [Model::OneServer, Model::EightServers, Model::FixedTimes] {
+        let exact = [0.75, 4.0 / 3.0].map(|slope| load_with_slope(model, 1_000.0, slope));
+        let knee = |seed| search(model, 1_000.0, settings(model, 1_000.0, seed)).answer.knee;
+        let found: Vec<(f64, f64)> = (1..=SEEDS).filter_map(|seed| knee(seed).optimal).collect();
+        assert_eq!(found.len(), SEEDS as usize, "{}: each search has a knee", model.name());
+        let ends = [found.iter().map(|it| it.0).collect(), found.iter().map(|it| it.1).collect()];
+        for (exact, mut ends) in exact.into_iter().zip::<[Vec<f64>; 2]>(ends) {
+            ends.sort_by(f64::total_cmp);
+            let middle = ends[ends.len() / 2] / exact;
+            assert!((middle - 1.0).abs() < 0.1, "{}: {ends:?} beside {exact}", model.name());
+            assert!(ends.iter().all(|end| (end / exact - 1.0).abs() < 0.3), "{ends:?}");
+        }
     }
 }
