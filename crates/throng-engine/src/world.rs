@@ -247,6 +247,11 @@ impl World {
         self.accepted.borrow().get(&address).copied().unwrap_or_default()
     }
 
+    /// The same of all addresses.
+    pub(crate) fn accepted_at_all(&self) -> u64 {
+        self.accepted.borrow().values().sum()
+    }
+
     pub(crate) fn clog(mut self, share: f64) -> World {
         self.clogged = share;
         self

@@ -9,7 +9,7 @@ use std::time::Duration;
 use throng_base::{Random, ShardId, Share, StepId, Time};
 use throng_data::{Reader, Source, Table};
 use throng_expression::{Expression, Name, Names, UnknownName};
-use throng_metrics::{Cause, Interval, StepInterval};
+use throng_metrics::{Cause, Interval, Stage, StepInterval};
 use throng_program::{
     Arrivals, Block, Body, Check, Coming, Connect, ConnectionOptions, Drive, Escape, Failing,
     Heartbeat, Http, Iterations, Limits, Link, Load, Message, MessageKind, Parting, Pause, Phase,
@@ -215,8 +215,11 @@ impl Outcome {
         let c = &sum.connections;
         let ended = c.closed_by_us + c.closed_by_target + c.reset + c.timed_out;
         let ended = ended + c.reset_by_us + c.vanished;
-        let unopened = c.attempted - c.opened;
-        assert!(ended >= c.opened && ended <= c.opened + unopened, "seed {seed}: {c:?}");
+        let connects = sum.stages.iter().find(|row| row.stage == Stage::Connect);
+        let connected = connects.map_or(0, |row| row.ok);
+        let accepted = self.world.accepted_at_all();
+        assert_eq!((connected, ended), (accepted, accepted), "seed {seed}: {c:?}");
+        assert!(c.opened <= accepted && accepted <= c.attempted, "seed {seed}: {c:?}");
         self.goes_on(seed);
         self.has_residences(seed);
         self.has_targets(seed);
