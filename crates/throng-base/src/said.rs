@@ -106,9 +106,12 @@ impl Said {
         self
     }
 
-    /// The same, with each foreign text cut to so many characters.
+    /// The same, with each foreign text cut to so many characters, and an ellipsis.
     pub fn shortened(mut self, chars_max: usize) -> Said {
-        self.change_texts(&|text| text.chars().take(chars_max).collect());
+        self.change_texts(&|text| match text.char_indices().nth(chars_max) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text.to_string(),
+        });
         self
     }
 

@@ -254,7 +254,23 @@ impl Secrets {
                 }
             }
         }
+        self.find_cut(text, &mut ranges);
         in_order(ranges)
+    }
+
+    /// Finds what is left of a value in a text that was cut in the middle of it: its beginning,
+    /// and an ellipsis.
+    fn find_cut(&self, text: &[u8], ranges: &mut Vec<Range<usize>>) {
+        for end in memchr::memmem::find_iter(text, "…") {
+            let left = |value: &Vec<u8>| {
+                let lengths = VALUE_BYTES_MIN..value.len();
+                lengths.rev().find(|len| text[..end].ends_with(&value[..*len]))
+            };
+            let known = self.values.iter().chain(&self.endings);
+            if let Some(len) = known.filter_map(left).max() {
+                ranges.push(end - len..end);
+            }
+        }
     }
 
     /// Finds the fields of multipart forms whose names are those of secrets (RFC 7578).
@@ -563,6 +579,21 @@ mod tests {
         ] {
             let masked = secrets.mask(text);
             assert!(masked.contains(" *** end"), "{text}: {masked}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_secret_where_a_text_was_cut_is_masked() {
+        let mut secrets = Secrets::default();
+        secrets.learn("", "s<3cret+word");
+        for (text, masked) in [
+            ("got `s<3cret+…`, not it", "got `***…`, not it"),
+            ("got `s%3C3cret%2B…`", "got `***…`"),
+            ("Basic YW5uOnM8M2NyZXQ…", "Basic YW5u***…"),
+            ("`s<3…` is too short to tell", "`s<3…` is too short to tell"),
+            ("not cut: s<3cret+", "not cut: s<3cret+"),
+        ] {
+            assert_eq!(secrets.mask(text), masked);
         }
     }
 
