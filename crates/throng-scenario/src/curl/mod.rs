@@ -632,6 +632,10 @@ impl<'s> Reader<'s> {
     fn finish(mut self, start: Place) -> Result<CurlRequest, Vec<Diagnostic>> {
         self.pick_url(start);
         self.finish_proxy();
+        // A header replaces what curl itself makes of `-u`, except where it must respond.
+        if self.has_header("authorization") && !self.request.digest {
+            self.request.user = None;
+        }
         let has_data = !self.data.is_empty();
         if has_data && !self.forms.is_empty() {
             let message = say!("`-d` and `-F` cannot be used together");

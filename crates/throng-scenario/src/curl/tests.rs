@@ -90,6 +90,8 @@ fn options_mean_what_they_mean_to_curl() {
         "Authorization: Bearer t",
     ];
     assert_eq!(sent, want);
+    assert_eq!(good("curl h -u me:pw -H 'authorization: Bearer t'").user, None);
+    assert!(good("curl h --digest -u me:pw -H 'authorization: Bearer t'").user.is_some());
 }
 
 #[test]
