@@ -11,6 +11,7 @@
 //! - [`form`]: names and values of forms as they are sent.
 //! - [`grpc`]: the codes of gRPC.
 //! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
+//! - [`mqtt`]: reason codes of MQTT among the statuses of all protocols.
 //! - [`exit`]: the exit codes.
 //! - [`turns`]: which of two sides works when.
 //! - [`plain`]: files that others name: plain ones, up to a bound.
@@ -32,6 +33,7 @@ pub mod form;
 pub mod grpc;
 pub mod ids;
 pub mod language;
+pub mod mqtt;
 pub mod packed;
 pub mod plain;
 pub mod random;

@@ -86,6 +86,8 @@ pub enum Want {
     /// Exactly this text; with expressions: this value, whatever its type.
     Equals(Text),
     Contains(Text),
+    /// A topic that this filter of MQTT has (4.7).
+    Topic(Text),
     Matches(Regex),
     /// As many are found.
     Count(Comparison, u64),

@@ -15,6 +15,7 @@ use throng_protocol::protobuf::{self, MethodId};
 
 use crate::check::{Check, Pick, Save};
 use crate::load::Parting;
+use crate::mqtt;
 use crate::text::Text;
 
 /// What one kind of user does.
@@ -58,6 +59,8 @@ pub struct Link {
     pub delimiter: Option<Box<[u8]>>,
     /// A `connect` opens it, and it stays open; else the first request does.
     pub lasts: bool,
+    /// MQTT is spoken: on a stream of bytes, or in the messages of a WebSocket.
+    pub mqtt: bool,
     /// Opening it asks for an event stream: an answer of HTTP that does not end.
     pub events: bool,
     /// So many connections are open at the same time at most where branches, handlers and what is
@@ -278,7 +281,7 @@ impl Which {
 #[derive(Clone, Debug)]
 pub enum Beat {
     Message(Message),
-    /// A WebSocket ping (RFC 6455, 5.5.2); its answer is the pong.
+    /// A WebSocket ping (RFC 6455, 5.5.2), or a PINGREQ of MQTT; its answer is the pong.
     Ping,
 }
 
@@ -409,6 +412,8 @@ pub struct Connect {
     pub protocols: Vec<Text>,
     /// The gRPC call that the connection is.
     pub call: Option<Box<Opened>>,
+    /// Who the user is, where the link speaks MQTT.
+    pub mqtt: Option<Box<mqtt::Client>>,
     pub timeout: Duration,
     pub failing: Failing,
     /// What a user does whose connection was lost: it waits, longer with every loss in a row, and
@@ -578,6 +583,7 @@ pub enum Content {
     Declared(Box<Composed<framed::Template>>),
     /// Of a gRPC call that stays open.
     Proto(Box<Composed<protobuf::Template>>),
+    Mqtt(Box<mqtt::Order>),
 }
 
 /// A message of a schema: of a declared protocol, or of protobuf.

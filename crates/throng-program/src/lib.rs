@@ -10,6 +10,7 @@
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
 //! - [`monitor`]: sources of series beside the run.
+//! - [`mqtt`]: what users say of MQTT.
 //! - [`once`]: what is done once in a run, before and after its loads.
 //! - [`output`]: who is told the figures while the run goes on.
 //! - [`rate`]: starts per second over the time of a phase.
@@ -30,6 +31,7 @@ pub mod event;
 pub mod flow;
 pub mod load;
 pub mod monitor;
+pub mod mqtt;
 pub mod once;
 pub mod output;
 pub mod rate;
@@ -261,10 +263,12 @@ pub enum Scheme {
     /// HTTP/2 with prior knowledge.
     Grpc,
     Grpcs,
+    Mqtt,
+    Mqtts,
 }
 
 impl Scheme {
-    pub const ALL: [Scheme; 9] = [
+    pub const ALL: [Scheme; 11] = [
         Scheme::Http,
         Scheme::Https,
         Scheme::Ws,
@@ -274,6 +278,8 @@ impl Scheme {
         Scheme::Udp,
         Scheme::Grpc,
         Scheme::Grpcs,
+        Scheme::Mqtt,
+        Scheme::Mqtts,
     ];
 
     pub fn word(self) -> &'static str {
@@ -287,11 +293,14 @@ impl Scheme {
             Scheme::Udp => "udp",
             Scheme::Grpc => "grpc",
             Scheme::Grpcs => "grpcs",
+            Scheme::Mqtt => "mqtt",
+            Scheme::Mqtts => "mqtts",
         }
     }
 
     pub fn is_secure(self) -> bool {
-        matches!(self, Scheme::Https | Scheme::Wss | Scheme::Tls | Scheme::Grpcs)
+        use Scheme::{Grpcs, Https, Mqtts, Tls, Wss};
+        matches!(self, Https | Wss | Tls | Grpcs | Mqtts)
     }
 
     /// Whether it is gRPC, which is spoken over HTTP/2 alone.
@@ -303,6 +312,8 @@ impl Scheme {
         match self {
             Scheme::Http | Scheme::Ws => Some(80),
             Scheme::Https | Scheme::Wss | Scheme::Grpcs => Some(443),
+            Scheme::Mqtt => Some(1883),
+            Scheme::Mqtts => Some(8883),
             Scheme::Tcp | Scheme::Tls | Scheme::Udp | Scheme::Grpc => None,
         }
     }

@@ -12,7 +12,7 @@ use crate::flow::{
     Beat, Block, Body, Composed, Content, DigestAuth, Every, Failing, Handler, Heartbeat, Link,
     Message, Opened, Pause, Session, Statement, Stay,
 };
-use crate::text::{Segment, Text};
+use crate::text::Text;
 
 impl Statement {
     /// The row of the report that it is in.
@@ -141,21 +141,22 @@ impl Statement {
     pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         match self {
             Statement::Connect(one) => {
-                in_text(&one.path, visit);
+                one.path.expressions(visit);
                 in_pairs(&one.headers, visit);
                 one.call.iter().for_each(|opened| in_opened(opened, visit));
+                one.mqtt.iter().for_each(|client| client.expressions(visit));
             }
             Statement::Call(one) => in_opened(&one.opened, visit),
             Statement::Http(one) => {
-                in_text(&one.path, visit);
+                one.path.expressions(visit);
                 in_pairs(&one.headers, visit);
                 in_pairs(&one.cookies, visit);
                 if let Some(DigestAuth { user, password }) = one.digest.as_deref() {
-                    in_text(user, visit);
-                    in_text(password, visit);
+                    user.expressions(visit);
+                    password.expressions(visit);
                 }
                 if let Body::Text(text) = &one.body {
-                    in_text(text, visit);
+                    text.expressions(visit);
                 }
             }
             Statement::Send(one) => in_message(&one.message, visit),
@@ -165,13 +166,15 @@ impl Statement {
                 in_checks(&one.answer.checks, visit);
             }
             Statement::Stay(one) => heard(one.heartbeat.as_ref(), &one.handlers, visit),
-            Statement::Think(Pause::Text(text)) => in_text(text, visit),
+            Statement::Think(Pause::Text(text)) => text.expressions(visit),
             Statement::ForEach { values, .. } => visit(values),
             Statement::While { condition, .. } | Statement::If { condition, .. } => {
                 visit(condition);
             }
-            Statement::Set { value, .. } | Statement::Tally { value, .. } => in_text(value, visit),
-            Statement::Log(text) | Statement::Stop(text) => in_text(text, visit),
+            Statement::Set { value, .. } | Statement::Tally { value, .. } => {
+                value.expressions(visit)
+            }
+            Statement::Log(text) | Statement::Stop(text) => text.expressions(visit),
             _ => {}
         }
         in_checks(self.checks(), visit);
@@ -327,9 +330,10 @@ fn heard(heartbeat: Option<&Heartbeat>, handlers: &[Handler], visit: Visit<'_>) 
 
 fn in_message(message: &Message, visit: Visit<'_>) {
     match &message.content {
-        Content::Plain { content, .. } => in_text(content, visit),
+        Content::Plain { content, .. } => content.expressions(visit),
         Content::Declared(declared) => in_composed(declared, visit),
         Content::Proto(message) => in_composed(message, visit),
+        Content::Mqtt(order) => order.expressions(visit),
     }
 }
 
@@ -339,26 +343,18 @@ fn in_opened(opened: &Opened, visit: Visit<'_>) {
 }
 
 fn in_composed<T>(message: &Composed<T>, visit: Visit<'_>) {
-    message.leaves.iter().for_each(|leaf| in_text(leaf, visit));
-}
-
-fn in_text(text: &Text, visit: Visit<'_>) {
-    for segment in &text.segments {
-        if let Segment::Value { value, .. } = segment {
-            visit(value);
-        }
-    }
+    message.leaves.iter().for_each(|leaf| leaf.expressions(visit));
 }
 
 fn in_pairs(pairs: &[(String, Text)], visit: Visit<'_>) {
-    pairs.iter().for_each(|(_, text)| in_text(text, visit));
+    pairs.iter().for_each(|(_, text)| text.expressions(visit));
 }
 
 fn in_checks(checks: &[Check], visit: Visit<'_>) {
     for check in checks {
         in_pick(&check.pick, visit);
-        if let Want::Equals(text) | Want::Contains(text) = &check.want {
-            in_text(text, visit);
+        if let Want::Equals(text) | Want::Contains(text) | Want::Topic(text) = &check.want {
+            text.expressions(visit);
         }
     }
 }
@@ -366,7 +362,7 @@ fn in_checks(checks: &[Check], visit: Visit<'_>) {
 fn in_saves(saves: &[Save], visit: Visit<'_>) {
     for save in saves {
         in_pick(&save.pick, visit);
-        save.default.iter().for_each(|text| in_text(text, visit));
+        save.default.iter().for_each(|text| text.expressions(visit));
     }
 }
 

@@ -90,6 +90,15 @@ impl Text {
         }
     }
 
+    /// All its expressions.
+    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+        for segment in &self.segments {
+            if let Segment::Value { value, .. } = segment {
+                visit(value);
+            }
+        }
+    }
+
     /// The value that it begins with, if it does.
     pub fn begins_with(&self) -> Option<&Expression> {
         match self.segments.first() {

@@ -300,6 +300,7 @@ fn shards_share_addresses_and_use_every_port_of_them() {
         request: None,
         protocols: Vec::new(),
         call: None,
+        mqtt: None,
         timeout: Duration::from_secs(10),
         failing: Failing { retry: None, then: OnError::Stop },
         reconnect: None,

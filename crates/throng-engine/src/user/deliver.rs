@@ -177,6 +177,8 @@ impl State {
                 let sent = content.as_literal().unwrap_or(&buffer);
                 self.enter_sent(row, &Looked::new(None, sent, Duration::ZERO))
             }
+            // The buffer has its payload.
+            Content::Mqtt(_) => self.enter_sent(row, &Looked::new(None, &buffer, Duration::ZERO)),
             Content::Proto(message) => {
                 let mut looked = Looked::new(None, &buffer, Duration::ZERO);
                 looked.proto = shard.prepared.proto(message.template.message());

@@ -500,6 +500,12 @@ impl State {
             _ => None,
         };
         match (instruction, packet) {
+            // An acknowledgement answers it.
+            (Instruction::Do(Statement::Request(request)), _)
+                if matches!(request.message.content, Content::Mqtt(_)) =>
+            {
+                false
+            }
             (Instruction::Do(Statement::Request(request)), None) => {
                 which.is_none_or(|which| which.fits(&request.answer.checks, looked, &mut scope))
             }
@@ -513,7 +519,7 @@ impl State {
                         link.answers(packet.message, declared.template.message)
                     }
                     // To bytes that are no message of the protocol, whatever is no push.
-                    (Content::Plain { .. } | Content::Proto(_), _) => !unasked,
+                    (Content::Plain { .. } | Content::Proto(_) | Content::Mqtt(_), _) => !unasked,
                 }
             }
             (Instruction::Do(Statement::Expect(expect)), packet) => {
@@ -548,7 +554,9 @@ impl State {
                 Content::Declared(declared) => {
                     message.map(|message| link.answers(message, declared.template.message))
                 }
-                Content::Plain { .. } | Content::Proto(_) => message.map(|_| true),
+                Content::Plain { .. } | Content::Proto(_) | Content::Mqtt(_) => {
+                    message.map(|_| true)
+                }
             },
             Instruction::Do(Statement::Expect(expect)) => {
                 let kinds = &expect.message.messages;

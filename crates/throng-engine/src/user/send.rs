@@ -89,6 +89,9 @@ impl State {
                 (*kind, 0)
             }
             Content::Declared(declared) => (MessageKind::Binary, self.encode(line, declared)?),
+            Content::Mqtt(_) => {
+                return Err((Cause::GeneratorFailed, say!("the session has no protocol")));
+            }
             Content::Proto(message) => {
                 let mut out = shard.content_buffer.borrow_mut();
                 out.clear();

@@ -592,6 +592,7 @@ fn connect() -> Statement {
         request: None,
         protocols: Vec::new(),
         call: None,
+        mqtt: None,
         timeout: S,
         failing: Failing::default(),
         reconnect: None,

@@ -8,6 +8,7 @@ use throng_expression::{Fault, Value};
 use throng_metrics::{Cause, Comparison};
 use throng_program::{Check, Pick, StatusSet, Text, Want};
 use throng_protocol::framed::FieldPath;
+use throng_protocol::mqtt::topic;
 
 use throng_base::Said;
 
@@ -19,7 +20,7 @@ use crate::scope::UserScope;
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     want: &'a Want,
-    /// Of `Equals` and `Contains`.
+    /// Of `Equals`, `Contains` and `Topic`.
     text: Wording<'a>,
 }
 
@@ -37,7 +38,9 @@ impl<'a> Wanted<'a> {
         scope: &mut UserScope<'_>,
     ) -> Result<Wanted<'a>, Fault> {
         let text = match want {
-            Want::Equals(text) | Want::Contains(text) => Wording::of(text, looked, scope)?,
+            Want::Equals(text) | Want::Contains(text) | Want::Topic(text) => {
+                Wording::of(text, looked, scope)?
+            }
             _ => Wording::None,
         };
         Ok(Wanted { want, text })
@@ -64,6 +67,7 @@ impl<'a> Wanted<'a> {
             }
             Want::Equals(_) => self.text.is(seen),
             Want::Contains(_) => self.text.is_in(seen),
+            Want::Topic(_) => self.text.filters(seen),
             Want::Matches(regex) => text_of(seen).is_some_and(|text| regex.is_match(&text)),
             Want::Count(comparison, want) => comparison.holds(count_of(seen) as f64, *want as f64),
             Want::True => matches!(seen, Seen::Value(Value::Bool(true))),
@@ -108,6 +112,7 @@ impl<'a> Wanted<'a> {
             Want::Statuses(set) => (Wish::Be, statuses(set)),
             Want::Equals(_) => (Wish::Be, say!("`{}`", self.text.shown())),
             Want::Contains(_) => (Wish::Contain, say!("{}", self.text.shown())),
+            Want::Topic(_) => (Wish::Match, say!("{}", self.text.shown())),
             Want::Matches(regex) => (Wish::Match, say!("{}", shown(regex.as_str().as_bytes()))),
             Want::Count(comparison, want) => (Wish::Times, say!("{}{want}", sign(*comparison))),
             Want::True => (Wish::Be, say!("{}", true)),
@@ -152,6 +157,15 @@ impl<'a> Wording<'a> {
             return items.iter().any(|item| *written(item) == *want);
         }
         text_of(seen).is_some_and(|text| memmem::find(&text, &want).is_some())
+    }
+
+    /// Whether this is a topic filter that has the topic which is seen.
+    fn filters(&self, seen: &Seen<'_>) -> bool {
+        let (filter, topic) = (self.written(), text_of(seen));
+        let both = std::str::from_utf8(&filter)
+            .ok()
+            .zip(topic.as_deref().and_then(|topic| std::str::from_utf8(topic).ok()));
+        both.is_some_and(|(filter, topic)| topic::matches(filter, topic))
     }
 
     fn written(&self) -> Cow<'_, [u8]> {

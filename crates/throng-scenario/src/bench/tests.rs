@@ -22,7 +22,7 @@ fn base(url: &str) -> Bench {
 fn literal_of(message: &throng_program::Message) -> Option<&[u8]> {
     match &message.content {
         throng_program::Content::Plain { content, .. } => content.as_literal(),
-        throng_program::Content::Declared(_) | throng_program::Content::Proto(_) => None,
+        _ => None,
     }
 }
 

@@ -12,7 +12,7 @@ use throng_program::{
     Audience, Beat, Begins, Call, Check, Connect, Content, Delivery, Ends, Failing, Handler,
     Heartbeat, Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program,
     Retry, RetryOn, Save, Scheme, Segment, Session, Slow, Statement, Stay, Text, Until, Want,
-    Which,
+    Which, mqtt,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::grpc::{Code, Encoding};
@@ -337,6 +337,16 @@ impl Words<'_> {
                 let name = |schema: &Schema| schema.message_name(message.template.message()).into();
                 schema.map_or(String::new(), name)
             }
+            Content::Mqtt(order) => match &**order {
+                mqtt::Order::Publish(publish) => shown(&publish.topic),
+                mqtt::Order::Subscribe(subscribe) => {
+                    let filters = subscribe.filters.iter().map(|(filter, _)| shown(filter));
+                    filters.collect::<Vec<_>>().join(", ")
+                }
+                mqtt::Order::Unsubscribe(unsubscribe) => {
+                    unsubscribe.filters.iter().map(shown).collect::<Vec<_>>().join(", ")
+                }
+            },
             Content::Plain { kind, content } => match (kind, content.as_literal()) {
                 (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
                 _ => shown(content),
@@ -534,6 +544,7 @@ fn check(check: &Check) -> String {
         }
         Want::Equals(text) => format!("{what} equals {}", shown(text)),
         Want::Contains(text) => format!("{what} contains {}", shown(text)),
+        Want::Topic(filter) => format!("{what} matches {}", shown(filter)),
         Want::Matches(regex) => format!("{what} matches {}", shorten(regex.as_str())),
         Want::Count(comparison, count) => {
             format!("{what} count {} {count}", symbol(*comparison))

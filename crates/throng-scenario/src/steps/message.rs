@@ -74,6 +74,7 @@ pub(crate) fn read_connect(
         request: request.map(Box::new),
         protocols,
         call,
+        mqtt: None,
         timeout,
         failing,
         reconnect,

@@ -19,6 +19,7 @@ fn members(phases: Vec<Phase>) -> Program {
         request: None,
         protocols: Vec::new(),
         call: None,
+        mqtt: None,
         timeout: S,
         failing: Failing::default(),
         reconnect: None,
