@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
 use throng_base::grpc::Code;
+use throng_base::mqtt;
 
 /// Who has to act when something failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -100,6 +101,11 @@ causes! {
     StatusUnexpected, "status-unexpected", Target, "the status is not as expected";
     /// Of a gRPC call, or of a connection that is one.
     GrpcStatus, "grpc-status", Target, "the gRPC status is not as expected";
+    /// A reason code of a server that has to act itself, or nobody knows who has.
+    MqttReason, "mqtt-reason", Target, "the MQTT server reports an error";
+    MqttRequest, "mqtt-request", Scenario, "the MQTT server does not accept what the scenario sends";
+    /// We are said to break it.
+    MqttProtocol, "mqtt-protocol", Generator, "the MQTT server reports that throng broke the protocol";
     BodyUnexpected, "body-unexpected", TargetOrScenario, "the body is not as expected";
     JsonUnexpected, "json-unexpected", TargetOrScenario, "a JSON field is not as expected";
     HeaderUnexpected, "header-unexpected", TargetOrScenario, "a header is not as expected";
@@ -135,32 +141,51 @@ causes! {
 impl Cause {
     /// Whether it is about the status of an answer, which may say that the request was wrong.
     pub fn is_status(self) -> bool {
-        matches!(self, Cause::StatusUnexpected | Cause::UpgradeRefused | Cause::GrpcStatus)
+        use Cause::{GrpcStatus, MqttReason, StatusUnexpected, UpgradeRefused};
+        matches!(self, StatusUnexpected | UpgradeRefused | GrpcStatus | MqttReason)
+    }
+
+    /// That of a reason code of MQTT.
+    pub fn of_mqtt(blame: mqtt::Blame) -> Cause {
+        match blame {
+            mqtt::Blame::Target | mqtt::Blame::TargetOrScenario => Cause::MqttReason,
+            mqtt::Blame::Scenario => Cause::MqttRequest,
+            mqtt::Blame::Generator => Cause::MqttProtocol,
+        }
     }
 }
 
-/// Whether a status says that the request was wrong: a 4xx of HTTP, or such a code of gRPC.
+/// Whether a status says that the request was wrong: a 4xx of HTTP, or such a code of gRPC or MQTT.
 pub fn blames_request(status: u16) -> bool {
-    match Code::of_status(status) {
-        Some(code) => code.blames_request(),
-        None => (400..500).contains(&status),
+    match (Code::of_status(status), of_mqtt(status)) {
+        (Some(code), _) => code.blames_request(),
+        (None, Some((_, _, blame))) => blame == mqtt::Blame::TargetOrScenario,
+        (None, None) => (400..500).contains(&status),
     }
 }
 
-/// A status as reports show it: its number, or its name where it is one of gRPC.
+/// A status as reports show it: its number, or its name where it is one of gRPC or MQTT.
 pub fn status_word(status: u16) -> String {
-    match Code::of_status(status) {
-        Some(code) => code.name().into(),
-        None => status.to_string(),
+    match (Code::of_status(status), of_mqtt(status)) {
+        (Some(code), _) => code.name().into(),
+        (None, Some((_, name, _))) => name.into(),
+        (None, None) => status.to_string(),
     }
 }
 
-/// The status of one attempt: its number, with its name where it is one of gRPC.
+/// The status of one attempt: its number, with its name where it is one of gRPC or MQTT.
 pub fn status_text(status: u16) -> String {
-    match Code::of_status(status) {
-        Some(code) => format!("{} {}", code.number(), code.name()),
-        None => status.to_string(),
+    match (Code::of_status(status), of_mqtt(status)) {
+        (Some(code), _) => format!("{} {}", code.number(), code.name()),
+        (None, Some((code, name, _))) => format!("0x{code:02x} {name}"),
+        (None, None) => status.to_string(),
     }
+}
+
+/// A reason code of MQTT with its name and whom it blames.
+fn of_mqtt(status: u16) -> Option<(u8, &'static str, mqtt::Blame)> {
+    let code = mqtt::code_of(status)?;
+    mqtt::code(code).map(|(name, blame)| (code, name, blame))
 }
 
 /// A part of a connection's life that is timed on its own. In this order they are the funnel: who

@@ -4,7 +4,7 @@ use throng_base::Time;
 
 use crate::framed::Records;
 use crate::stream::Answer;
-use crate::{http1, http2, websocket};
+use crate::{http1, http2, mqtt, websocket};
 
 /// Bytes that came over a connection, and how far they have been read.
 #[derive(Debug)]
@@ -77,6 +77,8 @@ pub enum Event<'a> {
     /// Of a request, or of all on their connection. HTTP/1 has one at a time, which has no number.
     Http(http2::Event<'a>),
     Message(&'a [u8]),
+    /// What was sent under a number, by its acknowledgement.
+    Answered(mqtt::Answer<'a>),
     /// To be answered by [`crate::machine::Machine::pong`].
     Ping(&'a [u8]),
     Pong(&'a [u8]),

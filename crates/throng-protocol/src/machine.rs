@@ -3,7 +3,7 @@
 //!
 //! To add a protocol is to add a variant here, with what it can do ([`Traits`]).
 
-use throng_base::Said;
+use throng_base::{Said, Time};
 
 use crate::events::{EventError, EventMessage, EventReader, Resume};
 use crate::framed::{Broken, PacketReader};
@@ -11,6 +11,8 @@ use crate::grpc::{CallError, CallStream};
 use crate::http1::{HttpError, ResponseReader};
 use crate::http2::{self, Token};
 pub use crate::input::{Ends, Event, Input, Limits};
+pub use crate::mqtt::Field;
+use crate::mqtt::{self, Came, ClientError, Reading};
 use crate::stream::{StreamError, StreamReader, Until};
 use crate::websocket::{
     Deflater, FrameReader, Inflater, Message, Opcode, WebSocketError, write_close, write_frame,
@@ -33,6 +35,7 @@ pub enum Machine {
     Events(EventReader),
     /// A gRPC call that stays open: one stream of HTTP/2.
     Call(CallStream),
+    Mqtt(Box<mqtt::Client>),
 }
 
 /// What a machine can do.
@@ -55,18 +58,71 @@ pub struct Traits {
 }
 
 /// A message taken apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     pub content: &'a [u8],
-    /// What it says of itself beside its content, where its protocol has that: by name, as headers.
-    pub fields: Option<[(&'static str, &'a [u8]); 2]>,
+    pub fields: Fields<'a>,
 }
 
-impl<'a> Parts<'a> {
-    /// Of a message of an event stream.
-    pub fn of_event(message: &'a [u8]) -> Parts<'a> {
-        let EventMessage { name, id, data } = EventMessage::of(message);
-        Parts { content: data, fields: Some([("event", name), ("id", id)]) }
+/// What a message says of itself beside its content, where its protocol has that: by name, as
+/// headers.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Fields<'a> {
+    #[default]
+    None,
+    Event(EventMessage<'a>),
+    Mqtt(mqtt::Message<'a>),
+}
+
+impl<'a> Fields<'a> {
+    /// A field that has something in it.
+    pub fn get(self, name: &str) -> Option<Field<'a>> {
+        let field = match self {
+            Fields::None => None,
+            Fields::Event(event) => {
+                of_event(event).into_iter().find(|it| it.0 == name).map(|it| it.1)
+            }
+            Fields::Mqtt(message) => message.field(name),
+        };
+        field.filter(|field| *field != Field::Bytes(b""))
+    }
+
+    /// All of them.
+    pub fn each(self, visit: &mut dyn FnMut(&'a str, Field<'a>)) {
+        match self {
+            Fields::None => {}
+            Fields::Event(event) => of_event(event).iter().for_each(|(name, it)| visit(name, *it)),
+            Fields::Mqtt(message) => message.fields().for_each(|(name, it)| visit(name, it)),
+        }
+    }
+}
+
+fn of_event<'a>(EventMessage { name, id, .. }: EventMessage<'a>) -> [(&'static str, Field<'a>); 2] {
+    [("event", Field::Bytes(name)), ("id", Field::Bytes(id))]
+}
+
+/// How the messages of a machine are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Plain,
+    Event,
+    Mqtt,
+}
+
+impl Form {
+    /// Takes a message apart that was given out.
+    pub fn parts(self, message: &[u8]) -> Parts<'_> {
+        match self {
+            Form::Plain => Parts { content: message, fields: Fields::None },
+            Form::Event => {
+                let event = EventMessage::of(message);
+                Parts { content: event.data, fields: Fields::Event(event) }
+            }
+            Form::Mqtt => {
+                let message = mqtt::Message::of(message);
+                Parts { content: message.payload, fields: Fields::Mqtt(message) }
+            }
+        }
     }
 }
 
@@ -81,6 +137,7 @@ pub enum Violation {
     Events(EventError),
     /// Or a status other than OK.
     Call(CallError),
+    Mqtt(ClientError),
 }
 
 /// What machines borrow while they read; one for all connections of a thread.
@@ -90,6 +147,7 @@ pub struct Lent {
     inflater: Inflater,
     /// What an event is about that does not lie in the input: it came in pieces, or was decoded.
     room: Vec<u8>,
+    mqtt: mqtt::Room,
 }
 
 /// So much room is kept.
@@ -106,6 +164,7 @@ impl Lent {
         if self.room.capacity() > ROOM_BYTES_MAX {
             self.room = Vec::new();
         }
+        self.mqtt.trim();
     }
 }
 
@@ -120,6 +179,9 @@ impl Machine {
                 Traits { messages: true, pings: true, closes: true, ..frames }
             }
             Machine::Call(_) => Traits { messages: true, closes: true, frames: true, ..none },
+            Machine::Mqtt(_) => {
+                Traits { messages: true, pings: true, closes: true, masks: true, ..none }
+            }
             Machine::Bytes(_) => none,
             Machine::Declared(_) | Machine::Events(_) => Traits { messages: true, ..none },
         }
@@ -134,7 +196,7 @@ impl Machine {
         lent: &'r mut Lent,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'r>>, Violation> {
-        let Lent { limits, inflater, room } = lent;
+        let Lent { limits, inflater, room, mqtt } = lent;
         let mut rest = input.rest();
         let event = match self {
             Machine::Http1(reader) => {
@@ -166,6 +228,11 @@ impl Machine {
             },
             Machine::Events(reader) => {
                 return reader.next(input, limits, room, out).map_err(Violation::Events);
+            }
+            Machine::Mqtt(client) => {
+                let reading = Reading { now: input.now, limits: &limits.websocket };
+                let read = client.next(&mut rest, reading, inflater, (mqtt, room), out);
+                read.map_err(Violation::Mqtt)?.map(event_of_mqtt)
             }
             Machine::Call(call) => {
                 return call.next(input, limits, room, out).map_err(Violation::Call);
@@ -204,11 +271,11 @@ impl Machine {
         }
     }
 
-    /// Takes a message apart that it has given out.
-    pub fn parts<'a>(&self, message: &'a [u8]) -> Parts<'a> {
+    pub fn form(&self) -> Form {
         match self {
-            Machine::Events(_) => Parts::of_event(message),
-            _ => Parts { content: message, fields: None },
+            Machine::Events(_) => Form::Event,
+            Machine::Mqtt(_) => Form::Mqtt,
+            _ => Form::Plain,
         }
     }
 
@@ -241,27 +308,59 @@ impl Machine {
     }
 
     /// Writes a ping; false where there are none.
-    pub fn ping(&self, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) -> bool {
-        self.control(Opcode::Ping, payload, mask, out)
+    pub fn ping(&mut self, payload: &[u8], now: Time, mask: [u8; 4], out: &mut Vec<u8>) -> bool {
+        match self {
+            Machine::WebSocket(_) => {
+                write_frame(out, Opcode::Ping, true, false, Some(mask), payload);
+            }
+            Machine::Mqtt(client) => client.say(mask, out, |session, out| session.ping(now, out)),
+            _ => return false,
+        }
+        true
     }
 
     /// Writes the answer to a ping.
     pub fn pong(&self, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) -> bool {
-        self.control(Opcode::Pong, payload, mask, out)
+        match self {
+            Machine::WebSocket(_) => {
+                write_frame(out, Opcode::Pong, true, false, Some(mask), payload);
+            }
+            Machine::Mqtt(client) => client.pong(payload, mask, out),
+            _ => return false,
+        }
+        true
     }
 
-    fn control(&self, opcode: Opcode, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) -> bool {
-        let pings = self.traits().pings;
-        if pings {
-            write_frame(out, opcode, true, false, Some(mask), payload);
+    /// When [`Machine::keep_alive`] has something to do.
+    #[inline]
+    pub fn due(&self) -> Time {
+        match self {
+            Machine::Mqtt(client) => client.session().due(),
+            _ => Time::NEVER,
         }
-        pings
+    }
+
+    /// Says what keeps the connection alive, where it is due.
+    ///
+    /// # Errors
+    /// The peer has not answered the last time.
+    pub fn keep_alive(
+        &mut self,
+        now: Time,
+        mask: [u8; 4],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Violation> {
+        let Machine::Mqtt(client) = self else { return Ok(()) };
+        let kept = client.say(mask, out, |session, out| session.keep_alive(now, out));
+        kept.map(drop).map_err(|violation| Violation::Mqtt(ClientError::Mqtt(violation)))
     }
 
     /// Whether the peer answers our leave: it is waited for.
     pub fn awaits_end(&self) -> bool {
         match self {
             Machine::Call(call) => call.sends(),
+            // The client closes (3.14.4).
+            Machine::Mqtt(_) => false,
             _ => self.traits().closes,
         }
     }
@@ -271,6 +370,7 @@ impl Machine {
         match self {
             Machine::WebSocket(_) => write_close(out, Some(code), "", Some(mask)),
             Machine::Call(call) if call.sends() => call.half_close(out),
+            Machine::Mqtt(client) => client.disconnect(mask, out),
             // All has been said, and the target need not end by itself.
             Machine::Call(call) => call.cancel(out),
             _ => return false,
@@ -305,6 +405,7 @@ impl Machine {
             Machine::Declared(reader) => reader.heap_bytes(),
             Machine::Events(reader) => reader.heap_bytes(),
             Machine::Call(call) => call.heap_bytes(),
+            Machine::Mqtt(client) => client.heap_bytes(),
         }
     }
 
@@ -324,6 +425,16 @@ fn event_of(message: Message<'_>) -> Event<'_> {
     }
 }
 
+fn event_of_mqtt(came: Came<'_>) -> Event<'_> {
+    match came {
+        Came::Message(message) => Event::Message(message),
+        Came::Answered(answer) => Event::Answered(answer),
+        Came::Pong => Event::Pong(b""),
+        Came::Ping(payload) => Event::Ping(payload),
+        Came::Closed { code, reason } => Event::Closed { code, reason },
+    }
+}
+
 impl Violation {
     pub fn said(&self) -> Said {
         match self {
@@ -334,13 +445,16 @@ impl Violation {
             Violation::Declared(broken) => broken.said(),
             Violation::Events(error) => Said::of_others(error.to_string()),
             Violation::Call(error) => error.said(),
+            Violation::Mqtt(error) => error.said(),
         }
     }
 
     /// With what code the connection is closed, where it is closed with one.
     pub fn close_code(&self) -> Option<u16> {
         match self {
-            Violation::WebSocket(error) => Some(error.close_code()),
+            Violation::WebSocket(error) | Violation::Mqtt(ClientError::WebSocket(error)) => {
+                Some(error.close_code())
+            }
             _ => None,
         }
     }
@@ -352,7 +466,10 @@ impl Violation {
             |error: &WebSocketError| matches!(error, FrameTooLarge { .. } | MessageTooLarge { .. });
         match self {
             Violation::Bytes(StreamError::TooLarge { .. }) => true,
-            Violation::WebSocket(error) => large(error),
+            Violation::WebSocket(error) | Violation::Mqtt(ClientError::WebSocket(error)) => {
+                large(error)
+            }
+            Violation::Mqtt(ClientError::Mqtt(violation)) => violation.is_our_limit(),
             Violation::Events(EventError::Http2(violation)) => violation.is_too_large(),
             Violation::Events(error) => matches!(error, EventError::TooLarge { .. }),
             Violation::Call(CallError::Http2(violation)) => violation.is_too_large(),

@@ -1,16 +1,20 @@
 //! MQTT 3.1.1 and 5.0 as a client speaks them (the OASIS standards of 2014 and 2019).
 //!
+//! - [`Client`] is a session on a connection: what came, and what is said. [`Message`] takes a
+//!   message apart that it gives out.
 //! - [`Session`] is a client: bytes in, one [`Event`] for each packet; orders in, bytes out.
 //! - [`Packet`] and [`decode`] are all packets of both ends, borrowed from their bytes.
 //! - [`Properties`] and [`Reason`] are the tables of MQTT 5; [`topic`] has names and filters.
 //! - [`Violation`] is what a server does that the standard does not allow, with its section.
 
+mod client;
 mod decode;
 mod encode;
 mod event;
 mod flaw;
 mod flights;
 mod kind;
+mod message;
 mod packet;
 mod property;
 mod property_id;
@@ -25,10 +29,12 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use client::{Answer, Came, Client, ClientError, Reading, Room};
 pub use decode::{decode, version_of_connect};
 pub use event::{Event, Lent, Sent};
 pub use flaw::Flaw;
 pub use kind::{PacketType, Qos, Version};
+pub use message::{Field, Message};
 pub use packet::{
     Ack, Codes, Connack, Connect, Farewell, Packet, Publish, Subscribe, SubscribeOptions,
     Unsubscribe, Will,

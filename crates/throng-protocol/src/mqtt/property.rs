@@ -70,6 +70,11 @@ impl<'a> Properties<'a> {
         Ok(Properties(bytes))
     }
 
+    /// Properties that were read before.
+    pub(super) fn of_read(bytes: &'a [u8]) -> Properties<'a> {
+        Properties(bytes)
+    }
+
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }

@@ -1,18 +1,10 @@
 //! Reason codes of MQTT 5 (2.4) and return codes of MQTT 3.1.1 (3.2.2.3, 3.9.3): their names, where
 //! they may stand, and who has to act.
 
-use super::kind::{PacketType, Version};
+use throng_base::mqtt;
+pub use throng_base::mqtt::Blame;
 
-/// Where the fix belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    Target,
-    Scenario,
-    /// One of them, and nobody can tell from outside.
-    TargetOrScenario,
-    /// The peer says that we broke the protocol.
-    Generator,
-}
+use super::kind::{PacketType, Version};
 
 /// What a code means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,76 +25,88 @@ const AUTH: u16 = PacketType::Auth.bit();
 const ALL: u16 = FAILED | RELEASE | AUTH;
 const FAILED: u16 = CONNACK | PUBACK | SUBACK | UNSUBACK | DISCONNECT;
 
-const fn reason(code: u8, name: &'static str, packets: u16, blame: Blame) -> Reason {
+const fn reason(code: u8, packets: u16) -> Reason {
+    match mqtt::code(code) {
+        Some((name, blame)) => Reason { code, name, blame, packets },
+        None => panic!(),
+    }
+}
+
+const fn returned(code: u8, name: &'static str, packets: u16, blame: Blame) -> Reason {
     Reason { code, name, blame, packets }
 }
 
-use Blame::{Generator, Scenario, Target, TargetOrScenario};
+use Blame::{Scenario, Target, TargetOrScenario};
 
 /// MQTT 5, table 2.6 and those of the packets.
 #[rustfmt::skip]
 const REASONS: [Reason; 43] = [
-    reason(0x00, "Success", ALL, Target),
-    reason(0x01, "Granted QoS 1", SUBACK, Target),
-    reason(0x02, "Granted QoS 2", SUBACK, Target),
-    reason(0x04, "Disconnect with Will Message", DISCONNECT, Target),
-    reason(0x10, "No matching subscribers", PUBACK, Target),
-    reason(0x11, "No subscription existed", UNSUBACK, Scenario),
-    reason(0x18, "Continue authentication", AUTH, Target),
-    reason(0x19, "Re-authenticate", AUTH, Target),
-    reason(0x80, "Unspecified error", FAILED, Target),
-    reason(0x81, "Malformed Packet", CONNACK | DISCONNECT, Generator),
-    reason(0x82, "Protocol Error", CONNACK | DISCONNECT, Generator),
-    reason(0x83, "Implementation specific error", FAILED, Target),
-    reason(0x84, "Unsupported Protocol Version", CONNACK, Scenario),
-    reason(0x85, "Client Identifier not valid", CONNACK, Scenario),
-    reason(0x86, "Bad User Name or Password", CONNACK, Scenario),
-    reason(0x87, "Not authorized", FAILED, TargetOrScenario),
-    reason(0x88, "Server unavailable", CONNACK, Target),
-    reason(0x89, "Server busy", CONNACK | DISCONNECT, Target),
-    reason(0x8a, "Banned", CONNACK, TargetOrScenario),
-    reason(0x8b, "Server shutting down", DISCONNECT, Target),
-    reason(0x8c, "Bad authentication method", CONNACK | DISCONNECT, Scenario),
-    reason(0x8d, "Keep Alive timeout", DISCONNECT, Generator),
-    reason(0x8e, "Session taken over", DISCONNECT, Scenario),
-    reason(0x8f, "Topic Filter invalid", SUBACK | UNSUBACK | DISCONNECT, Scenario),
-    reason(0x90, "Topic Name invalid", CONNACK | PUBACK | DISCONNECT, Scenario),
-    reason(0x91, "Packet Identifier in use", PUBACK | SUBACK | UNSUBACK, Generator),
-    reason(0x92, "Packet Identifier not found", RELEASE, Generator),
-    reason(0x93, "Receive Maximum exceeded", DISCONNECT, Generator),
-    reason(0x94, "Topic Alias invalid", DISCONNECT, Generator),
-    reason(0x95, "Packet too large", CONNACK | DISCONNECT, Scenario),
-    reason(0x96, "Message rate too high", DISCONNECT, Scenario),
-    reason(0x97, "Quota exceeded", CONNACK | PUBACK | SUBACK | DISCONNECT, TargetOrScenario),
-    reason(0x98, "Administrative action", DISCONNECT, Target),
-    reason(0x99, "Payload format invalid", CONNACK | PUBACK | DISCONNECT, Scenario),
-    reason(0x9a, "Retain not supported", CONNACK | DISCONNECT, Scenario),
-    reason(0x9b, "QoS not supported", CONNACK | DISCONNECT, Scenario),
-    reason(0x9c, "Use another server", CONNACK | DISCONNECT, TargetOrScenario),
-    reason(0x9d, "Server moved", CONNACK | DISCONNECT, TargetOrScenario),
-    reason(0x9e, "Shared Subscriptions not supported", SUBACK | DISCONNECT, Scenario),
-    reason(0x9f, "Connection rate exceeded", CONNACK | DISCONNECT, TargetOrScenario),
-    reason(0xa0, "Maximum connect time", DISCONNECT, TargetOrScenario),
-    reason(0xa1, "Subscription Identifiers not supported", SUBACK | DISCONNECT, Scenario),
-    reason(0xa2, "Wildcard Subscriptions not supported", SUBACK | DISCONNECT, Scenario),
+    reason(0x00, ALL),
+    reason(0x01, SUBACK),
+    reason(0x02, SUBACK),
+    reason(0x04, DISCONNECT),
+    reason(0x10, PUBACK),
+    reason(0x11, UNSUBACK),
+    reason(0x18, AUTH),
+    reason(0x19, AUTH),
+    reason(0x80, FAILED),
+    reason(0x81, CONNACK | DISCONNECT),
+    reason(0x82, CONNACK | DISCONNECT),
+    reason(0x83, FAILED),
+    reason(0x84, CONNACK),
+    reason(0x85, CONNACK),
+    reason(0x86, CONNACK),
+    reason(0x87, FAILED),
+    reason(0x88, CONNACK),
+    reason(0x89, CONNACK | DISCONNECT),
+    reason(0x8a, CONNACK),
+    reason(0x8b, DISCONNECT),
+    reason(0x8c, CONNACK | DISCONNECT),
+    reason(0x8d, DISCONNECT),
+    reason(0x8e, DISCONNECT),
+    reason(0x8f, SUBACK | UNSUBACK | DISCONNECT),
+    reason(0x90, CONNACK | PUBACK | DISCONNECT),
+    reason(0x91, PUBACK | SUBACK | UNSUBACK),
+    reason(0x92, RELEASE),
+    reason(0x93, DISCONNECT),
+    reason(0x94, DISCONNECT),
+    reason(0x95, CONNACK | DISCONNECT),
+    reason(0x96, DISCONNECT),
+    reason(0x97, CONNACK | PUBACK | SUBACK | DISCONNECT),
+    reason(0x98, DISCONNECT),
+    reason(0x99, CONNACK | PUBACK | DISCONNECT),
+    reason(0x9a, CONNACK | DISCONNECT),
+    reason(0x9b, CONNACK | DISCONNECT),
+    reason(0x9c, CONNACK | DISCONNECT),
+    reason(0x9d, CONNACK | DISCONNECT),
+    reason(0x9e, SUBACK | DISCONNECT),
+    reason(0x9f, CONNACK | DISCONNECT),
+    reason(0xa0, DISCONNECT),
+    reason(0xa1, SUBACK | DISCONNECT),
+    reason(0xa2, SUBACK | DISCONNECT),
 ];
 
 /// MQTT 3.1.1, table 3.1 and 3.9.3.
 #[rustfmt::skip]
 const RETURNS: [Reason; 10] = [
-    reason(0x00, "Connection Accepted", CONNACK, Target),
-    reason(0x00, "Granted QoS 0", SUBACK, Target),
-    reason(0x01, "Unacceptable protocol version", CONNACK, Scenario),
-    reason(0x01, "Granted QoS 1", SUBACK, Target),
-    reason(0x02, "Identifier rejected", CONNACK, Scenario),
-    reason(0x02, "Granted QoS 2", SUBACK, Target),
-    reason(0x03, "Server unavailable", CONNACK, Target),
-    reason(0x04, "Bad user name or password", CONNACK, Scenario),
-    reason(0x05, "Not authorized", CONNACK, TargetOrScenario),
-    reason(0x80, "Failure", SUBACK, TargetOrScenario),
+    returned(0x00, "Connection Accepted", CONNACK, Target),
+    returned(0x00, "Granted QoS 0", SUBACK, Target),
+    returned(0x01, "Unacceptable protocol version", CONNACK, Scenario),
+    returned(0x01, "Granted QoS 1", SUBACK, Target),
+    returned(0x02, "Identifier rejected", CONNACK, Scenario),
+    returned(0x02, "Granted QoS 2", SUBACK, Target),
+    returned(0x03, "Server unavailable", CONNACK, Target),
+    returned(0x04, "Bad user name or password", CONNACK, Scenario),
+    returned(0x05, "Not authorized", CONNACK, TargetOrScenario),
+    returned(0x80, "Failure", SUBACK, TargetOrScenario),
 ];
 
+/// What the return codes of 3.1.1 from 1 on are in MQTT 5.
+const RETURNED: [u8; 5] = [0x84, 0x85, 0x88, 0x86, 0x87];
+
 impl Reason {
+    pub const SUCCESS: &'static Reason = &REASONS[0];
+
     /// What a code means in a packet; none if it may not stand there.
     pub fn of(version: Version, packet: PacketType, code: u8) -> Option<&'static Reason> {
         let means = |reason: &&Reason| reason.code == code && reason.packets & packet.bit() != 0;
@@ -113,6 +117,15 @@ impl Reason {
             }
             Version::V3 => RETURNS.iter().find(means),
         }
+    }
+
+    /// Its number among the statuses of all protocols.
+    pub fn status(&self) -> u16 {
+        let code = match self.code {
+            code @ 1..=5 if self.is_error() => RETURNED[usize::from(code) - 1],
+            code => code,
+        };
+        mqtt::status(code)
     }
 
     /// Whether it says that something failed.

@@ -150,6 +150,11 @@ impl Session {
         self.phase == Phase::Open
     }
 
+    /// Whether it outlives its connection.
+    pub fn is_persistent(&self) -> bool {
+        self.persistent
+    }
+
     /// Messages that are published and not yet acknowledged, those that wait for room included.
     pub fn unacknowledged(&self) -> usize {
         self.flights.as_ref().map_or(0, |flights| flights.outgoing.len())
@@ -746,10 +751,10 @@ impl Session {
     /// # Errors
     /// The server has not answered the last ping within the keep-alive time (3.1.2.10).
     pub fn keep_alive(&mut self, now: Time, out: &mut Vec<u8>) -> Result<Time, Violation> {
-        if self.phase != Phase::Open || self.keep_alive_s == 0 {
-            return Ok(Time::NEVER);
-        }
         let every = Duration::from_secs(u64::from(self.keep_alive_s));
+        if now < self.due() {
+            return Ok(self.due());
+        }
         if self.pings > 0 && now >= self.pinged_at + every {
             let breach = Breach::KeepAlive(self.keep_alive_s);
             return Err(self.broken(Some(PacketType::Pingresp), breach, out));
@@ -757,8 +762,17 @@ impl Session {
         if now >= self.sent_at + every {
             self.ping(now, out);
         }
+        Ok(self.due())
+    }
+
+    /// When [`Session::keep_alive`] has something to do.
+    pub fn due(&self) -> Time {
+        if self.phase != Phase::Open || self.keep_alive_s == 0 {
+            return Time::NEVER;
+        }
+        let every = Duration::from_secs(u64::from(self.keep_alive_s));
         let due = self.sent_at + every;
-        Ok(if self.pings > 0 { due.min(self.pinged_at + every) } else { due })
+        if self.pings > 0 { due.min(self.pinged_at + every) } else { due }
     }
 
     /// Sends a PINGREQ.

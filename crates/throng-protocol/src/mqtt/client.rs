@@ -1,0 +1,356 @@
+//! A session and what carries it: a stream of bytes, or the binary messages of a WebSocket, which
+//! cut packets anywhere (6.0).
+
+use throng_base::{Said, Time};
+
+use super::event::{Event, Lent};
+use super::kind::{PacketType, Version};
+use super::message::Message;
+use super::packet::Codes;
+use super::property::Properties;
+use super::property_id::PropertyId;
+use super::reason::Reason;
+use super::session::{Session, Wishes};
+use super::violation::Violation;
+use crate::websocket::{
+    self, FrameReader, Inflater, Opcode, WebSocketError, write_close, write_frame,
+};
+
+/// The client side of a connection. It outlives one connection after another, as its session does.
+#[derive(Debug)]
+pub struct Client {
+    session: Session,
+    carrier: Option<Box<Carrier>>,
+}
+
+const _: () = assert!(size_of::<Client>() <= 80);
+
+/// The WebSocket below.
+#[derive(Debug)]
+struct Carrier {
+    reader: FrameReader,
+    /// Of its last message, what was not read yet begins at `at`.
+    held: Vec<u8>,
+    at: usize,
+}
+
+/// What came. Nothing of it is the client's.
+#[derive(Clone, Copy, Debug)]
+pub enum Came<'a> {
+    /// See [`Message::of`].
+    Message(&'a [u8]),
+    Answered(Answer<'a>),
+    Pong,
+    /// Of the WebSocket below, to be answered.
+    Ping(&'a [u8]),
+    /// The server takes leave: with the status of its reason, or with a code of the WebSocket.
+    Closed {
+        code: Option<u16>,
+        reason: &'a str,
+    },
+}
+
+/// What was sent under a number is answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// The packet identifier; of a connection 0.
+    pub id: u16,
+    pub packet: PacketType,
+    pub reason: &'static Reason,
+    /// What the server says about it.
+    pub text: &'a str,
+    /// So many subscriptions have a lower QoS than asked for.
+    pub lower: usize,
+}
+
+/// What a peer does that one of the two standards does not allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientError {
+    Mqtt(Violation),
+    WebSocket(WebSocketError),
+    /// Packets are in binary messages (6.0).
+    Text,
+}
+
+/// What a client borrows while it reads; one for all connections of a thread.
+#[derive(Debug, Default)]
+pub struct Room {
+    whole: Vec<u8>,
+    topic: String,
+}
+
+/// How much that is.
+const ROOM_BYTES_MAX: usize = 256 * 1024;
+
+impl Room {
+    /// Gives back the memory of an exceptional packet.
+    #[inline]
+    pub fn trim(&mut self) {
+        if self.whole.capacity() > ROOM_BYTES_MAX {
+            self.whole = Vec::new();
+        }
+    }
+}
+
+/// What is known of the moment when bytes are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'l> {
+    pub now: Time,
+    pub limits: &'l websocket::Limits,
+}
+
+impl Client {
+    pub fn new(version: Version, wishes: Wishes) -> Client {
+        Client { session: Session::new(version, wishes), carrier: None }
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub fn session_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// The connection that begins is a WebSocket.
+    pub fn is_carried(&mut self, reader: FrameReader) {
+        self.carrier = Some(Box::new(Carrier { reader, held: Vec::new(), at: 0 }));
+    }
+
+    /// The connection has ended, however.
+    pub fn lost(&mut self) {
+        self.carrier = None;
+        self.session.lost();
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let carrier = self.carrier.as_ref();
+        let carrier = carrier.map_or(0, |it| it.reader.heap_bytes() + it.held.capacity());
+        carrier + self.session.heap_bytes()
+    }
+
+    /// Says something: packets as the connection carries them.
+    pub fn say<T>(
+        &mut self,
+        mask: [u8; 4],
+        out: &mut Vec<u8>,
+        speak: impl FnOnce(&mut Session, &mut Vec<u8>) -> T,
+    ) -> T {
+        if self.carrier.is_none() {
+            return speak(&mut self.session, out);
+        }
+        let mut packets = Vec::new();
+        let said = speak(&mut self.session, &mut packets);
+        self.frame(&packets, mask, out);
+        said
+    }
+
+    /// Writes packets as the connection carries them.
+    pub fn frame(&self, packets: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
+        match &self.carrier {
+            Some(_) if packets.is_empty() => {}
+            Some(_) => write_frame(out, Opcode::Binary, true, false, Some(mask), packets),
+            None => out.extend_from_slice(packets),
+        }
+    }
+
+    /// Answers a ping of the WebSocket below.
+    pub fn pong(&self, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
+        if self.carrier.is_some() {
+            write_frame(out, Opcode::Pong, true, false, Some(mask), payload);
+        }
+    }
+
+    /// Takes leave. The server publishes no will.
+    pub fn disconnect(&mut self, mask: [u8; 4], out: &mut Vec<u8>) {
+        self.say(mask, out, |session, out| session.disconnect(Default::default(), out));
+        if self.carrier.is_some() {
+            write_close(out, Some(1000), "", Some(mask));
+        }
+    }
+
+    /// Reads up to the next thing that came for somebody. What it is about lies in `room`, and
+    /// what has to be sent for it is added to `out`.
+    ///
+    /// # Errors
+    /// What one of the standards does not allow. Behind it nothing is read.
+    pub fn next<'r>(
+        &mut self,
+        rest: &mut &[u8],
+        Reading { now, limits }: Reading<'_>,
+        inflater: &mut Inflater,
+        (own, room): (&mut Room, &'r mut Vec<u8>),
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Came<'r>>, ClientError> {
+        room.clear();
+        let packet_bytes_max = u32::try_from(limits.message_bytes_max).unwrap_or(u32::MAX);
+        let Client { session, carrier } = self;
+        let Room { whole, topic } = own;
+        let Some(carrier) = carrier else {
+            loop {
+                let lent = Lent { whole, topic, out, now, packet_bytes_max };
+                match session.next(rest, lent).map_err(ClientError::Mqtt)? {
+                    None => return Ok(None),
+                    Some(event) => {
+                        if let Some(kind) = meaning(event, room) {
+                            return Ok(Some(kind.came(room)));
+                        }
+                    }
+                }
+            }
+        };
+        // Nobody between the two ends has to be protected from what these bytes are.
+        let mask = (now.as_nanos() as u32).to_ne_bytes();
+        loop {
+            let mut packets = &carrier.held[carrier.at..];
+            if packets.is_empty() {
+                carrier.forget();
+                match carrier.reader.next(rest, limits, inflater, whole) {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(websocket::Message::Binary(bytes))) => {
+                        carrier.held.extend_from_slice(bytes);
+                        continue;
+                    }
+                    Ok(Some(message)) => match of_carrier(message, room)? {
+                        Some(kind) => return Ok(Some(kind.came(room))),
+                        None => continue,
+                    },
+                    Err(error) => return Err(ClientError::WebSocket(error)),
+                }
+            }
+            let mut said = Vec::new();
+            let lent = Lent { whole, topic, out: &mut said, now, packet_bytes_max };
+            let read = session.next(&mut packets, lent);
+            let left = packets.len();
+            let kind = read.map(|event| event.and_then(|event| meaning(event, room)));
+            carrier.at = carrier.held.len() - left;
+            if !said.is_empty() {
+                write_frame(out, Opcode::Binary, true, false, Some(mask), &said);
+            }
+            if let Some(kind) = kind.map_err(ClientError::Mqtt)? {
+                return Ok(Some(kind.came(room)));
+            }
+        }
+    }
+}
+
+impl Carrier {
+    /// The message was read to its end.
+    fn forget(&mut self) {
+        self.at = 0;
+        if self.held.capacity() > 0 {
+            self.held = Vec::new();
+        }
+    }
+}
+
+/// What came, while what it is about lies in the room.
+enum Kind {
+    Message,
+    Answered { id: u16, packet: PacketType, reason: &'static Reason, lower: usize },
+    Pong,
+    Ping,
+    Closed { code: Option<u16> },
+}
+
+impl Kind {
+    fn came(self, room: &[u8]) -> Came<'_> {
+        let text = || std::str::from_utf8(room).unwrap_or_default();
+        match self {
+            Kind::Message => Came::Message(room),
+            Kind::Answered { id, packet, reason, lower } => {
+                Came::Answered(Answer { id, packet, reason, text: text(), lower })
+            }
+            Kind::Pong => Came::Pong,
+            Kind::Ping => Came::Ping(room),
+            Kind::Closed { code } => Came::Closed { code, reason: text() },
+        }
+    }
+}
+
+/// What an event means to others; None where it is the session's alone.
+fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<Kind> {
+    let answered = |id, packet, reason, lower| Kind::Answered { id, packet, reason, lower };
+    let mut told = |properties: Properties<'_>| {
+        let text = properties.text(PropertyId::ReasonString).unwrap_or_default();
+        room.extend_from_slice(text.as_bytes());
+    };
+    Some(match event {
+        Event::Message(publish) => {
+            Message::write(&publish, room);
+            Kind::Message
+        }
+        Event::Connected { properties, .. } => {
+            told(properties);
+            answered(0, PacketType::Connack, Reason::SUCCESS, 0)
+        }
+        Event::Refused { reason, properties } => {
+            told(properties);
+            answered(0, PacketType::Connack, reason, 0)
+        }
+        Event::Published { id, reason } => answered(id, PacketType::Puback, reason, 0),
+        Event::Subscribed { codes, lower } => {
+            told(codes.properties);
+            answered(codes.id, PacketType::Suback, worst(PacketType::Suback, codes), lower)
+        }
+        Event::Unsubscribed(codes) => {
+            told(codes.properties);
+            answered(codes.id, PacketType::Unsuback, worst(PacketType::Unsuback, codes), 0)
+        }
+        Event::Pong => Kind::Pong,
+        Event::Disconnected { reason, properties } => {
+            told(properties);
+            if room.is_empty() {
+                room.extend_from_slice(reason.name.as_bytes());
+            }
+            Kind::Closed { code: Some(reason.status()) }
+        }
+        // Nothing continues an authentication that no scenario can begin.
+        Event::Auth { .. } | Event::Duplicate(_) | Event::Received(_) | Event::Released(_) => {
+            return None;
+        }
+    })
+}
+
+/// The first code that is an error; else the first.
+fn worst(packet: PacketType, codes: Codes<'_>) -> &'static Reason {
+    let of = |code: &u8| Reason::of(Version::V5, packet, *code);
+    let error = codes.codes.iter().find(|code| **code >= 0x80);
+    let unknown = Reason::of(Version::V5, packet, 0x80).unwrap_or(Reason::SUCCESS);
+    match (error, codes.codes.first()) {
+        // Of a code that is in no table nothing more is known.
+        (Some(error), _) => of(error).unwrap_or(unknown),
+        (None, Some(first)) => of(first).unwrap_or(Reason::SUCCESS),
+        (None, None) => Reason::SUCCESS,
+    }
+}
+
+fn of_carrier(
+    message: websocket::Message<'_>,
+    room: &mut Vec<u8>,
+) -> Result<Option<Kind>, ClientError> {
+    Ok(match message {
+        websocket::Message::Text(_) => return Err(ClientError::Text),
+        websocket::Message::Ping(payload) => {
+            room.extend_from_slice(payload);
+            Some(Kind::Ping)
+        }
+        websocket::Message::Close { code, reason } => {
+            room.extend_from_slice(reason.as_bytes());
+            Some(Kind::Closed { code })
+        }
+        websocket::Message::Binary(_) | websocket::Message::Pong(_) => None,
+    })
+}
+
+impl ClientError {
+    pub fn said(&self) -> Said {
+        match self {
+            ClientError::Mqtt(violation) => violation.said(),
+            ClientError::WebSocket(error) => Said::of_others(error.to_string()),
+            ClientError::Text => {
+                say!("MQTT packets came in a text message instead of a binary one (section 6.0)")
+            }
+        }
+    }
+}
