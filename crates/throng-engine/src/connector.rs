@@ -3,6 +3,7 @@
 
 mod call;
 mod events;
+mod mqtt;
 mod offers;
 mod tunnel;
 
@@ -25,12 +26,14 @@ use throng_protocol::grpc::CallError;
 use throng_protocol::http1::{Event as Part, Head, RequestKind, ResponseReader, retry_after};
 use throng_protocol::http2;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
+use throng_protocol::mqtt::Client;
 use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
 pub(crate) use call::CallAsk;
+pub(crate) use mqtt::Greeting;
 
 use crate::failure::shown;
 use crate::failure::{
@@ -73,6 +76,7 @@ pub(crate) enum Handshake {
     WebSocket(Upgrade),
     Events(Ask),
     Call(CallAsk),
+    Mqtt(Greeting),
 }
 
 /// What the request of a handshake says.
@@ -131,7 +135,8 @@ impl Order {
         let ask = match &self.handshake {
             Some(Handshake::WebSocket(upgrade)) => &upgrade.ask,
             Some(Handshake::Events(ask)) => ask,
-            Some(Handshake::Call(_)) | None => return,
+            Some(Handshake::Mqtt(Greeting { upgrade: Some(upgrade), .. })) => &upgrade.ask,
+            Some(Handshake::Call(_) | Handshake::Mqtt(_)) | None => return,
         };
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
             let (path, host) = (ask.path.clone(), ask.own_host().map(String::from));
@@ -151,6 +156,8 @@ pub(crate) struct Progress {
     /// When the socket was connected; [`Time::NEVER`] before.
     pub(crate) established: Cell<Time>,
     pub(crate) set_cookies: Cell<Option<Box<SetCookies>>>,
+    /// Of MQTT: who opens it, as long as it does not speak.
+    pub(crate) client: Cell<Option<Box<Client>>>,
 }
 
 impl Progress {
@@ -161,6 +168,7 @@ impl Progress {
             stage: Cell::new(Stage::Connect),
             established: Cell::new(Time::NEVER),
             set_cookies: Cell::default(),
+            client: Cell::default(),
         }
     }
 
@@ -380,6 +388,7 @@ async fn finish(
             Handshake::WebSocket(ask) => upgrade(shard, order, ask, transport).await,
             Handshake::Events(ask) => events::subscribe(shard, order, ask, transport).await,
             Handshake::Call(ask) => call::open(shard, order, ask, transport).await,
+            Handshake::Mqtt(greeting) => mqtt::connect(shard, order, greeting, transport).await,
         }
     };
     let mut opened = Box::pin(timed(shard, order, Stage::Upgrade, work)).await?;

@@ -4,13 +4,13 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use throng_base::Said;
+use throng_base::{Said, mqtt};
 use throng_expression::{Answer, Fault, Value};
 use throng_extract::{Digest, Document, Hasher};
 use throng_program::Pick;
 use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
 use throng_protocol::grpc::Code;
-use throng_protocol::machine::Parts;
+use throng_protocol::machine::{Field, Fields, Parts};
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
 use crate::failure::{Finding, shown};
@@ -35,7 +35,7 @@ pub(crate) struct Looked<'a> {
     /// Of a message that is more than its document: all of it, as it came.
     pub(crate) whole: Option<&'a [u8]>,
     /// What it says of itself beside its document, by name; looked at as headers are.
-    pub(crate) fields: &'a [(&'a str, &'a [u8])],
+    pub(crate) fields: Fields<'a>,
     /// The document as a value, for expressions.
     json: OnceCell<Value>,
 }
@@ -52,17 +52,17 @@ impl<'a> Looked<'a> {
             declared: None,
             proto: None,
             whole: None,
-            fields: &[],
+            fields: Fields::None,
             json: OnceCell::new(),
         }
     }
 
     /// A message as its machine takes it apart.
-    pub(crate) fn message(whole: &'a [u8], parts: &'a Parts<'a>, elapsed: Duration) -> Looked<'a> {
+    pub(crate) fn message(whole: &'a [u8], parts: Parts<'a>, elapsed: Duration) -> Looked<'a> {
         let looked = Looked::new(None, parts.content, elapsed);
-        match &parts.fields {
-            Some(fields) => Looked { whole: Some(whole), fields, ..looked },
-            None => looked,
+        match parts.fields {
+            Fields::None => looked,
+            fields => Looked { whole: Some(whole), fields, ..looked },
         }
     }
 
@@ -72,9 +72,8 @@ impl<'a> Looked<'a> {
     }
 
     /// A field beside the document.
-    pub(crate) fn said(&self, name: &str) -> Option<&'a [u8]> {
-        let field = self.fields.iter().find(|(field, value)| *field == name && !value.is_empty());
-        field.map(|(_, value)| *value)
+    pub(crate) fn said(&self, name: &str) -> Option<Field<'a>> {
+        self.fields.get(name)
     }
 
     /// A field of a declared message, by the path that is for its kind.
@@ -102,7 +101,7 @@ impl<'a> Looked<'a> {
             Pick::Css(selector) => selector.first(self.document.page()),
             Pick::Pattern(pattern) => pattern.first(self.document.bytes()),
             Pick::Digest(digest) => Some(Value::Text(digest.of(self.document.bytes()).into())),
-            Pick::Header(name) => self.said(name).map(text_of),
+            Pick::Header(name) => self.said(name).map(value_of),
             Pick::Status | Pick::Size | Pick::Time | Pick::Expression(_) => None,
         }
     }
@@ -135,8 +134,9 @@ impl<'a> Looked<'a> {
             Answer::Headers => match self.kept.and_then(|kept| kept.map.clone()) {
                 Some(headers) => headers,
                 None if self.whole.is_some() => {
-                    let entry = |(name, value): &(&str, &[u8])| ((*name).into(), text_of(value));
-                    Value::Map(self.fields.iter().map(entry).collect())
+                    let mut entries = Vec::new();
+                    self.fields.each(&mut |name, it| entries.push((name.into(), value_of(it))));
+                    Value::Map(entries.into())
                 }
                 None => return Err(Fault(say!("a message has no headers"))),
             },
@@ -193,6 +193,13 @@ impl Tally {
     }
 }
 
+fn value_of(field: Field<'_>) -> Value {
+    match field {
+        Field::Bytes(bytes) => text_of(bytes),
+        Field::Number(number) => Value::Int(i64::from(number)),
+    }
+}
+
 /// Text where it is text, else bytes.
 pub(crate) fn text_of(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
@@ -210,6 +217,6 @@ pub(crate) fn not_json(document: &Document<'_>) -> Said {
 
 /// A status as its protocol numbers it, for expressions.
 pub(crate) fn number_of(status: u16) -> Value {
-    let code = Code::of_status(status).map(|code| u16::from(code.number()));
-    Value::Int(i64::from(code.unwrap_or(status)))
+    let code = Code::of_status(status).map(Code::number).or_else(|| mqtt::code_of(status));
+    Value::Int(i64::from(code.map_or(status, u16::from)))
 }

@@ -8,6 +8,7 @@ use throng_expression::Value;
 use throng_program::Program;
 use throng_protocol::events::Resume;
 use throng_protocol::http1::digest::Answerer;
+use throng_protocol::mqtt::Client;
 
 use crate::prepared::Prepared;
 
@@ -26,6 +27,9 @@ pub(crate) struct Memory {
     /// By line: what its stream of events is to go on with, from its loss until it is open again.
     #[allow(clippy::box_collection)]
     resumes: Option<Box<Vec<(u8, Resume)>>>,
+    /// By line: whose session of MQTT goes on with the next connection.
+    #[allow(clippy::box_collection)]
+    clients: Option<Box<Vec<(u8, Box<Client>)>>>,
 }
 
 /// Where a value came from: the target and the path of the request.
@@ -47,6 +51,7 @@ impl Memory {
             origins: Vec::new(),
             answerers: Vec::new(),
             resumes: None,
+            clients: None,
         }
     }
 
@@ -102,6 +107,21 @@ impl Memory {
     pub(crate) fn resume(&self, line: u8) -> Option<&Resume> {
         let resumes = self.resumes.as_ref()?;
         resumes.iter().find(|(known, _)| *known == line).map(|(_, resume)| resume)
+    }
+
+    /// The connection of a client was lost, or did not open.
+    pub(crate) fn keep_client(&mut self, line: u8, client: Box<Client>) {
+        self.clients.get_or_insert_default().push((line, client));
+    }
+
+    pub(crate) fn take_client(&mut self, line: u8) -> Option<Box<Client>> {
+        let clients = self.clients.as_mut()?;
+        let place = clients.iter().position(|(known, _)| *known == line)?;
+        let (_, client) = clients.swap_remove(place);
+        if clients.is_empty() {
+            self.clients = None;
+        }
+        Some(client)
     }
 
     /// How long the streams that were lost want to be left alone.

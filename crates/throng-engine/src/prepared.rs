@@ -161,6 +161,8 @@ pub(crate) struct LinkPlan {
     pub(crate) slow: Slow,
     /// What its connections speak.
     pub(crate) protocol: Option<Arc<Protocol>>,
+    /// MQTT is.
+    mqtt: bool,
     /// Without a protocol: the end of each message that comes.
     delimiter: Option<Box<[u8]>>,
     /// What comes over them, where they are gRPC calls.
@@ -693,6 +695,7 @@ impl LinkPlan {
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
             slow: slowest(session.all(), number),
             protocol: protocol.cloned(),
+            mqtt: link.mqtt,
             delimiter: link.delimiter.clone(),
             reply: connects(session, number).find_map(|connect| {
                 let call = connect.call.as_deref()?;
@@ -730,7 +733,7 @@ impl LinkPlan {
     }
 
     pub(crate) fn has_records(&self) -> bool {
-        self.protocol.is_some() || self.delimiter.is_some()
+        self.protocol.is_some() || self.delimiter.is_some() || self.mqtt
     }
 
     /// What its messages are, where they are those of a gRPC call.

@@ -19,7 +19,8 @@
 //! - [`flow`]: which instruction comes next; [`verbs`]: the verbs that need no connection;
 //!   [`transaction`]: what is timed together; [`outcome`]: how steps end;
 //! - [`http`] and [`call`] ask by requests, [`talk`] by messages; [`streams`]: many requests over
-//!   one connection, [`streamed`]: what comes of them; [`answer`]: the bodies of answers;
+//!   one connection, [`streamed`]: what comes of them; [`answer`]: the bodies of answers; [`mqtt`]:
+//!   what a client of MQTT says, and what is acknowledged;
 //! - [`opening`]: how a connection comes to be, [`life`]: how far it comes; [`send`]: what is sent;
 //!   [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
@@ -43,6 +44,7 @@ mod jar;
 mod life;
 mod line;
 mod listen;
+mod mqtt;
 mod opening;
 mod outcome;
 mod redirect;
@@ -346,6 +348,7 @@ impl User {
             }
         }
         self.beats_woken(shard, cx);
+        self.keep_alive(shard, cx);
         if self.state.agenda.as_ref().is_some_and(|agenda| self.state.now >= agenda.alarm()) {
             self.agenda_woken(shard, cx);
         }
@@ -400,7 +403,7 @@ impl User {
             Doing::Stay => self.session.deadline,
             _ => Time::NEVER,
         };
-        let beats = self.state.lines.earliest(|line| line.beats.waits_until());
+        let beats = self.state.lines.earliest(|line| line.beats.waits_until().min(line.due()));
         let agenda = self.state.agenda.as_ref().map_or(Time::NEVER, |one| one.waits_until());
         own.min(beats).min(agenda)
     }
@@ -408,7 +411,7 @@ impl User {
     /// When the user has something to do by itself.
     fn alarm(&self) -> Time {
         let agenda = self.state.agenda.as_ref().map_or(Time::NEVER, |agenda| agenda.alarm());
-        let lines = self.state.lines.earliest(|line| line.beats.alarm().min(line.slow_until()));
+        let lines = self.state.lines.earliest(|line| line.beats.alarm().min(line.alarm()));
         self.session.deadline.min(lines).min(agenda)
     }
 

@@ -13,6 +13,7 @@ use throng_expression::{Fault, Value};
 use throng_extract::NotJson;
 use throng_metrics::Cause;
 use throng_program::{Check, Pick, Save, Want};
+use throng_protocol::machine::Field;
 
 use throng_base::Said;
 
@@ -174,7 +175,11 @@ impl<'a> Looking<'a> {
                 Some(status) => Seen::Value(Value::Int(i64::from(status))),
                 None => Seen::Nothing,
             },
-            Pick::Header(name) => looked.said(name).map_or(Seen::Nothing, Seen::Bytes),
+            Pick::Header(name) => match looked.said(name) {
+                Some(Field::Bytes(bytes)) => Seen::Bytes(bytes),
+                Some(Field::Number(number)) => Seen::Value(Value::Int(i64::from(number))),
+                None => Seen::Nothing,
+            },
             Pick::Body => Seen::Bytes(bytes),
             Pick::Json(path) => match (self.look.paths.is_some(), all) {
                 (true, _) => self.see_field(index),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use throng_base::{Said, StepId, Time, Told};
 use throng_metrics::Cause;
 use throng_program::Slow;
-use throng_protocol::machine::{Machine, Parts};
+use throng_protocol::machine::{Form, Machine};
 
 use super::backlog::{Backlog, Waits};
 use super::exchange::Exchange;
@@ -152,8 +152,8 @@ pub(super) struct Loss {
 /// Messages that outlive their connection: those that came in one piece with its end.
 pub(super) struct Left {
     pub(super) later: Backlog<Later>,
-    /// They are events of a stream, to be taken apart as such.
-    are_events: bool,
+    /// How they are put together.
+    pub(super) form: Form,
     /// What they have of the shard's budget; it is given back with them.
     held: Held,
 }
@@ -162,13 +162,6 @@ impl Left {
     /// Whether they are within the budget.
     pub(super) fn pay(&mut self, purse: &Rc<Purse>) -> bool {
         self.held.resize(self.later.bytes(), purse)
-    }
-
-    pub(super) fn parts<'a>(&self, payload: &'a [u8]) -> Parts<'a> {
-        match self.are_events {
-            true => Parts::of_event(payload),
-            false => Parts { content: payload, fields: None },
-        }
     }
 }
 
@@ -479,10 +472,10 @@ impl Connection {
         if self.kept.is_none() || matches!(self.machine, Machine::Bytes(_)) {
             return Ok(None);
         }
-        let are_events = matches!(self.machine, Machine::Events(_));
+        let form = self.machine.form();
         // What the connection has paid for them goes with them.
         let (later, held) = (self.take_kept(), std::mem::take(&mut self.held));
-        let mut left = Left { later, are_events, held };
+        let mut left = Left { later, form, held };
         match left.pay(purse) {
             true if left.later.is_empty() => Ok(None),
             true => Ok(Some(left)),

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_expression::{Scope, Value};
+use throng_program::mqtt::Order;
 use throng_program::{Audience, Begins, Content, Delivery, Mark, Message, Pick};
 use throng_protocol::framed::Packet;
 use throng_protocol::framed::declaration::Framing;
@@ -177,8 +178,11 @@ impl State {
                 let sent = content.as_literal().unwrap_or(&buffer);
                 self.enter_sent(row, &Looked::new(None, sent, Duration::ZERO))
             }
-            // The buffer has its payload.
-            Content::Mqtt(_) => self.enter_sent(row, &Looked::new(None, &buffer, Duration::ZERO)),
+            Content::Mqtt(order) => {
+                let Order::Publish(publish) = &**order else { return None };
+                let sent = publish.payload.as_literal().unwrap_or(&buffer);
+                self.enter_sent(row, &Looked::new(None, sent, Duration::ZERO))
+            }
             Content::Proto(message) => {
                 let mut looked = Looked::new(None, &buffer, Duration::ZERO);
                 looked.proto = shard.prepared.proto(message.template.message());

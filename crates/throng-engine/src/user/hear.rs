@@ -9,9 +9,9 @@ use throng_metrics::Cause;
 use throng_program::{Content, Handler, OnError, Statement};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
 use throng_protocol::grpc::CallError;
-use throng_protocol::machine::{Machine, Parts, Violation};
+use throng_protocol::machine::{Form, Machine, Parts, Violation};
 
-use throng_base::Said;
+use throng_base::{Said, mqtt};
 
 use super::backlog::Backlog;
 use super::connection::{Came, Connection, Later};
@@ -108,6 +108,9 @@ impl User {
         let detail = match (machine, code) {
             (Some(Machine::Events(_)), _) => say!("the target ended the event stream"),
             (Some(Machine::Call(_)), _) => say!("the target ended the gRPC call"),
+            (Some(Machine::Mqtt(_)), Some(code)) if mqtt::code_of(code).is_some() => {
+                say!("the MQTT server ended the connection: {}", shown(reason.as_bytes()))
+            }
             (_, Some(code)) if reason.is_empty() => {
                 say!("the target closed the WebSocket with code {code}")
             }
@@ -118,10 +121,12 @@ impl User {
             (_, None) => say!("the target closed the WebSocket without a code"),
         };
         let status = match machine {
-            Some(Machine::WebSocket(_)) => code.unwrap_or(NO_CODE),
+            Some(Machine::WebSocket(_) | Machine::Mqtt(_)) => code.unwrap_or(NO_CODE),
             _ => 0,
         };
-        let failure = Failure { status, ..Failure::new(Cause::ClosedEarly, detail) };
+        let blame = mqtt::code_of(status).and_then(mqtt::code).map(|(_, blame)| blame);
+        let cause = blame.map_or(Cause::ClosedEarly, Cause::of_mqtt);
+        let failure = Failure { status, ..Failure::new(cause, detail) };
         self.lost(shard, line, failure, Ended::ByTarget, cx);
     }
 
@@ -150,7 +155,7 @@ impl User {
             },
         };
         let parts = self.state.parts(line, payload);
-        let mut looked = Looked::message(payload, &parts, self.state.now - self.session.due);
+        let mut looked = Looked::message(payload, parts, self.state.now - self.session.due);
         if let (Some(protocol), Some(packet)) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
         }
@@ -477,9 +482,9 @@ impl State {
         let place = self.lines.get(line);
         let left = || place.loss.as_ref()?.left.as_ref();
         match (&place.connection, left()) {
-            (Some(connection), _) => connection.machine.parts(payload),
-            (None, Some(left)) => left.parts(payload),
-            (None, None) => Parts { content: payload, fields: None },
+            (Some(connection), _) => connection.machine.form().parts(payload),
+            (None, Some(left)) => left.form.parts(payload),
+            (None, None) => Form::Plain.parts(payload),
         }
     }
 

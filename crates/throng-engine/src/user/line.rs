@@ -7,6 +7,7 @@ use std::task::Context;
 
 use throng_base::{Time, UserId};
 use throng_metrics::{Cause, Ending};
+use throng_protocol::machine::Machine;
 
 use super::State;
 use super::agenda::waiting_bytes;
@@ -49,8 +50,15 @@ impl Line {
         }
     }
 
-    pub(super) fn slow_until(&self) -> Time {
-        self.connection.as_ref().map_or(Time::NEVER, Connection::slow_until)
+    /// When something is to be said that keeps the connection alive.
+    pub(super) fn due(&self) -> Time {
+        self.connection.as_ref().map_or(Time::NEVER, |connection| connection.machine.due())
+    }
+
+    /// When its connection has something to do by itself.
+    pub(super) fn alarm(&self) -> Time {
+        let of = |connection: &Connection| connection.slow_until().min(connection.machine.due());
+        self.connection.as_ref().map_or(Time::NEVER, of)
     }
 }
 
@@ -419,6 +427,9 @@ impl State {
             }
             _ => {}
         }
+        if let Machine::Mqtt(client) = connection.machine {
+            self.keep_client(line, client);
+        }
     }
 
     /// The connection is of no more use, and the target is to close it: nobody waits for that.
@@ -433,6 +444,10 @@ impl State {
     /// The last words of a user that goes without having disconnected.
     pub(super) fn say_goodbye(&mut self, cx: &mut Context<'_>) {
         for line in 0..self.lines.count() {
+            if let Some(Connection { machine: Machine::Mqtt(_), .. }) = self.connection(line) {
+                // Else its will would be published.
+                let _ = self.send_close(line, 1000, cx);
+            }
             if let Some(connection) = self.connection_mut(line) {
                 connection.transport.say_goodbye(cx);
             }

@@ -269,6 +269,7 @@ impl User {
                 }),
                 None => self.heard(shard, line, payload, cx),
             },
+            Event::Answered(answer) => self.acknowledged(shard, line, answer, cx),
             Event::Ping(payload) => self.ping(shard, line, payload, cx),
             Event::Pong(payload) => self.pong(shard, line, payload),
             Event::Closed { code, reason } => {
@@ -424,7 +425,7 @@ impl User {
                 let detail = half.unwrap_or(NOTHING_ASKED);
                 let machine = self.state.connection(line).map(|connection| &connection.machine);
                 let status = match machine {
-                    Some(Machine::WebSocket(_)) => NO_CLOSE,
+                    Some(Machine::WebSocket(_) | Machine::Mqtt(_)) => NO_CLOSE,
                     _ => 0,
                 };
                 let failure = Failure { status, ..Failure::new(Cause::ClosedEarly, detail) };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use throng_base::{Said, Time};
 use throng_expression::Fault;
 use throng_metrics::{Cause, Ending, Stage};
-use throng_program::{Body, Connect, Scheme, Statement};
+use throng_program::{Body, Connect, Link, Scheme, Statement};
 use throng_protocol::events::Resume;
 use throng_protocol::framed::PacketReader;
 use throng_protocol::http1::ResponseReader;
@@ -36,8 +36,16 @@ use crate::template::{finish_cookies, write_own_cookies};
 
 impl State {
     fn is_event_stream(&self, link: u8) -> bool {
+        self.of_link(link).is_some_and(|link| link.events)
+    }
+
+    fn speaks_mqtt(&self, link: u8) -> bool {
+        self.of_link(link).is_some_and(|link| link.mqtt)
+    }
+
+    fn of_link(&self, link: u8) -> Option<&Link> {
         let links = &self.shard.prepared.program.sessions[usize::from(self.session)].links;
-        links.get(usize::from(link)).is_some_and(|link| link.events)
+        links.get(usize::from(link))
     }
 
     /// Adds to the cookies of the scenario what the user has for the request of a handshake.
@@ -85,6 +93,10 @@ impl State {
     /// It is known which address the connection of a line went to, past those that refused it.
     fn settles(&mut self, line: u8, opening: &Opening) {
         self.lines.get_mut(line).place = opening.progress.place();
+        // It did not open.
+        if let Some(client) = opening.progress.client.take() {
+            self.keep_client(line, client);
+        }
     }
 
     /// A connection that opens is given up.
@@ -132,6 +144,7 @@ impl State {
             connection.keep_again(Later::Surplus(opened.surplus));
         }
         self.take_loss(line);
+        self.arm(connection.machine.due());
         self.lines.get_mut(line).connection = Some(connection);
         if let Some(memory) = &mut self.memory {
             // The machine has it now.
@@ -151,6 +164,9 @@ impl Active<'_> {
         user.turn = user.turn.wrapping_add(1);
         let route = user.shard.routes.to(target);
         let progress = Rc::new(Progress::new(route, turn));
+        if let Some(Handshake::Mqtt(greeting)) = &handshake {
+            progress.client.set(greeting.client.take());
+        }
         let place = progress.place();
         let slow = user.link(self.task.line).slow;
         let (times, who) = (Cell::default(), user.who());
@@ -192,11 +208,27 @@ impl Active<'_> {
         connect: &Connect,
         plan: &Plan,
     ) -> Result<(u16, Option<Handshake>), Finding> {
-        let shard = self.shard;
         let own = self.user.lines.get(self.task.line).target;
         if let (Some(opened), Plan::Connect { call: Some(head), .. }) = (&connect.call, plan) {
             return Ok((own, Some(Handshake::Call(self.ask_for_call(opened, head, own)?))));
         }
+        let (target, handshake) = self.ask_over_http(connect, own)?;
+        let Some(client) = &connect.mqtt else { return Ok((target, handshake)) };
+        let upgrade = match handshake {
+            Some(Handshake::WebSocket(upgrade)) => Some(upgrade),
+            _ => None,
+        };
+        let greeting = self.user.greet(self.task.line, client, upgrade)?;
+        Ok((target, Some(Handshake::Mqtt(greeting))))
+    }
+
+    /// An upgrade to a WebSocket, or the request for an event stream.
+    fn ask_over_http(
+        &mut self,
+        connect: &Connect,
+        own: u16,
+    ) -> Result<(u16, Option<Handshake>), Finding> {
+        let shard = self.shard;
         let events = self.user.is_event_stream(connect.link);
         if !events && !is_websocket(shard.prepared.targets[usize::from(own)].target.scheme) {
             return Ok((own, None));
@@ -212,11 +244,10 @@ impl Active<'_> {
                 ask.resume = self.user.resume(self.task.line);
                 Handshake::Events(ask)
             }
-            false => Handshake::WebSocket(Upgrade {
-                ask,
-                protocols,
-                key: Key::random(&mut self.user.random),
-            }),
+            false => {
+                let key = Key::random(&mut self.user.random);
+                Handshake::WebSocket(Upgrade { ask, protocols, key })
+            }
         };
         Ok((target, Some(handshake)))
     }
@@ -338,6 +369,9 @@ impl Active<'_> {
             Stage::Upgrade if matches!(self.at_pc().1, Plan::Connect { call: Some(_), .. }) => {
                 Failure::new(Cause::Timeout, no_call(waited))
             }
+            Stage::Upgrade if link.is_some_and(|link| self.user.speaks_mqtt(link)) => {
+                Failure::new(Cause::Timeout, no_connack(waited))
+            }
             _ => connector::no_answer(self.shard, opening.target, stage, waited),
         };
         if stage == Stage::Connect {
@@ -362,6 +396,11 @@ fn no_stream(waited: Duration) -> Said {
 fn no_call(waited: Duration) -> Said {
     let waited = throng_base::units::format_duration(waited);
     say!("no HTTP/2 frame arrived within {waited}")
+}
+
+fn no_connack(waited: Duration) -> Said {
+    let waited = throng_base::units::format_duration(waited);
+    say!("no CONNACK arrived within {waited}")
 }
 
 fn no_event_stream(url: &str) -> Said {

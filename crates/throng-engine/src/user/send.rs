@@ -89,9 +89,7 @@ impl State {
                 (*kind, 0)
             }
             Content::Declared(declared) => (MessageKind::Binary, self.encode(line, declared)?),
-            Content::Mqtt(_) => {
-                return Err((Cause::GeneratorFailed, say!("the session has no protocol")));
-            }
+            Content::Mqtt(order) => return self.send_order(line, order, message.cut, cx),
             Content::Proto(message) => {
                 let mut out = shard.content_buffer.borrow_mut();
                 out.clear();
@@ -186,8 +184,8 @@ impl State {
         payload: &[u8],
         cx: &mut Context<'_>,
     ) -> io::Result<u64> {
-        let mask = self.random.next_u32().to_ne_bytes();
-        self.write(line, cx, |machine, out| machine.ping(payload, mask, out))
+        let (mask, now) = (self.random.next_u32().to_ne_bytes(), self.now);
+        self.write(line, cx, |machine, out| machine.ping(payload, now, mask, out))
     }
 
     /// Answers a ping. How often something comes must not change what the user draws.

@@ -41,7 +41,8 @@ impl Active<'_> {
     /// The verb `request`: sends and waits, timed as one.
     pub(super) fn request(&mut self, request: &Request, cx: &mut Context<'_>) {
         let line = self.user.line_of(request.link);
-        if self.user.protocol(line).is_none() && !self.task.is_body() {
+        let is_numbered = matches!(request.message.content, Content::Mqtt(_));
+        if self.user.protocol(line).is_none() && !is_numbered && !self.task.is_body() {
             self.forget_kept(line);
         }
         let said = (line, request.step, &request.message);
@@ -242,13 +243,13 @@ fn wrong_reply(
 }
 
 /// What is looked at in the awaited message.
-struct Looking<'a> {
+pub(super) struct Looking<'a> {
     checks: &'a [Check],
     saves: &'a [Save],
     look: &'a Look,
 }
 
-fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'a>> {
+pub(super) fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'a>> {
     let Plan::Answer(AnswerPlan { look, .. }) = plan else { return None };
     Some(Looking { checks: instruction.checks(), saves: instruction.saves(), look })
 }
@@ -265,7 +266,11 @@ pub(super) fn awaited<'a>(
 }
 
 impl Looking<'_> {
-    fn judge(&self, looked: &Looked<'_>, scope: &mut UserScope<'_>) -> Result<(), Finding> {
+    pub(super) fn judge(
+        &self,
+        looked: &Looked<'_>,
+        scope: &mut UserScope<'_>,
+    ) -> Result<(), Finding> {
         self.look.judge(self.checks, self.saves, looked, scope)
     }
 }

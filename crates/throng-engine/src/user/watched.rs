@@ -8,6 +8,7 @@ use throng_expression::Value;
 use throng_metrics::{Cause, Stage};
 use throng_program::Statement;
 use throng_protocol::framed::Decoded;
+use throng_protocol::machine::{Fields, Parts};
 
 use super::State;
 use super::exchange::Exchange;
@@ -122,7 +123,14 @@ impl State {
             let body = protocol.field(packet.message, "body").ok()?;
             Some((protocol, packet.message, protocol.value(bytes, &decoded, &body)))
         });
-        let Some((protocol, message, body)) = read else { return Shown::of(bytes) };
+        let Some((protocol, message, body)) = read else {
+            return match self.parts(line, bytes) {
+                Parts { content, fields: Fields::Mqtt(message) } => {
+                    Shown::of(&[message.topic.as_bytes(), b"\n", content].concat())
+                }
+                _ => Shown::of(bytes),
+            };
+        };
         let mut text = protocol.info(message).name.clone().into_bytes();
         if let Some(body) = body.filter(|body| !matches!(body, Value::Map(map) if map.is_empty())) {
             text.push(b' ');

@@ -88,7 +88,7 @@ impl Flaw {
         }
     }
 
-    pub(super) fn said(self) -> Said {
+    pub fn said(self) -> Said {
         match self {
             Flaw::UnknownType(number) => say!("the packet type {number} is reserved"),
             Flaw::Flags(flags) => say!("the flags 0x{flags:x} are reserved"),

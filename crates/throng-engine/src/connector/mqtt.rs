@@ -1,0 +1,114 @@
+//! Opens connections of MQTT: CONNECT to CONNACK, over the upgrade to a WebSocket where that
+//! carries it (MQTT 5, 6.0).
+
+use std::cell::Cell;
+
+use throng_metrics::Cause;
+use throng_protocol::machine::{Event, Machine};
+use throng_protocol::mqtt::{Client, PacketType};
+
+use throng_base::Said;
+
+use super::{Opened, Order, Progress, Pulled, Upgrade, pull, upgrade};
+use crate::failure::{Failure, mqtt_refusal, shown};
+use crate::shard::Lane;
+use crate::spent::Times;
+use crate::trace::{Shown, What};
+use crate::transport::Transport;
+
+/// What a client says first.
+pub(crate) struct Greeting {
+    /// CONNECT.
+    pub(crate) hello: Vec<u8>,
+    pub(crate) upgrade: Option<Upgrade>,
+    /// Who says it, until the connection begins to open.
+    pub(crate) client: Cell<Option<Box<Client>>>,
+}
+
+/// A client that is lent to a connection that opens, as its machine. However that ends, it is given
+/// back, as its session may go on with another one.
+struct Loan<'o> {
+    machine: Option<Machine>,
+    progress: &'o Progress,
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        if let Some(Machine::Mqtt(client)) = self.machine.take() {
+            self.progress.client.set(Some(client));
+        }
+    }
+}
+
+pub(super) async fn connect(
+    shard: &Lane,
+    order: &Order,
+    greeting: &Greeting,
+    transport: Transport,
+) -> Result<Opened, Failure> {
+    let lost = || Failure::new(Cause::GeneratorFailed, say!("the session has no protocol"));
+    let client = order.progress.client.take().ok_or_else(lost)?;
+    let machine = Some(Machine::Mqtt(client));
+    let mut loan = Loan { machine, progress: &order.progress };
+    let Some(Machine::Mqtt(client)) = &mut loan.machine else { return Err(lost()) };
+    let mut opened = Opened {
+        transport,
+        multiplexes: false,
+        machine: None,
+        surplus: Vec::new(),
+        bytes_in: 0,
+        bytes_out: 0,
+        status: 0,
+        times: Times::default(),
+    };
+    if let Some(ask) = &greeting.upgrade {
+        opened = upgrade(shard, order, ask, opened.transport).await?;
+        Pulled { surplus: std::mem::take(&mut opened.surplus), ..Pulled::default() }
+            .nothing_more()?;
+        if let Some(Machine::WebSocket(reader)) = opened.machine.take() {
+            client.is_carried(reader);
+        }
+    }
+    let mut hello = Vec::new();
+    client.frame(&greeting.hello, [0x6d, 0x71, 0x74, 0x74], &mut hello);
+    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&greeting.hello)));
+    let Some(machine) = &mut loan.machine else { return Err(lost()) };
+    let told = |bytes: &[u8]| {
+        shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
+    };
+    let (said, pulled) = pull(shard, &mut opened.transport, machine, hello, told, verdict).await?;
+    opened.status = said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
+    opened.machine = loan.machine.take();
+    opened.surplus = pulled.surplus;
+    opened.bytes_in += pulled.bytes_in;
+    opened.bytes_out += pulled.bytes_out;
+    Ok(opened)
+}
+
+/// What a server makes of a CONNECT.
+fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
+    match event {
+        Event::Answered(answer) if answer.packet == PacketType::Connack => {
+            let status = answer.reason.status();
+            Some(match answer.reason.is_error() {
+                false => Ok(status),
+                true => {
+                    let (cause, detail) = mqtt_refusal(answer);
+                    Err(Failure { status, ..Failure::new(cause, detail) })
+                }
+            })
+        }
+        Event::Closed { reason, .. } => {
+            let detail = match reason {
+                &"" => CLOSED,
+                reason => {
+                    say!("the connection was closed before CONNACK: {}", shown(reason.as_bytes()))
+                }
+            };
+            Some(Err(Failure::new(Cause::ClosedEarly, detail)))
+        }
+        _ => None,
+    }
+}
+
+const CLOSED: Said = say!("the connection was closed before CONNACK");

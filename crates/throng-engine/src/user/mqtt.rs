@@ -1,0 +1,390 @@
+//! What a user says as a client of MQTT, and what its server acknowledges. Messages that come are
+//! heard as all others are.
+
+use std::borrow::Cow;
+use std::io;
+use std::rc::Rc;
+use std::task::Context;
+
+use throng_base::Time;
+use throng_metrics::Cause;
+use throng_program::mqtt::{Client, Order, Property, Publish, Subscribe, Unsubscribe};
+use throng_program::{Check, Content, Statement, Text};
+use throng_protocol::machine::Machine;
+use throng_protocol::mqtt::{
+    self, Answer, Connect, Flaw, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
+    write_property,
+};
+
+use super::connection::Connection;
+use super::send::Sent;
+use super::talk::looking;
+use super::task::{Active, Doing, Task, Which, at};
+use super::{State, User};
+use crate::code::Instruction;
+use crate::connector::{Greeting, Upgrade};
+use crate::failure::{Ended, Failure, Finding, mqtt_refusal, shown};
+use crate::looked::Looked;
+use crate::scope::{UserScope, scope};
+use crate::shard::Lane;
+
+impl State {
+    /// What a user says first, with the session of its last connection where that goes on.
+    pub(super) fn greet(
+        &mut self,
+        line: u8,
+        client: &Client,
+        upgrade: Option<Upgrade>,
+    ) -> Result<Greeting, Finding> {
+        let shard = Rc::clone(&self.shard);
+        let mut scope = scope!(self, &shard);
+        let (mut hello, now) = (Vec::new(), scope.now);
+        let texts = Texts::of(client, &mut scope)?;
+        let kept = self.memory.as_mut().and_then(|memory| memory.take_client(line));
+        let new = || Box::new(mqtt::Client::new(client.version, client.wishes));
+        let mut own = kept.unwrap_or_else(new);
+        own.session_mut().connect(&texts.connect(client)?, now, &mut hello);
+        Ok(Greeting { hello, upgrade, client: Some(own).into() })
+    }
+
+    /// The connection of a client has ended: its session goes on with the next one, if it is to.
+    pub(super) fn keep_client(&mut self, line: u8, mut client: Box<mqtt::Client>) {
+        client.lost();
+        if client.session().is_persistent() {
+            self.memory().keep_client(line, client);
+        }
+    }
+
+    /// Sends what a step says; the outer error is a packet that could not be written. What a
+    /// message contains lies in the shard's buffer, unless it is the same for all users.
+    pub(super) fn send_order(
+        &mut self,
+        line: u8,
+        order: &Order,
+        cut: Option<u32>,
+        cx: &mut Context<'_>,
+    ) -> Result<io::Result<Sent>, Finding> {
+        let shard = Rc::clone(&self.shard);
+        shard.recorder.borrow_mut().messages.sent += 1;
+        let mut out = shard.write_buffer.borrow_mut();
+        out.clear();
+        let mut scope = scope!(self, &shard);
+        let now = scope.now;
+        let Some(Connection { machine: Machine::Mqtt(client), .. }) =
+            &mut self.lines.get_mut(line).connection
+        else {
+            return Ok(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let mut packet = Packet { client, now, out: &mut out };
+        let number = match order {
+            Order::Publish(publish) => packet.publish(publish, &mut scope)?,
+            Order::Subscribe(subscribe) => packet.subscribe(subscribe, &mut scope)?,
+            Order::Unsubscribe(unsubscribe) => packet.unsubscribe(unsubscribe, &mut scope)?,
+        };
+        if shard.is_traced() {
+            self.trace_order(order);
+        }
+        let cut = cut.map_or(out.len(), |cut| out.len().min(cut as usize));
+        let sent = self.send(line, &out[..cut], cx);
+        let number = u32::from(number);
+        Ok(sent.map(|()| Sent { bytes: cut as u64, number, ..Sent::default() }))
+    }
+
+    /// An order as a person reads it.
+    #[cold]
+    fn trace_order(&mut self, order: &Order) {
+        let shard = Rc::clone(&self.shard);
+        let mut scope = scope!(self, &shard);
+        let mut text = Vec::new();
+        let mut add = |word: &str, one: &Text, scope: &mut UserScope<'_>| {
+            text.extend_from_slice(word.as_bytes());
+            let _ = one.render(&mut text, scope);
+        };
+        match order {
+            Order::Publish(Publish { topic, payload, .. }) => {
+                add("PUBLISH ", topic, &mut scope);
+                add("\n", payload, &mut scope);
+            }
+            Order::Subscribe(Subscribe { filters, .. }) => {
+                filters.iter().for_each(|(filter, _)| add("SUBSCRIBE ", filter, &mut scope));
+            }
+            Order::Unsubscribe(Unsubscribe { filters, .. }) => {
+                filters.iter().for_each(|filter| add("UNSUBSCRIBE ", filter, &mut scope));
+            }
+        }
+        self.trace_text(&text);
+    }
+}
+
+/// One that is being written.
+struct Packet<'p> {
+    client: &'p mut mqtt::Client,
+    now: Time,
+    out: &'p mut Vec<u8>,
+}
+
+impl Packet<'_> {
+    /// Which packet identifier the acknowledgement has; 0 where none follows.
+    fn publish(&mut self, publish: &Publish, scope: &mut UserScope<'_>) -> Result<u16, Finding> {
+        let Publish { topic, payload, qos, retain, properties } = publish;
+        let topic = string(topic, scope)?;
+        let properties = written(properties, scope)?;
+        let shard = scope.shard;
+        let mut rendered = shard.content_buffer.borrow_mut();
+        rendered.clear();
+        let payload = match payload.as_literal() {
+            Some(literal) => literal,
+            None => {
+                payload.render(&mut rendered, scope).map_err(|fault| scope.finding(fault))?;
+                &rendered
+            }
+        };
+        let properties = checked(&properties, PacketType::Publish)?;
+        let (qos, retain) = (*qos, *retain);
+        let message =
+            mqtt::Publish { topic: &topic, payload, qos, retain, dup: false, id: 0, properties };
+        let sent = self.say(|session, now, out| session.publish(&message, now, out))?;
+        Ok(match sent {
+            mqtt::Sent::Gone => 0,
+            mqtt::Sent::Flying(id) | mqtt::Sent::Waiting(id) => id,
+        })
+    }
+
+    fn subscribe(&mut self, all: &Subscribe, scope: &mut UserScope<'_>) -> Result<u16, Finding> {
+        let properties = written(&all.properties, scope)?;
+        let properties = checked(&properties, PacketType::Subscribe)?;
+        let texts = all.filters.iter().map(|(filter, _)| string(filter, scope));
+        let texts = texts.collect::<Result<Vec<_>, Finding>>()?;
+        let options = all.filters.iter().map(|(_, options)| *options);
+        let filters: Vec<_> = texts.iter().map(|text| &**text).zip(options).collect();
+        self.say(|session, now, out| session.subscribe(&filters, properties, now, out))
+    }
+
+    fn unsubscribe(
+        &mut self,
+        all: &Unsubscribe,
+        scope: &mut UserScope<'_>,
+    ) -> Result<u16, Finding> {
+        let properties = written(&all.properties, scope)?;
+        let properties = checked(&properties, PacketType::Unsubscribe)?;
+        let texts = all.filters.iter().map(|filter| string(filter, scope));
+        let texts = texts.collect::<Result<Vec<_>, Finding>>()?;
+        let filters: Vec<_> = texts.iter().map(|text| &**text).collect();
+        self.say(|session, now, out| session.unsubscribe(&filters, properties, now, out))
+    }
+
+    fn say<T>(
+        &mut self,
+        speak: impl FnOnce(&mut Session, Time, &mut Vec<u8>) -> Result<T, Refusal>,
+    ) -> Result<T, Finding> {
+        let now = self.now;
+        let said = self.client.say(mask_at(now), self.out, |session, out| speak(session, now, out));
+        said.map_err(|refusal| {
+            let cause = match refusal {
+                Refusal::Full(_) => Cause::Timeout,
+                _ => Cause::ScenarioFailed,
+            };
+            (cause, refusal.said())
+        })
+    }
+}
+
+/// The mask of a frame: nobody between the two ends has to be protected from what is sent.
+fn mask_at(now: Time) -> [u8; 4] {
+    (now.as_nanos() as u32).to_ne_bytes()
+}
+
+/// What a CONNECT borrows.
+struct Texts<'c> {
+    client_id: Cow<'c, str>,
+    user: Option<Cow<'c, str>>,
+    password: Option<Vec<u8>>,
+    properties: Vec<u8>,
+    will: Option<(Cow<'c, str>, Vec<u8>, Vec<u8>)>,
+}
+
+impl<'c> Texts<'c> {
+    fn of(client: &'c Client, scope: &mut UserScope<'_>) -> Result<Texts<'c>, Finding> {
+        let will = match &client.will {
+            None => None,
+            Some(will) => {
+                let Publish { topic, payload, properties, .. } = &will.message;
+                let topic = string(topic, scope)?;
+                Some((topic, rendered(payload, scope)?, written(properties, scope)?))
+            }
+        };
+        Ok(Texts {
+            client_id: string(&client.client_id, scope)?,
+            user: client.user.as_ref().map(|user| string(user, scope)).transpose()?,
+            password: client.password.as_ref().map(|one| rendered(one, scope)).transpose()?,
+            properties: written(&client.properties, scope)?,
+            will,
+        })
+    }
+
+    fn connect(&self, client: &Client) -> Result<Connect<'_>, Finding> {
+        let will = match (&client.will, &self.will) {
+            (Some(will), Some((topic, payload, properties))) => Some(Will {
+                topic,
+                payload,
+                qos: will.message.qos,
+                retain: will.message.retain,
+                properties: Properties::of_will(properties).map_err(flawed)?,
+            }),
+            _ => None,
+        };
+        Ok(Connect {
+            clean_start: client.clean_start,
+            keep_alive_s: client.keep_alive_s,
+            client_id: &self.client_id,
+            will,
+            user: self.user.as_deref(),
+            password: self.password.as_deref(),
+            properties: checked(&self.properties, PacketType::Connect)?,
+        })
+    }
+}
+
+fn rendered(text: &Text, scope: &mut UserScope<'_>) -> Result<Vec<u8>, Finding> {
+    let mut out = Vec::new();
+    text.render(&mut out, scope).map_err(|fault| scope.finding(fault))?;
+    Ok(out)
+}
+
+fn string<'t>(text: &'t Text, scope: &mut UserScope<'_>) -> Result<Cow<'t, str>, Finding> {
+    let no_text = || (Cause::ExpressionFailed, say!("a text of MQTT must be UTF-8"));
+    match text.as_literal() {
+        Some(literal) => std::str::from_utf8(literal).map(Cow::Borrowed).map_err(|_| no_text()),
+        None => String::from_utf8(rendered(text, scope)?).map(Cow::Owned).map_err(|_| no_text()),
+    }
+}
+
+/// Properties as they go over the wire.
+fn written(properties: &[Property], scope: &mut UserScope<'_>) -> Result<Vec<u8>, Finding> {
+    let mut out = Vec::new();
+    for Property { id, name, value } in properties {
+        let bytes = rendered(value, scope)?;
+        let text = std::str::from_utf8(&bytes);
+        let name = name.as_ref().map(|name| string(name, scope)).transpose()?;
+        let value = match (id.kind(), text) {
+            (ValueKind::Bytes, _) => Value::Bytes(&bytes),
+            (ValueKind::Text, Ok(text)) => Value::Text(text),
+            (ValueKind::Pair, Ok(text)) => Value::Pair(name.as_deref().unwrap_or_default(), text),
+            (_, Ok(text)) if let Ok(number) = text.parse() => Value::Number(number),
+            _ => {
+                let detail = say!("the property `{}` cannot be `{}`", id.name(), shown(&bytes));
+                return Err((Cause::ExpressionFailed, detail));
+            }
+        };
+        write_property(*id, value, &mut out);
+    }
+    Ok(out)
+}
+
+fn checked(properties: &[u8], packet: PacketType) -> Result<Properties<'_>, Finding> {
+    match properties.is_empty() {
+        true => Ok(Properties::NONE),
+        false => Properties::new(properties, packet).map_err(flawed),
+    }
+}
+
+fn flawed(flaw: Flaw) -> Finding {
+    (Cause::ScenarioFailed, flaw.said())
+}
+
+impl User {
+    /// The server acknowledges something: whoever waits for it goes on. What was sent without
+    /// waiting, or before the last connection was lost, nobody waits for.
+    pub(super) fn acknowledged(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        answer: &Answer<'_>,
+        cx: &mut Context<'_>,
+    ) {
+        let session = self.state.session;
+        let is_its = |task: &Task| {
+            task.exchange_on(line).is_some_and(|it| it.number == u32::from(answer.id))
+                && is_order(at(shard, session, task.pc).0)
+        };
+        let mut others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
+        let which = match is_its(&self.session) {
+            true => Some(Which::Session),
+            false => others.position(is_its).map(Which::Other),
+        };
+        match which {
+            Some(which) => self.with(which, shard, cx, |active| active.acknowledged(answer)),
+            None if answer.reason.is_error() => {
+                shard.recorder.borrow_mut().messages.unasked += 1;
+            }
+            None => {}
+        }
+    }
+
+    /// Says what keeps the connections alive, where it is due.
+    pub(super) fn keep_alive(&mut self, shard: &Lane, cx: &mut Context<'_>) {
+        let now = self.state.now;
+        for line in 0..self.state.lines.count() {
+            let Some(connection) = self.state.connection_mut(line) else { continue };
+            if now < connection.machine.due() {
+                continue;
+            }
+            let mut out = Vec::new();
+            let kept = connection.machine.keep_alive(now, mask_at(now), &mut out);
+            let sent = self.state.send(line, &out, cx);
+            match (kept, sent) {
+                (Err(violation), _) => {
+                    let failure = Failure::new(Cause::HeartbeatLost, violation.said());
+                    self.lost(shard, line, failure, Ended::TimedOut, cx);
+                }
+                (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
+                (Ok(()), Ok(())) => {}
+            }
+        }
+    }
+}
+
+fn is_order(instruction: &Instruction) -> bool {
+    let Instruction::Do(Statement::Request(request)) = instruction else { return false };
+    matches!(request.message.content, Content::Mqtt(_))
+}
+
+impl Active<'_> {
+    /// What the task has sent is acknowledged, or refused.
+    fn acknowledged(&mut self, answer: &Answer<'_>) {
+        let status = answer.reason.status();
+        if let Doing::Exchange(exchange) = &mut self.task.doing {
+            exchange.status = status;
+            exchange.came(0, self.user.now);
+        }
+        let (instruction, plan) = self.at_pc();
+        let checks = instruction.checks();
+        let refused = match checks.iter().any(|check: &Check| check.status().is_some()) {
+            true => None,
+            false => refusal(answer),
+        };
+        let verdict = match (refused, looking(instruction, plan)) {
+            (Some(finding), _) => Err(finding),
+            (None, None) => Ok(()),
+            (None, Some(looking)) => {
+                let elapsed = self.user.now - self.task.due;
+                let looked = Looked::new(Some(status), answer.text.as_bytes(), elapsed);
+                looking.judge(&looked, &mut scope!(self.user, self.shard))
+            }
+        };
+        self.message_came(verdict);
+    }
+}
+
+/// What is wrong with an acknowledgement, where nothing is expected of it.
+fn refusal(answer: &Answer<'_>) -> Option<Finding> {
+    if answer.reason.is_error() {
+        return Some(mqtt_refusal(answer));
+    }
+    (answer.lower > 0).then(|| {
+        let (lower, packet) = (answer.lower, answer.packet.name());
+        let detail =
+            say!("{packet}: {lower} subscriptions were granted a lower QoS than requested");
+        (Cause::MqttRequest, detail)
+    })
+}
