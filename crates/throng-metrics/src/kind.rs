@@ -56,6 +56,9 @@ kinds! {
     Send, "send", Steps, attempt, timed, message;
     Expect, "expect", Steps, attempt, timed, message;
     Request, "request", Steps, attempt, timed, asked, request, message;
+    Publish, "publish", Steps, attempt, timed, asked, message;
+    Subscribe, "subscribe", Steps, attempt, timed, asked;
+    Unsubscribe, "unsubscribe", Steps, attempt, timed, asked;
     Stay, "stay", Steps, attempt, idle;
     Heartbeat, "heartbeat", Steps, attempt, timed, idle;
     /// Messages that the target sends and no step asks for: counted, and nothing more.

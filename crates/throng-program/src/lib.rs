@@ -308,6 +308,10 @@ impl Scheme {
         matches!(self, Scheme::Grpc | Scheme::Grpcs)
     }
 
+    pub fn is_mqtt(self) -> bool {
+        matches!(self, Scheme::Mqtt | Scheme::Mqtts)
+    }
+
     pub fn default_port(self) -> Option<u16> {
         match self {
             Scheme::Http | Scheme::Ws => Some(80),

@@ -151,7 +151,7 @@ macro_rules! structs {
     )*};
 }
 
-scenario_maps!(structs);
+scenario_maps!(mqtt_maps structs);
 
 /// A map that has a row in reports.
 pub(crate) trait Row<'n> {
@@ -185,6 +185,9 @@ rows! {
     Send name,
     Expect name,
     Request name,
+    Publish name,
+    Subscribe name,
+    Unsubscribe name,
     Stay name,
     Heartbeat name,
     Handler name,

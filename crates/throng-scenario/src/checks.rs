@@ -12,6 +12,7 @@ use crate::ast::{self, Field};
 use crate::fields;
 use crate::json;
 use crate::keys;
+use crate::mqtt::need_mqtt;
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
 use crate::synonyms::did_you_mean;
@@ -103,12 +104,15 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             }
         }
         match key.text.as_str() {
-            // Of an event: its name and its id.
-            "header" if matches!(cx.scope.spoken, Spoken::Events) => {
-                read_header_checks(cx, value, out);
-            }
+            // Of an event: its name and its id. Of a message of MQTT: its properties.
+            "header" if cx.scope.spoken.has_headers() => read_header_checks(cx, value, out),
             "status" | "header" if matches!(answer, Answer::Message) => only_http(cx, key),
             "field" => no_fields(cx, key.place),
+            "topic" if need_mqtt(cx, key).is_some() => {
+                let want = read_text_check(cx, value, Plain::Equals);
+                let pick = Pick::Header("topic".into());
+                out.extend(want.map(|want| Check { pick, want }));
+            }
             "status" => {
                 let set = match answer {
                     Answer::Call(_) => read_codes(cx, value),
@@ -133,6 +137,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             }
             "digest" => read_digests(cx, value, out),
             "that" => read_conditions(cx, value, out),
+            "topic" => {}
             _ => read_json_key(cx, key, value, out),
         }
     }

@@ -467,6 +467,7 @@ impl Reader<'_, '_> {
             _ => {
                 let spoken = match self.reaches.has_streams() {
                     true => &Spoken::Events,
+                    false if self.reaches.has_mqtt() => &Spoken::Mqtt,
                     false => self.cx.scope.spoken,
                 };
                 let meant = self.cx.speaking(spoken, |cx| read_looks(cx, node));

@@ -1,12 +1,14 @@
 //! The keys of every map of the language, each with its one-line meaning and the shape of its
 //! value: read by the reader, shown in messages, and the source of the JSON Schema.
 
+#[macro_use]
+mod mqtt;
 mod shape;
 #[macro_use]
 mod verbs;
 
 pub use shape::{KeyDoc, MapKind, Shape};
-pub use verbs::{BARE_VERBS, VERBS, VERBS_LATER};
+pub use verbs::{BARE_VERBS, VERBS};
 
 use shape::later;
 pub(crate) use shape::now;
@@ -79,7 +81,7 @@ const MARKS: Shape = OneOf(&[Text, Kind(&MARK)]);
 const PARTINGS: Shape = Words(&["fin", "reset", "vanish", "half_close"]);
 const TARGETS: Shape = OneOf(&[Text, Kind(&TARGET), ADDRESS_LIST]);
 const ADDRESS_LIST: Shape = List(&OneOf(&[Text, Kind(&ADDRESS)]));
-const SPOKEN: Shape = OneOf(&[Words(&["none"]), Text, Map(&Anything)]);
+const SPOKEN: Shape = OneOf(&[Words(&["none", "mqtt"]), Text, Map(&Anything)]);
 const HANDLERS: Shape = List(&Kind(&HANDLER));
 const EVERIES: Shape = List(&Kind(&EVERY));
 /// The path of a file, or the declaration itself.
@@ -87,6 +89,9 @@ const PROTOCOLS: Shape = OneOf(&[Text, Map(&Anything)]);
 const HEARTBEATS: Shape = OneOf(&[Words(&["none"]), Kind(&HEARTBEAT)]);
 const ONCES: Shape = OneOf(&[Steps, Kind(&ONCE)]);
 const LABELS: Shape = Map(&Text);
+const QOS: Shape = Whole;
+const SUBSCRIPTIONS: Shape = List(&OneOf(&[Text, Kind(&SUBSCRIPTION)]));
+const RETAINED: Shape = Words(&["always", "new", "never"]);
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
 const LABEL: &str = "Labels of the row, for use in thresholds: `{tier: gold}`.";
@@ -180,7 +185,8 @@ macro_rules! scenario_maps {
             "What names the instance behind the address, for targets behind a load balancer: \
              `header x-served-by`, a response header.",
         protocol: SPOKEN =>
-            "This target's private protocol, instead of the session's or scenario's.",
+            "This target's private protocol, instead of the session's or scenario's; `mqtt` for \
+             MQTT over WebSocket.",
     }
     ADDRESS Address = "an address" {
         url: Text => "The URL of this address, without a path.",
@@ -487,6 +493,7 @@ macro_rules! scenario_maps {
         body: OneOf(&[Text, Kind(&BODY)]) =>
             "The body of the event-stream request: text, `{file: path}` or `{hex: bytes}`.",
         protocols: TEXTS => "WebSocket subprotocols to offer.",
+        mqtt: Kind(&MQTT) => "The session of an MQTT connection: client ID, will, keep-alive.",
         metadata: METADATA => "Metadata of the gRPC call.",
         message: FIELDS => "The first message of the gRPC call: `{room: 7}`.",
         compress: Words(&["gzip", "none"]) =>
@@ -635,6 +642,7 @@ macro_rules! scenario_maps {
         json: Map(&Anything) => "Fields of the JSON message: `{cmd: msg}`.",
         pattern: Text => "This regular expression matches somewhere in the message.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
+        topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
     }
     REPEAT Repeat = "a `repeat` step" {
         repeat: OneOf(&[CountRange, Words(&["forever"])]) =>
@@ -791,6 +799,7 @@ macro_rules! scenario_maps {
         text: Text => "The reply contains this text.",
         json: Map(&Anything) => "Fields of the JSON reply.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
+        topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
         close: ENDS =>
             "The target must end the connection: with this WebSocket close code, one of several, \
              or `any`.",
@@ -801,6 +810,7 @@ macro_rules! scenario_maps {
              or `5`.",
         header: Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])) =>
             "Response headers: `{content-type: text/plain}`.",
+        topic: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The topic of the MQTT message.",
         text: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The response contains this text.",
         body: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The same as `text`.",
         json: Map(&Anything) =>
@@ -975,21 +985,7 @@ macro_rules! scenario_maps {
     } };
 }
 
-scenario_maps!(tables MAP_KINDS:);
+scenario_maps!(mqtt_maps tables MAP_KINDS:);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_unique_and_documented() {
-        for (_, kind) in MAP_KINDS {
-            for (i, key) in kind.keys.iter().enumerate() {
-                assert!(key.doc.ends_with('.'), "{}", key.name);
-                assert!(kind.keys[..i].iter().all(|other| other.name != key.name), "{}", key.name);
-            }
-        }
-        assert!(VERBS.iter().all(|(verb, kind)| kind.find(verb).is_some()));
-        assert!(BARE_VERBS.iter().all(|bare| VERBS.iter().any(|(verb, _)| verb == bare)));
-    }
-}
+mod tests;

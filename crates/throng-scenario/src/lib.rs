@@ -36,6 +36,7 @@ mod labels;
 mod load;
 mod lookup;
 mod monitor;
+mod mqtt;
 mod names;
 mod once;
 mod output;

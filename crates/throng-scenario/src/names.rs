@@ -677,6 +677,10 @@ impl KnownNames<'_, '_> {
                 },
                 Some("body" | "text") => (Pick::Body, 2),
                 Some("size") => (Pick::Size, 2),
+                Some("header") if heard.has_headers && path.len() > 2 => {
+                    (Pick::Header(path[2].into()), 3)
+                }
+                Some("topic") if heard.has_headers => (Pick::Header("topic".into()), 2),
                 word => {
                     let message = match word {
                         Some(word) => say!("a message has no `{}` here", shorten(word)),

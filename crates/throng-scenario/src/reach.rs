@@ -77,12 +77,16 @@ impl Reach {
         matches!(self.scheme, Some(Scheme::Ws | Scheme::Wss))
     }
 
+    pub(crate) fn is_mqtt(&self) -> bool {
+        matches!(self.spoken, Spoken::Mqtt)
+    }
+
     /// Whether what comes is cut into messages, and not bytes without ends.
     pub(crate) fn has_messages(&self) -> bool {
         let by_scheme = self.is_websocket() || self.scheme == Some(Scheme::Udp);
         let by_spoken =
             matches!(self.spoken, Spoken::Declared(_) | Spoken::Call(_) | Spoken::Records(_));
-        by_spoken || by_scheme || self.is_event_stream()
+        by_spoken || by_scheme || self.spoken.has_headers()
     }
 
     /// Whether opening a connection there takes a request of HTTP, with what this key says of it.
@@ -93,6 +97,7 @@ impl Reach {
         }
         match of_call {
             true => self.called().is_some(),
+            _ if key == "mqtt" => self.is_mqtt(),
             false if ["json", "form", "body"].contains(&key) => self.is_event_stream(),
             false => self.is_websocket() || self.is_event_stream() && key != "protocols",
         }
@@ -110,6 +115,7 @@ impl Reach {
     pub(crate) fn has_no_path(&self) -> Said {
         match self.scheme {
             Some(Scheme::Udp) => say!("datagrams have no path"),
+            _ if self.is_mqtt() => say!("an MQTT connection has no path"),
             _ => say!("a TCP connection has no path"),
         }
     }
@@ -120,7 +126,23 @@ impl Reach {
             Spoken::Events => say!("an event stream has no `{key}`"),
             Spoken::Call(_) => say!("a gRPC call has no `{key}`"),
             _ if self.is_websocket() => say!("a WebSocket has no `{key}`"),
+            Spoken::Mqtt => say!("an MQTT connection has no `{key}`"),
             _ => say!("a TCP connection has no `{key}`"),
+        }
+    }
+
+    /// What is said to be spoken may be that of another target: where it does not go with the
+    /// scheme, it is not spoken here.
+    fn speak_what_goes(&mut self) {
+        if !goes_with(&self.spoken, self.scheme) {
+            (self.protocol, self.spoken) = (None, Spoken::Plain);
+        }
+        self.speak_as_scheme();
+    }
+
+    fn speak_as_scheme(&mut self) {
+        if self.scheme.is_some_and(Scheme::is_mqtt) {
+            (self.protocol, self.spoken) = (None, Spoken::Mqtt);
         }
     }
 
@@ -225,6 +247,11 @@ const TARGETS_HELP: Said =
 impl Reaches {
     pub(crate) fn has_streams(&self) -> bool {
         self.has_streams
+    }
+
+    pub(crate) fn has_mqtt(&self) -> bool {
+        let homes = std::iter::once(&self.common).chain(self.own.values());
+        homes.flat_map(|home| &home.places).any(Reach::is_mqtt)
     }
 
     pub(crate) fn read(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> Reaches {
@@ -370,8 +397,9 @@ impl Reaches {
                 // The target of the scenario, if it has no name.
                 for unnamed in self.common.places.get(self.named.len()..).unwrap_or_default() {
                     let (protocol_number, spoken) = speaks.clone();
-                    let reach = Reach { protocol: protocol_number, spoken, ..unnamed.clone() };
+                    let mut reach = Reach { protocol: protocol_number, spoken, ..unnamed.clone() };
                     protocol.iter().for_each(|node| check_transport(cx, node, &reach));
+                    reach.speak_as_scheme();
                     home.places.push(reach);
                 }
                 home
@@ -411,9 +439,7 @@ impl Reaches {
             false => {
                 let mut reach = named.reach.clone();
                 (reach.protocol, reach.spoken) = speaks.clone();
-                if !goes_with(&reach.spoken, reach.scheme) {
-                    (reach.protocol, reach.spoken) = (None, Spoken::Plain);
-                }
+                reach.speak_what_goes();
                 reach
             }
         };
@@ -464,12 +490,11 @@ impl Reaches {
         };
         let mut reach = self.at(cx, node, Reach { protocol, spoken, ..Reach::default() });
         match own.or(at) {
-            Some(at) => check_transport(cx, at, &reach),
-            None if !goes_with(&reach.spoken, reach.scheme) => {
-                // The protocol of the scenario is that of another target.
-                (reach.protocol, reach.spoken) = (None, Spoken::Plain);
+            Some(at) => {
+                check_transport(cx, at, &reach);
+                reach.speak_as_scheme();
             }
-            None => {}
+            None => reach.speak_what_goes(),
         }
         reach
     }
@@ -498,6 +523,9 @@ impl Reaches {
     }
 
     fn load(&mut self, cx: &mut Context<'_>, node: &Node) -> Speaks {
+        if matches!(&node.kind, Kind::Scalar { text, .. } if text == "mqtt") {
+            return (None, Spoken::Mqtt);
+        }
         // Where it ends is all that is said of a message.
         if let Kind::Map(entries) = &node.kind
             && let [(key, delimiter)] = &entries[..]
@@ -574,6 +602,7 @@ fn goes_with(spoken: &Spoken, scheme: Option<Scheme>) -> bool {
         Spoken::Records(_) => {
             return matches!(scheme, Scheme::Ws | Scheme::Wss | Scheme::Tcp | Scheme::Tls);
         }
+        Spoken::Mqtt => return matches!(scheme, Scheme::Ws | Scheme::Wss) || scheme.is_mqtt(),
         _ => return true,
     };
     let bare = |scheme| match scheme {
@@ -597,6 +626,13 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
         let error = cx.error("scheme-mismatch", message, node.place);
         let help = say!("write the target as `ws://…` or `tcp://…`, or remove `delimiter`");
         return cx.note(error.label(say!("the protocol and the target do not match")).help(help));
+    }
+    if reach.is_mqtt() {
+        let message = say!("MQTT is not supported with `{}` targets", scheme.word());
+        let error = cx.error("scheme-mismatch", message, node.place);
+        let label = say!("the protocol and the target do not match");
+        let help = say!("write the target as `mqtt://…`, or as `ws://…` for MQTT over WebSocket");
+        return cx.note(error.label(label).help(help));
     }
     let Spoken::Declared(protocol) = &reach.spoken else { return };
     let transport = scheme_of(protocol.declaration().transport).word();

@@ -10,6 +10,7 @@ use crate::fields::{field_pick, warn_hidden};
 use crate::headers::is_token;
 use crate::json::read_path;
 use crate::read::Context;
+use crate::scope::Spoken;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 use crate::wants::read_pick;
@@ -74,6 +75,7 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
         _ if text.starts_with("json.") || text.starts_with("json[") => {
             Pick::Json(read_path(cx, json_path_of(text), node.place)?)
         }
+        "topic" if matches!(cx.scope.spoken, Spoken::Mqtt) => Pick::Header("topic".into()),
         _ => match text.strip_prefix("header.") {
             Some(name) => read_header(cx, node, name, answer)?,
             None => return unknown_save(cx, node, text),
@@ -91,7 +93,7 @@ fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T>
 }
 
 fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>) -> Option<Pick> {
-    if !answer.has_head() {
+    if !answer.has_head() && !cx.scope.spoken.has_headers() {
         return not_of_message(cx, node, "header");
     }
     if !is_token(name) {

@@ -10,7 +10,7 @@ mod shapes;
 
 use throng_base::Said;
 
-use crate::keys::{self, BARE_VERBS, KeyDoc, MAP_KINDS, MapKind, VERBS, VERBS_LATER};
+use crate::keys::{self, BARE_VERBS, KeyDoc, MAP_KINDS, MapKind, VERBS};
 use crate::protocol::keys::PROTOCOL_KINDS;
 use json::{Entries, Json, map};
 
@@ -224,10 +224,6 @@ fn without_verb(one_of: &str) -> Json {
     for (verb, _) in VERBS {
         properties.add(verb, reference(&format!("{verb}/properties/{verb}")));
     }
-    for verb in VERBS_LATER {
-        let message = format!("the step `{verb}` is not supported in this version");
-        properties.add(verb, map([("deprecationMessage", message.into())]));
-    }
     let any = VERBS.iter().map(|(verb, _)| has_verb(verb).into_json()).collect();
     let any = map([("anyOf", Json::List(any))]);
     let then = map([
@@ -303,6 +299,8 @@ const NEEDS: &[(&str, Needs)] = &[
     ("EVERY", Needs::All(&["time", "do"])),
     ("SPEED", Needs::One(&["read", "write"])),
     ("DELIVERY", Needs::All(&["sent", "received", "match"])),
+    ("WILL", Needs::All(&["topic"])),
+    ("SUBSCRIPTION", Needs::All(&["topic"])),
     ("MATCH", Needs::One(&["sent", "json", "regex"])),
     ("MARK", Needs::One(&["json", "regex"])),
     ("AUDIENCE", Needs::One(&["same", "to"])),

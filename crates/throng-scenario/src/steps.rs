@@ -2,7 +2,8 @@
 //!
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
-//! - [`http`], [`grpc`], [`message`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps.
+//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`pause`], [`stay`], [`meeting`], [`act`]: steps.
+//! - [`content`]: what messages are made of.
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
@@ -12,6 +13,7 @@
 
 mod act;
 mod beside;
+mod content;
 mod ends;
 mod failing;
 mod flow;
@@ -23,6 +25,7 @@ mod links;
 mod looks;
 mod meeting;
 mod message;
+mod mqtt;
 mod parallel;
 mod pause;
 mod rest;
@@ -392,6 +395,9 @@ impl<'n> Coder<'_, 'n> {
             | Verb::Send(_)
             | Verb::Expect(_)
             | Verb::Request(_)
+            | Verb::Publish(_)
+            | Verb::Subscribe(_)
+            | Verb::Unsubscribe(_)
             | Verb::Slow(_) => self.link(cx, verb).and_then(|via| self.spoken(cx, verb, via)),
         };
         statement.map_or(Flow::UNKNOWN, |statement| self.push(statement))
@@ -410,6 +416,9 @@ impl<'n> Coder<'_, 'n> {
                 let fits = self.correlates(cx, via, verb.place());
                 message::read_request(cx, map, via, self.rows).filter(|_| fits)
             }
+            Verb::Publish(map) => mqtt::read_publish(cx, map, via, self.rows),
+            Verb::Subscribe(map) => mqtt::read_subscribe(cx, map, via, self.rows),
+            Verb::Unsubscribe(map) => mqtt::read_unsubscribe(cx, map, via, self.rows),
             Verb::Slow(map) => act::read_slow(cx, map, via),
             _ => None,
         })

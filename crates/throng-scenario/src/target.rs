@@ -165,6 +165,9 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
         let place = cx.place_of(node, &url.path);
         let step = match url.scheme {
             Scheme::Ws | Scheme::Wss => format!("connect: {}", url.path),
+            scheme if scheme.is_mqtt() => {
+                format!("publish: {}", url.path.trim_start_matches('/'))
+            }
             Scheme::Grpc | Scheme::Grpcs => format!("grpc: {}", url.path.trim_start_matches('/')),
             _ => format!("http: GET {}", url.path),
         };

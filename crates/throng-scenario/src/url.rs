@@ -29,8 +29,10 @@ fn wrong<T>(message: Said, part: &str, help: Said) -> Result<T, UrlError> {
     Err(UrlError { message, part: part.into(), help })
 }
 
-const SCHEMES: Said =
-    say!("valid schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls`, `udp`, `grpc` and `grpcs`");
+const SCHEMES: Said = say!(
+    "valid schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls`, `udp`, `grpc`, `grpcs`, `mqtt` \
+         and `mqtts`"
+);
 
 impl Url {
     pub fn parse(text: &str) -> Result<Url, UrlError> {
@@ -217,6 +219,8 @@ mod tests {
             ("http://a?q=1", Scheme::Http, "a", 80, "/?q=1"),
             ("grpc://a:50051", Scheme::Grpc, "a", 50051, ""),
             ("grpcs://a", Scheme::Grpcs, "a", 443, ""),
+            ("mqtt://a/room/1", Scheme::Mqtt, "a", 1883, "/room/1"),
+            ("mqtts://a", Scheme::Mqtts, "a", 8883, ""),
         ] {
             let url = Url::parse(text).unwrap();
             assert_eq!((url.scheme, url.host.as_str(), url.port), (scheme, host, port), "{text}");

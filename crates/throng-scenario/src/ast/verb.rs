@@ -3,7 +3,7 @@
 use throng_base::Said;
 
 use super::Verb;
-use crate::keys::{BARE_VERBS, VERBS, VERBS_LATER};
+use crate::keys::{BARE_VERBS, VERBS};
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Node};
@@ -22,17 +22,10 @@ fn verb_list() -> Said {
     say!("a step must have one of these verbs: {}", verbs.join(", "))
 }
 
-/// What is written instead of a verb that is not there yet.
-const LATER_HELP: Said = say!("write the protocol's messages as bytes: `- request: {{hex: 00ff}}`");
-
 /// The verb of a step that is only a word.
 pub(crate) fn bare_verb<'n>(cx: &mut Context<'_>, node: &Node, word: &str) -> Option<Verb<'n>> {
     if BARE_VERBS.contains(&word) {
         return Verb::bare(word, node.place);
-    }
-    if VERBS_LATER.contains(&word) {
-        cx.not_yet(say!("the step `{word}`"), node.place, LATER_HELP);
-        return None;
     }
     let known = lookup(word).is_some();
     let message = match known {
@@ -61,11 +54,6 @@ pub(crate) fn find_verb(
     node: &Node,
     entries: &[(Key, Node)],
 ) -> Option<&'static str> {
-    if let Some((key, _)) = entries.iter().find(|(key, _)| VERBS_LATER.contains(&key.text.as_str()))
-    {
-        cx.not_yet(say!("the step `{}`", key.text), key.place, LATER_HELP);
-        return None;
-    }
     let has = |word: &str| entries.iter().any(|(key, _)| key.text == word);
     // `expect` is a verb of its own and a modifier of `request`.
     let is_verb = |verb: &&str| !(*verb == "expect" && has("request"));

@@ -2,8 +2,8 @@
 
 use super::{
     CHOOSE, CONNECT, COUNT, DISCONNECT, DURING, EXPECT, FOR_EACH, GRPC, HTTP, IF, LEAVE, LOG,
-    MEASURE, MapKind, NEXT, PARALLEL, RENDEZVOUS, REPEAT, REQUEST, SEND, SET, SLOW, STAY, STOP,
-    THINK, TRANSACTION, USE, WHILE,
+    MEASURE, MapKind, NEXT, PARALLEL, PUBLISH, RENDEZVOUS, REPEAT, REQUEST, SEND, SET, SLOW, STAY,
+    STOP, SUBSCRIBE, THINK, TRANSACTION, UNSUBSCRIBE, USE, WHILE,
 };
 
 /// The verbs of steps and the maps they make.
@@ -17,6 +17,9 @@ macro_rules! scenario_verbs {
             "send" send SEND Send,
             "expect" expect EXPECT Expect,
             "request" request REQUEST Request,
+            "publish" publish PUBLISH Publish,
+            "subscribe" subscribe SUBSCRIBE Subscribe,
+            "unsubscribe" unsubscribe UNSUBSCRIBE Unsubscribe,
             "think" think THINK Think,
             "stay" stay STAY Stay,
             "repeat" repeat REPEAT Repeat,
@@ -52,6 +55,3 @@ scenario_verbs!(verb_table);
 
 /// Verbs that may stand alone, as a word instead of a map.
 pub static BARE_VERBS: &[&str] = &["connect", "disconnect", "next", "leave", "stop"];
-
-/// Verbs of the language that are not in this version.
-pub static VERBS_LATER: &[&str] = &["publish", "subscribe"];

@@ -127,6 +127,15 @@ pub(crate) enum Spoken {
     Events,
     /// The messages of a gRPC call that stays open.
     Call(Called),
+    /// MQTT, on a stream of bytes or in the messages of a WebSocket.
+    Mqtt,
+}
+
+impl Spoken {
+    /// Whether a message says something of itself beside its content, by name, as headers do.
+    pub(crate) fn has_headers(&self) -> bool {
+        matches!(self, Spoken::Events | Spoken::Mqtt)
+    }
 }
 
 /// The scheme that an address without one has.

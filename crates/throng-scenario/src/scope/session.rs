@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use throng_expression::{Expression, Slots, Value};
 use throng_program::{Pick, Save, Segment, Text};
 
-use crate::scope::Kinds;
+use crate::scope::{Kinds, Spoken};
 use crate::syntax::Place;
 
 /// The most values that a user of one session keeps.
@@ -40,14 +40,17 @@ pub(crate) struct SessionNames {
 pub(crate) struct Heard {
     /// What it may be on a declared protocol.
     pub(crate) kinds: Option<Kinds>,
+    /// It says something of itself by name.
+    pub(crate) has_headers: bool,
     /// What the body uses of it, each in a slot of its own.
     pub(crate) slots: HashMap<String, u16>,
     pub(crate) saves: Vec<Save>,
 }
 
 impl Heard {
-    pub(crate) fn new(kinds: Option<Kinds>) -> Heard {
-        Heard { kinds, slots: HashMap::new(), saves: Vec::new() }
+    pub(crate) fn new(kinds: Option<Kinds>, spoken: &Spoken) -> Heard {
+        let has_headers = spoken.has_headers();
+        Heard { kinds, has_headers, slots: HashMap::new(), saves: Vec::new() }
     }
 }
 

@@ -210,10 +210,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         steps: Option<&Steps<'n>>,
         first: &dyn Fn(&mut Self, &mut Context<'_>) -> Block,
     ) -> Handler {
-        let (body, saves): (Beside, Vec<Save>) = cx.with_heard(Heard::new(kinds), |cx| {
-            let first = first(self, cx);
-            self.body(cx, steps, first, Inside::On).0
-        });
+        let (body, saves): (Beside, Vec<Save>) =
+            cx.with_heard(Heard::new(kinds, cx.scope.spoken), |cx| {
+                let first = first(self, cx);
+                self.body(cx, steps, first, Inside::On).0
+            });
         let saves = handler.saves.iter().cloned().chain(saves).collect();
         Handler { body: Some(body), saves, ..handler }
     }

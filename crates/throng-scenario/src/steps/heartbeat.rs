@@ -14,8 +14,9 @@ use crate::declared::Meant;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::scope::Spoken;
+use crate::steps::content::read_content;
 use crate::steps::looks::{read_looks, read_pattern};
-use crate::steps::message::{read_content, read_spoken};
+use crate::steps::message::read_spoken;
 use crate::steps::rows::Rows;
 use crate::syntax::{Kind, Node, Place};
 
@@ -172,7 +173,7 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
     if !cx.bool(node)? {
         return cx.bad_value(node, say!("`ping` must be `true` or left out"), HELP);
     }
-    if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket()) {
+    if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket() && !reach.is_mqtt()) {
         let message = say!("`ping` is not supported with `{}` targets", scheme.word());
         let error = cx
             .error("step-scheme", message, key.place)

@@ -191,6 +191,9 @@ impl<'c, 'n> Coder<'c, 'n> {
             Verb::Send(map) => self.talk_link(cx, verb, map.on),
             Verb::Expect(map) => self.talk_link(cx, verb, map.on),
             Verb::Request(map) => self.talk_link(cx, verb, map.on),
+            Verb::Publish(map) => self.talk_link(cx, verb, map.on),
+            Verb::Subscribe(map) => self.talk_link(cx, verb, map.on),
+            Verb::Unsubscribe(map) => self.talk_link(cx, verb, map.on),
             Verb::Slow(map) => self.talk_link(cx, verb, map.on),
             Verb::Disconnect(map) => self.talk_link(cx, verb, map.on),
             _ => None,
@@ -290,7 +293,8 @@ impl<'c, 'n> Coder<'c, 'n> {
             one_way(cx, word, place);
             return None;
         }
-        Some(self.via(number))
+        let via = self.via(number);
+        check_mqtt(cx, verb, via.reach).map(|()| via)
     }
 
     /// Says that one of several connections has to be named, by this key.
@@ -550,6 +554,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             },
             lasts,
             events: reach.is_event_stream(),
+            mqtt: reach.is_mqtt(),
             ..Link::default()
         };
         let (heartbeat, settled) = (None, Vec::new());
@@ -612,6 +617,7 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
             say!("call a gRPC method of this target: `- grpc: package.Service/Method`")
         }
         "grpc" => say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),
+        "publish" | "subscribe" | "unsubscribe" => MQTT_HELP,
         "http" => say!("an `http` step requires a target with `http://` or `https://`"),
         EVENTS => say!("an event stream requires a target with `http://` or `https://`"),
         "connect" => {
@@ -652,6 +658,34 @@ fn connect_help(reach: &Reach) -> Said {
         (Some(path), true) => say!("write `- connect: {path}` before it, or in `before`"),
         (None, true) => say!("write `- connect` before it, or in `before`"),
     }
+}
+
+const MQTT_HELP: Said = say!("write the target as `mqtt://…`; for `ws://…`, add `protocol: mqtt`");
+
+/// Whether a verb is one of MQTT exactly where MQTT is spoken.
+fn check_mqtt(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()> {
+    let needs_mqtt = match verb {
+        Verb::Publish(_) | Verb::Subscribe(_) | Verb::Unsubscribe(_) => true,
+        Verb::Send(_) | Verb::Request(_) => false,
+        _ => return Some(()),
+    };
+    if needs_mqtt == reach.is_mqtt() || reach.scheme.is_none() {
+        return Some(());
+    }
+    let word = verb.word();
+    let (message, label, help) = match needs_mqtt {
+        true => (
+            say!("`{word}` requires an MQTT connection"),
+            say!("the connection does not use MQTT"),
+            MQTT_HELP,
+        ),
+        false => (
+            say!("`{word}` is not supported on an MQTT connection"),
+            say!("the connection uses MQTT"),
+            say!("write `- publish: TOPIC` with `text`, `json`, `hex` or `file`"),
+        ),
+    };
+    cx.fail(cx.error("step-scheme", message, verb.place()).label(label).help(help))
 }
 
 /// Says that nothing can be sent on an event stream.

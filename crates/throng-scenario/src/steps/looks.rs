@@ -8,6 +8,7 @@ use crate::checks::Answer;
 use crate::declared::{self, Meant};
 use crate::fields::read_field_map;
 use crate::json::read_json_checks;
+use crate::mqtt::read_topic_filter;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
@@ -72,7 +73,8 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         if !cx.bool(node)? {
             return cx.bad_value(node, say!("`any` must be `true` or left out"), HELP);
         }
-        ast::one_of(cx, &[fields.any, fields.text, fields.json, fields.pattern, fields.event]);
+        let others = [fields.text, fields.json, fields.pattern, fields.event, fields.topic];
+        ast::one_of(cx, &[&[fields.any][..], &others].concat());
     }
     let checks = &mut meant.which.checks;
     if let Some(node) = fields.text.node() {
@@ -92,7 +94,8 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
     }
     let before = checks.len();
     read_event_name(cx, fields.event, checks)?;
-    if let Some(Check { want: Want::Equals(name), .. }) = checks.get(before) {
+    read_topic_filter(cx, fields.topic, checks)?;
+    if let Some(Check { want: Want::Equals(name) | Want::Topic(name), .. }) = checks.get(before) {
         meant.name = name_of(name).or(meant.name);
     }
     // What is wrong inside was said already; it is not a message that always fits.

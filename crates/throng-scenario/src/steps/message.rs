@@ -5,31 +5,34 @@ use std::time::Duration;
 
 use throng_base::Said;
 use throng_program::{
-    Check, Connect, Content, EventRequest, Expect, Message, MessageKind, Pick, Request, Segment,
-    Send, Statement, StepKind, Text, Until, Want, Which,
+    Check, Connect, Content, EventRequest, Expect, Message, Pick, Request, Segment, Send,
+    Statement, StepKind, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Field};
-use crate::body::{read_body, read_hex};
+use crate::body::read_body;
 use crate::checks::{Answer, read_checks};
 use crate::declared::{self, check_kind, is_message, read_declared};
 use crate::headers::{Headers, check_path, is_token, read_step_cookies, read_step_headers};
-use crate::json::{json_text, read_json_checks};
+use crate::json::read_json_checks;
 use crate::keys;
+use crate::mqtt::read_topic_filter;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::save::read_saves;
-use crate::scope::{FileRole, Kinds};
+use crate::scope::Kinds;
+use crate::steps::content::read_content;
 use crate::steps::ends::read_close;
 use crate::steps::failing::{read_failing, read_reconnect, read_timeout};
 use crate::steps::grpc::{read_open_call, read_spoken as read_spoken_on_call};
 use crate::steps::http::read_request_line;
 use crate::steps::looks::{read_event_name, read_pattern, read_reply_looks};
+use crate::steps::mqtt;
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::{Escape, read_text};
+use crate::template::Escape;
 use crate::words::shorten;
 
 pub(crate) fn read_connect(
@@ -54,7 +57,14 @@ pub(crate) fn read_connect(
         true => event_request(cx, method.flatten(), fields, &mut headers),
         false => None,
     };
-    let protocols = fields.protocols.node().map(|node| read_protocols(cx, node));
+    let mut protocols = fields.protocols.node().map(|node| read_protocols(cx, node));
+    let mqtt = match reach.is_mqtt() {
+        true => {
+            protocols.get_or_insert_with(|| vec![Text::literal("mqtt")]);
+            Some(Box::new(mqtt::read_client(cx, fields.mqtt)?))
+        }
+        false => None,
+    };
     let timeout = match fields.timeout.node() {
         Some(node) => cx.time_limit(node),
         None => Some(cx.scope.defaults.connect_timeout.unwrap_or(Duration::from_secs(10))),
@@ -74,7 +84,7 @@ pub(crate) fn read_connect(
         request: request.map(Box::new),
         protocols,
         call,
-        mqtt: None,
+        mqtt,
         timeout,
         failing,
         reconnect,
@@ -88,7 +98,7 @@ fn read_opening(
     reach: &Reach,
 ) -> Option<(Option<String>, Text)> {
     let Some(node) = fields.connect.node().filter(|node| !node.is_null()) else {
-        return Some((None, Text::literal("/")));
+        return Some((None, Text::literal(if reach.is_mqtt() { "/mqtt" } else { "/" })));
     };
     if !reach.opens_with("connect") {
         let error = cx.error("step-scheme", reach.has_no_path(), node.place);
@@ -115,7 +125,7 @@ fn read_opening(
 /// Notes the keys that this kind of connection does not have.
 fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Reach) {
     let asked = [fields.headers, fields.protocols, fields.auth].into_iter().chain(bodies(fields));
-    for field in asked.chain([fields.metadata, fields.compress, fields.message]) {
+    for field in asked.chain([fields.metadata, fields.compress, fields.message, fields.mqtt]) {
         if let Some(key) = field.key().filter(|key| !reach.opens_with(&key.text)) {
             let name = key.text.as_str();
             let error = cx.error("step-scheme", reach.has_no(name), key.place);
@@ -125,6 +135,15 @@ fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Rea
                 }
                 ("metadata" | "compress" | "message", _) => {
                     (say!("only gRPC calls support it"), say!("remove it"))
+                }
+                ("mqtt", None) if reach.is_websocket() => {
+                    let help = say!("add `protocol: mqtt` next to `target`");
+                    (say!("the connection does not use MQTT"), help)
+                }
+                ("mqtt", _) => (say!("only MQTT connections support it"), say!("remove it")),
+                ("auth", _) if reach.is_mqtt() => {
+                    let help = say!("write `mqtt: {{user: name, password: word}}`");
+                    (say!("MQTT has its own user and password"), help)
                 }
                 (_, Some(_)) => {
                     (say!("supported only with WebSocket"), say!("write `metadata: {{…}}`"))
@@ -415,9 +434,6 @@ const MESSAGE_HELP: Said =
 const DECLARED_HELP: Said =
     say!("write `join`, `{{join: {{room: 42}}}}`, or raw bytes: `{{hex: 00ff}}`");
 
-/// The most random bytes of a message.
-const GARBAGE_BYTES_MAX: u64 = 64 * 1024;
-
 /// A message as a step says it.
 pub(crate) struct Spoken {
     pub(crate) message: Message,
@@ -521,36 +537,6 @@ fn read_raw(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Spoken> {
     Some(Spoken { message, id: None, name: None })
 }
 
-/// The message behind one of the keys `text`, `json`, `hex`, `binary`, `file` and `garbage`.
-pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Option<Message> {
-    let text = |content| Message::plain(MessageKind::Text, content);
-    let binary = |bytes: Vec<u8>| Message::plain(MessageKind::Binary, Text::literal(bytes));
-    match key.text.as_str() {
-        "text" => read_text(cx, node, say!("a text message")).map(text),
-        "json" => json_text(cx, node).map(text),
-        "file" => {
-            cx.file(node, FileRole::Body).map(|(_, bytes)| match std::str::from_utf8(&bytes) {
-                Ok(content) => text(Text::literal(content)),
-                Err(_) => binary(bytes.to_vec()),
-            })
-        }
-        "garbage" => read_garbage(cx, node),
-        _ => read_hex(cx, node).map(binary),
-    }
-}
-
-/// Bytes by chance, others each time.
-fn read_garbage(cx: &mut Context<'_>, node: &Node) -> Option<Message> {
-    let bytes = cx.size(node)?;
-    if bytes > GARBAGE_BYTES_MAX {
-        let help = say!("write at most `garbage: 64KiB`");
-        return cx.bad_value(node, say!("too much garbage"), help);
-    }
-    let value = cx.compile_expression(node, &format!("random.bytes({bytes})"), 0)?;
-    let segments = vec![Segment::Value { value, escape: Escape::None }];
-    Some(Message::plain(MessageKind::Binary, Text { segments }))
-}
-
 const EXPECT_HELP: Said = say!(
     "write `any`, `{{text: ok}}`, `{{json: {{code: 0}}}}`, `{{length: 4}}`, \
                            `{{delimiter: \"\\n\"}}` or `{{pattern: 'ok|error'}}`"
@@ -599,6 +585,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         cx.with_answer(|cx| read_json_checks(cx, node, checks));
     }
     read_event_name(cx, fields.event, checks)?;
+    read_topic_filter(cx, fields.topic, checks)?;
     if let Some(key) = fields.close.key() {
         let message = say!("`close` can only be used alone, in an `expect` step");
         let error = cx.error("conflicting-keys", message, key.place);

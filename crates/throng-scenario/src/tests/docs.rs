@@ -369,10 +369,9 @@ fn steps() -> String {
     }
     format!(
         "## Verbs\n\n| step | key | value | meaning |\n| --- | --- | --- | --- |\n{verbs}{}\n\
-         These steps can be written without a value: {}. Not in this version: {}.\n\n",
+         These steps can be written without a value: {}.\n\n",
         shared.concat(),
-        words(keys::BARE_VERBS),
-        words(keys::VERBS_LATER)
+        words(keys::BARE_VERBS)
     )
 }
 

@@ -1,0 +1,43 @@
+//! What a message is made of: text, JSON, bytes, a file, or chance.
+
+use throng_program::{Message, MessageKind, Segment, Text};
+
+use crate::body::read_hex;
+use crate::json::json_text;
+use crate::read::Context;
+use crate::scope::FileRole;
+use crate::syntax::{Key, Node};
+use crate::template::{Escape, read_text};
+
+/// The most random bytes of a message.
+const GARBAGE_BYTES_MAX: u64 = 64 * 1024;
+
+/// The message behind one of the keys `text`, `json`, `hex`, `binary`, `file` and `garbage`.
+pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Option<Message> {
+    let text = |content| Message::plain(MessageKind::Text, content);
+    let binary = |bytes: Vec<u8>| Message::plain(MessageKind::Binary, Text::literal(bytes));
+    match key.text.as_str() {
+        "text" => read_text(cx, node, say!("a text message")).map(text),
+        "json" => json_text(cx, node).map(text),
+        "file" => {
+            cx.file(node, FileRole::Body).map(|(_, bytes)| match std::str::from_utf8(&bytes) {
+                Ok(content) => text(Text::literal(content)),
+                Err(_) => binary(bytes.to_vec()),
+            })
+        }
+        "garbage" => read_garbage(cx, node),
+        _ => read_hex(cx, node).map(binary),
+    }
+}
+
+/// Bytes by chance, others each time.
+fn read_garbage(cx: &mut Context<'_>, node: &Node) -> Option<Message> {
+    let bytes = cx.size(node)?;
+    if bytes > GARBAGE_BYTES_MAX {
+        let help = say!("write at most `garbage: 64KiB`");
+        return cx.bad_value(node, say!("too much garbage"), help);
+    }
+    let value = cx.compile_expression(node, &format!("random.bytes({bytes})"), 0)?;
+    let segments = vec![Segment::Value { value, escape: Escape::None }];
+    Some(Message::plain(MessageKind::Binary, Text { segments }))
+}
