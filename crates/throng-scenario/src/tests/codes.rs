@@ -193,8 +193,8 @@ fn codes_of_the_language_have_an_example() {
     for Section { code, example, .. } in sections(ENGLISH) {
         let is_of_language = shown.contains(&format!("[{code}]: "));
         // Examples of these would be too long; the messages of cURL commands show the command.
-        let is_exempt = ["too-many", "value-too-large"].contains(&code.as_str())
-            || code.starts_with("curl-");
+        let is_exempt =
+            ["too-many", "value-too-large"].contains(&code.as_str()) || code.starts_with("curl-");
         assert!(!is_of_language || is_exempt || example.is_some(), "{code}");
     }
 }
