@@ -107,7 +107,7 @@ mod tests {
     fn codes_are_found_by_name_and_by_number() {
         assert_eq!(named("not authorized"), Some(0x87));
         assert_eq!([named("0x87"), named("135"), named("0x03")], [Some(0x87), Some(0x87), None]);
-        assert_eq!(code(0x86), Some(("Bad User Name or Password", Blame::Scenario)));
+        assert_eq!(code(0x86), Some(("Bad User Name or Password", Scenario)));
         assert_eq!(code_of(status(0xff)), Some(0xff));
         assert_eq!([code_of(10_999), code_of(11_256)], [None, None]);
     }

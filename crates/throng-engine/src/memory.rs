@@ -25,12 +25,14 @@ pub(crate) struct Memory {
     /// By target: how its challenges are answered.
     answerers: Vec<(u16, Answerer)>,
     /// By line: what its stream of events is to go on with, from its loss until it is open again.
-    #[allow(clippy::box_collection)]
-    resumes: Option<Box<Vec<(u8, Resume)>>>,
+    resumes: ByLine<Resume>,
     /// By line: whose session of MQTT goes on with the next connection.
-    #[allow(clippy::box_collection)]
-    clients: Option<Box<Vec<(u8, Box<Client>)>>>,
+    clients: ByLine<Box<Client>>,
 }
+
+/// What few users have, of few of their lines.
+#[allow(clippy::box_collection)]
+type ByLine<T> = Option<Box<Vec<(u8, T)>>>;
 
 /// Where a value came from: the target and the path of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -172,7 +172,7 @@ impl Statement {
                 visit(condition);
             }
             Statement::Set { value, .. } | Statement::Tally { value, .. } => {
-                value.expressions(visit)
+                value.expressions(visit);
             }
             Statement::Log(text) | Statement::Stop(text) => text.expressions(visit),
             _ => {}

@@ -53,7 +53,8 @@ impl Test {
     }
 }
 
-/// Modules of end-to-end tests that take up to a minute each. Begun first, they end with the others.
+/// Modules of end-to-end tests that take up to a minute each. They begin first, so that none of
+/// them is the last alone.
 const LONG: &[&str] = &["capacity", "fleet", "joined", "takeover", "tutorials", "why_staged"];
 
 /// Cargo as it is to be started from here.

@@ -1,6 +1,6 @@
 //! Runs tests, each in a process of its own: end-to-end tests beside those within a crate, then
-//! those that look at the clock, one after another. What failed runs again, alone: if it passes then, it is flaky, which is
-//! reported by name and is no failure.
+//! those that look at the clock, one after another. What failed runs again, alone: if it passes
+//! then, it is flaky, which is reported by name and is no failure.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
