@@ -203,9 +203,10 @@ impl Histogram {
             return 0.0;
         }
         let mean = self.mean();
-        let squares: f64 =
-            self.buckets().map(|(index, n)| n as f64 * (middle(index) as f64 - mean).powi(2)).sum();
-        (squares / self.count as f64).sqrt()
+        let square = |(index, n): (usize, u64)| {
+            n as f64 * (middle(index).clamp(self.min, self.max) as f64 - mean).powi(2)
+        };
+        (self.buckets().map(square).sum::<f64>() / self.count as f64).sqrt()
     }
 
     /// The value that a share `quantile` (0 to 1) of all values do not exceed; 0 when empty.
@@ -384,6 +385,9 @@ mod tests {
         let mean = values.iter().sum::<u64>() as f64 / values.len() as f64;
         assert!((histogram.mean() - mean).abs() < 1e-3);
         assert!((histogram.deviation() - 20e6).abs() < 1e6);
+        let mut alone = Histogram::default();
+        alone.record(64_123_457);
+        assert_eq!(alone.deviation(), 0.0, "a value does not deviate from itself");
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn the_summary_of_a_good_run() {
             503        80              0.080 %
 
             connection    count     min    mean      sd     p50     p90     p99     max
-            connect          60  50.0µs  52.5µs  1.75µs  52.0µs  55.0µs       –  55.0µs
+            connect          60  50.0µs  52.5µs  1.72µs  52.0µs  55.0µs       –  55.0µs
             tls              60   700µs   725µs  17.7µs   717µs   750µs       –   750µs
             first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
             total       101,000   400µs  1.25ms   774µs  1.04ms  2.47ms  2.90ms  3.99ms
@@ -249,7 +249,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             503        80              0.080 %
 
             connection    count     min    mean      sd     p50     p90     p99     max
-            connect          60  50.0µs  52.5µs  1.75µs  52.0µs  55.0µs       –  55.0µs
+            connect          60  50.0µs  52.5µs  1.72µs  52.0µs  55.0µs       –  55.0µs
             tls              60   700µs   725µs  17.7µs   717µs   750µs       –   750µs
             first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
             total       101,000   400µs  1.25ms   774µs  1.04ms  2.47ms  2.90ms  3.99ms
