@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use throng_base::clean;
 use throng_base::units::format_duration;
 
 use super::super::Style;
@@ -26,7 +27,7 @@ pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {
     for row in summary.steps.slowest.iter().take(SHOWN_MAX) {
         let at = format_duration(Duration::from_nanos(row.slow.at_ns));
         table.row([
-            row.step.as_str().into(),
+            clean(&row.step).into(),
             nanos(row.slow.latency_ns).into(),
             at.into(),
             row.slow.user.to_string().into(),
