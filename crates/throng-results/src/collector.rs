@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use throng_base::Said;
 use throng_metrics::{
-    Cause, DeliveryCounter, DeliveryInterval, Histogram, InstanceInterval, Interval,
+    Blame, Cause, DeliveryCounter, DeliveryInterval, Histogram, InstanceInterval, Interval,
     ResidenceInterval, SessionInterval, Slow, Stage, StageInterval, StepInterval, StepKind,
     Subject, Table, TargetInterval, Threshold, Verdict,
 };
@@ -577,11 +577,17 @@ impl Collector {
                 continue;
             }
             let share = |count: u64| count as f64 / attempts.max(1) as f64;
+            let ledger = sum.deliveries.iter().find(|row| row.step == step.step);
+            // What is missing may be in messages of which the records could not be separated.
+            let is_joined = ledger.is_some_and(|row| row.received_joined > 0);
             for (cause, count) in &step.errors {
                 rows.push(ErrorRow {
                     step: info.step_name(step.step),
                     cause: *cause,
-                    blame: step.blame(*cause),
+                    blame: match cause {
+                        Cause::DeliveryLost if is_joined => Blame::Scenario,
+                        _ => step.blame(*cause),
+                    },
                     count: *count,
                     share: kind.is_attempt().then(|| share(*count)),
                     example: self.examples.get(&(step.step, cause.word())).cloned(),

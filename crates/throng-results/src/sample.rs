@@ -619,6 +619,13 @@ pub(crate) fn chat_blind(is_sent: bool) -> Summary {
     summary_of(chat_info(), &intervals, &events)
 }
 
+/// The same with messages of several records that could not be separated.
+pub(crate) fn chat_joined() -> Summary {
+    let mut intervals = chat_intervals();
+    intervals[5].delivery_mut(2).received_joined = 3;
+    summary_of(chat_info(), &intervals, &chat_events())
+}
+
 /// The same with messages that the generator dropped, with the thresholds of the run or without
 /// any.
 pub(crate) fn chat_dropped(has_thresholds: bool) -> Summary {

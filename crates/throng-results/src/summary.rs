@@ -691,6 +691,14 @@ pub struct LabelRow {
 }
 
 impl ErrorRow {
+    /// What to do next, in a few words.
+    pub fn next(&self) -> Said {
+        match (self.cause, self.blame) {
+            (Cause::DeliveryLost, Blame::Scenario) => Cause::MessagesJoined.next(),
+            (cause, _) => cause.next(),
+        }
+    }
+
     /// Whether it is a failed attempt, and so among the failures of all attempts.
     pub fn is_attempt(&self) -> bool {
         self.share.is_some()

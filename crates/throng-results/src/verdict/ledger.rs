@@ -100,15 +100,15 @@ fn blind(row: &DeliveryRow) -> Diagnostic {
     if let Some((_, example)) = example {
         told = told.note(example.detail.clone().cleaned());
     }
-    if lost > 0 {
-        told = told.help(say!(
+    told.help(match lost {
+        0 => say!(
+            "point `match` at the ID: `json.id`, `{{prefix: '42', json: '[1].id'}}`, `{{regex: …}}`"
+        ),
+        _ => say!(
             "if the server combines several records into one message, write `protocol: \
              {{delimiter: \"\\n\"}}`"
-        ));
-    }
-    told.help(say!(
-        "point `match` at the ID: `json.id`, `{{prefix: '42', json: '[1].id'}}`, `{{regex: …}}`"
-    ))
+        ),
+    })
 }
 
 fn alone_text(row: &DeliveryRow) -> Diagnostic {

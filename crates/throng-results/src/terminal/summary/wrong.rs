@@ -95,7 +95,7 @@ pub(super) fn errors(summary: &Summary, room: &Room, style: &Style) -> String {
         if at < room.errors_full {
             out += &labelled(Said::default(), &why(kind, style), style);
             let cause = kind.rows[0].cause;
-            let next = format!("→ {}", style.say(cause.next()));
+            let next = format!("→ {}", style.say(kind.rows[0].next()));
             let explain = format!(": `throng explain {}`", cause.word());
             let fits = width(&next) + width(&explain) <= style.columns() - LABEL_COLUMNS;
             let next = if fits { next + &explain } else { next };

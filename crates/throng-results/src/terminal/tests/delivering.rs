@@ -170,6 +170,30 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
     assert_eq!((exit_of(&sent), exit_of(&received)), (5, 5));
 }
 
+/// The records that could not be separated may be those that are missing.
+#[test]
+fn losses_beside_joined_records_are_the_scenario_s_with_the_way_out() {
+    let joined = sample::chat_joined();
+    expect![[r#"
+        live chat room · the result is invalid
+        https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
+        2026-11-21T12:03:01.000Z
+        error[deliveries-blind]: the delivery ledger could not read all messages
+          = 3 messages of `room talk` contained several records that could not be separated; 2 deliveries are missing
+          = help: if the server combines several records into one message, write `protocol: {delimiter: "\n"}`
+        failures · these are not attempts, so no share is shown
+        2  room talk: a message did not reach a user of its audience in time
+           (delivery-lost, blame: scenario)
+           at 5.00s: message 0x2a sent by user 17 at 1.30s did not reach 2 of 500
+           receivers on one shard: users 5, 77
+    "#]]
+    .assert_eq(&sections(&joined, &full(), &["live", "error[", "failures"]));
+    assert_eq!(exit_of(&joined), 5);
+    let next = |summary: &Summary| summary.steps.errors[0].next().english();
+    assert_eq!(next(&joined), "set `protocol: {delimiter: …}` for the connection");
+    assert_eq!(next(&sample::chat()), "trace one lost message through the target");
+}
+
 #[test]
 fn what_was_dropped_here_meets_no_threshold() {
     let wanted = ["error[", "warning[", "messages"];
