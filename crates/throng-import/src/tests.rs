@@ -150,6 +150,22 @@ fn no_secret_stands_in_a_scenario() {
 }
 
 #[test]
+fn a_mark_at_the_beginning_of_a_file_is_no_part_of_it() {
+    let har = r#"{"log":{"entries":[{"request":{"method":"GET","url":"http://a/x"},
+        "response":{"status":200}}]}}"#;
+    let postman = r#"{"info":{"name":"x",
+        "schema":"https://schema.getpostman.com/json/collection/v2.1.0/collection.json"},
+        "item":[{"request":{"method":"GET","url":"http://a/x"}}]}"#;
+    for (format, text) in
+        [(Format::Har, har), (Format::Postman, postman), (Format::Curl, "curl http://a/x")]
+    {
+        let text = format!("\u{feff}{text}");
+        let imported = import(format, text.as_bytes(), "a", &Options::default()).unwrap();
+        assert_eq!(imported.requests, 1, "{}", imported.scenario);
+    }
+}
+
+#[test]
 fn a_large_recording_is_read_in_little_memory_and_time() {
     // 40 MB of one response, of which nothing is kept but its beginning.
     struct Large {

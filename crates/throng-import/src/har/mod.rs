@@ -6,10 +6,11 @@ mod socket;
 mod time;
 
 use std::cell::RefCell;
-use std::io::Read;
+use std::io::{BufRead as _, Read};
 
 use serde::de::DeserializeSeed as _;
 use throng_base::Diagnostic;
+use throng_base::clean::bytes_without_mark;
 use throng_scenario::{Url, bytes_of_base64};
 
 use crate::json::Json;
@@ -45,7 +46,12 @@ pub(crate) fn read(
     options: &Options,
 ) -> Result<Recording, Box<Diagnostic>> {
     let reader = RefCell::new(Reader::default());
-    let mut json = serde_json::Deserializer::from_reader(std::io::BufReader::new(input));
+    let mut input = std::io::BufReader::new(input);
+    // Tools of Windows begin files with a mark.
+    if input.fill_buf().is_ok_and(|begin| begin.len() > bytes_without_mark(begin).len()) {
+        input.consume("\u{feff}".len());
+    }
+    let mut json = serde_json::Deserializer::from_reader(input);
     let each = |entry: Entry| reader.borrow_mut().entry(entry);
     let found = Entries { each: &each }.deserialize(&mut json);
     let seen = match found.and_then(|seen| json.end().map(|()| seen)) {
