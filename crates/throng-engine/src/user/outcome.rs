@@ -44,6 +44,7 @@ impl Active<'_> {
             recorder.target_ended(place, attempt, true);
         }
         drop(recorder);
+        self.user.sample_shared(self.task.line);
         if self.shard.is_traced() {
             self.user.trace_ended(step, attempt, None);
         }
