@@ -3,8 +3,10 @@
 
 mod clean;
 mod connections;
+mod hosts;
 mod network;
 mod requests;
+mod services;
 mod stalls;
 
 use serde_json::Value;

@@ -96,22 +96,33 @@ fn one_slow_address_of_three_is_named() {
     run.check(run.json()["findings"].to_string().contains(&format!("127.0.0.2:{port}")), "which");
 }
 
-/// The kernel gives the filter of a socket each segment that comes for it. This one drops a tenth
-/// of the SYNs, as a network does: nothing counts them, and the client sends them again after a
-/// second.
-fn loses_syns(listener: &TcpListener) {
+/// The kernel gives the filter of a socket each segment that comes for it. This one drops a share
+/// of the SYNs, or of the segments with data, as a network does: nothing counts them, and the client
+/// sends them again. Connections that are accepted have it, too.
+fn loses(listener: &TcpListener, share: f64, is_data: bool) {
     const FLAGS: u32 = 13;
     const SYN: u32 = 0x02;
-    const TENTH: u32 = u32::MAX / 10;
+    /// No header of TCP without data is longer.
+    const HEADER_MAX: u32 = 60;
     let random = libc::SKF_AD_OFF.wrapping_add(libc::SKF_AD_RANDOM).cast_unsigned();
     let word =
         |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
     let jump = libc::BPF_JMP | libc::BPF_K;
+    let of_concern = match is_data {
+        true => [
+            word(libc::BPF_LD | libc::BPF_W | libc::BPF_LEN, 0, 0, 0),
+            word(jump | libc::BPF_JGT, 0, 3, HEADER_MAX),
+        ],
+        false => [
+            word(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, FLAGS),
+            word(jump | libc::BPF_JEQ, 0, 3, SYN),
+        ],
+    };
     let mut program = [
-        word(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, FLAGS),
-        word(jump | libc::BPF_JEQ, 0, 3, SYN),
+        of_concern[0],
+        of_concern[1],
         word(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, random),
-        word(jump | libc::BPF_JGT, 1, 0, TENTH),
+        word(jump | libc::BPF_JGT, 1, 0, (share * f64::from(u32::MAX)) as u32),
         word(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
         word(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
     ];
@@ -144,7 +155,7 @@ fn enters_a_network() {
 fn lost_syns_are_told_by_their_second() {
     enters_a_network();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    loses_syns(&listener);
+    loses(&listener, 0.1, false);
     let server = Faulty::start_by(listener, |mut peer| {
         peer.request();
         peer.says(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx");
@@ -153,6 +164,63 @@ fn lost_syns_are_told_by_their_second() {
     let line = format!("bench {} --no-keepalive -c 20 -d 6s --json", server.url("http"));
     let run = throng_first(&line).run().exits(0);
     finds(&run, "syn-lost");
+}
+
+/// A server on a socket that loses this share of the data, with this module of node.
+fn loses_data(module: &str, share: f64) -> Node {
+    const SERVER: &str = r#"
+const [name, fd, port] = process.argv.slice(2);
+const server = require(name).createServer((_, response) => setTimeout(() => response.end("x"), 3));
+server.listen({ fd: Number(fd) }, () => console.log("listening " + port));
+"#;
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    loses(&listener, share, true);
+    let port = listener.local_addr().expect("an address").port().to_string();
+    // SAFETY: the socket is open; children have it from now on.
+    let done = unsafe { libc::fcntl(listener.as_raw_fd(), libc::F_SETFD, 0) };
+    assert_eq!(done, 0, "FD_CLOEXEC is cleared");
+    let descriptor = listener.as_raw_fd().to_string();
+    Node::start(SERVER, &[module.as_ref(), descriptor.as_ref(), port.as_ref()])
+}
+
+#[test]
+fn requests_that_are_lost_are_told_by_their_retransmission() {
+    let node = loses_data("http", 0.02);
+    let run = throng(&format!("bench {} -c 20 -d 5s --json", node.url("http"))).run().exits(0);
+    let found = finds(&run, "two-peaks");
+    assert!(found.contains("a lost packet and its retransmission"), "{found}");
+}
+
+/// It takes 200 ms as well, but no packet is lost.
+#[test]
+fn a_pause_is_no_lost_packet() {
+    const PAUSES: &str = r#"
+let count = 0;
+const server = require("http").createServer((_, response) => {
+  const begin = Date.now();
+  if (++count % 700 === 0) while (Date.now() - begin < 210);
+  setTimeout(() => response.end("x"), 3);
+});
+server.listen(0, "127.0.0.1", () => console.log("listening " + server.address().port));
+"#;
+    let node = Node::start(PAUSES, &[]);
+    let run = throng(&format!("bench {} -c 20 -d 5s --json", node.url("http"))).run().exits(0);
+    let found = run.json()["findings"].to_string();
+    run.check(!found.contains("retransmission"), "what was lost");
+}
+
+/// Twenty streams share each of four connections.
+#[test]
+fn a_lost_segment_holds_up_all_streams_of_its_connection() {
+    let node = loses_data("http2", 0.005);
+    let text = format!(
+        "target: {}\nconnection: {{http_version: 2, streams: 20}}\nload: [{{users: 4, for: 5s}}]\n\
+         sessions: {{s: {{steps: [http: GET /]}}}}\n",
+        node.url("http")
+    );
+    let run = running(&text).run().exits(0);
+    let found = finds(&run, "head-of-line");
+    assert!(found.contains("on different connections"), "{found}");
 }
 
 /// Twenty ports for forty users who stay.
