@@ -833,6 +833,7 @@ mod joined;
 mod keeping;
 mod left;
 mod meeting;
+mod mqtt;
 mod precision;
 mod resending;
 mod residence;

@@ -6,6 +6,7 @@ use throng_base::Random;
 
 use super::*;
 
+mod carried;
 mod cuts;
 mod exchange;
 mod liars;
