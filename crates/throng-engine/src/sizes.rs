@@ -3,6 +3,7 @@
 
 use throng_metrics::Stage;
 use throng_program::{Link, Program, Scheme, Session, Statement};
+use throng_protocol::mqtt::Client;
 
 use crate::code::Code;
 use crate::due::DueQueue;
@@ -57,7 +58,7 @@ pub enum SizeKind {
     Seat,
     /// When it wants to be woken.
     Due,
-    /// Those that a user has besides its first one.
+    /// Those that a user has besides its first one, and its sessions of MQTT.
     Connections,
     /// What the runtime keeps of a socket.
     Socket,
@@ -184,9 +185,11 @@ fn first(session: &Session, program: &Program) -> Option<Scheme> {
     program.targets.get(usize::from(*target)).map(|target| target.scheme)
 }
 
-/// The connections that do not lie in the user.
+/// The connections that do not lie in the user, and the sessions of MQTT.
 fn further(session: &Session) -> u64 {
+    let clients = session.links.iter().filter(|link| link.mqtt).count() as u64;
     (session.connections() as u64 - 1) * size_class(CONNECTION_BYTES)
+        + clients * size_class(size_of::<Client>() as u64)
 }
 
 fn reader(scheme: Option<Scheme>) -> u64 {
@@ -284,6 +287,15 @@ mod tests {
             assert_eq!(of(SizeKind::Tls), None);
         }
         assert!(sizes(&program(Scheme::Wss)).user_bytes() < 16_000);
+    }
+
+    #[test]
+    fn a_subscriber_costs_little_more() {
+        let mut program = program(Scheme::Mqtt);
+        let raw = sizes(&program).user_bytes();
+        program.sessions[0].links[0].mqtt = true;
+        let own = sizes(&program).user_bytes();
+        assert!((raw + 1..raw + 100).contains(&own) && own <= 1_100, "{raw} {own}");
     }
 
     #[test]

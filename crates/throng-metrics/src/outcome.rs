@@ -145,6 +145,11 @@ impl Cause {
         matches!(self, StatusUnexpected | UpgradeRefused | GrpcStatus | MqttReason)
     }
 
+    /// Whether it is that of a reason code of MQTT.
+    pub fn is_mqtt(self) -> bool {
+        matches!(self, Cause::MqttReason | Cause::MqttRequest | Cause::MqttProtocol)
+    }
+
     /// That of a reason code of MQTT.
     pub fn of_mqtt(blame: mqtt::Blame) -> Cause {
         match blame {

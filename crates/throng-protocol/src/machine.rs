@@ -390,6 +390,7 @@ impl Machine {
     pub fn half(&self) -> usize {
         match self {
             Machine::Declared(reader) => reader.held().len(),
+            Machine::Mqtt(client) => client.session().half(),
             _ => 0,
         }
     }

@@ -191,6 +191,11 @@ impl Loss {
         }
     }
 
+    /// The reason code of MQTT that it was ended with; 0 where there was none.
+    pub(super) fn code(&self) -> u16 {
+        if self.failure.cause.is_mqtt() { self.failure.status } else { 0 }
+    }
+
     /// How it was lost, for the same.
     pub(super) fn in_words(&self) -> Said {
         match self.ended {

@@ -444,15 +444,17 @@ impl Active<'_> {
         }
         self.begin(step);
         let never = say!("the step requires a connection, but none is open: use `connect` first");
-        let (cause, detail) = match &self.user.lines.get(self.task.line).loss {
+        let (code, (cause, detail)) = match &self.user.lines.get(self.task.line).loss {
             Some(loss) => {
+                use Cause::{Malformed, MemoryLimit, TooLarge};
                 let cause = match loss.cause() {
-                    cause @ (Cause::Malformed | Cause::TooLarge | Cause::MemoryLimit) => cause,
+                    cause @ (Malformed | TooLarge | MemoryLimit | Cause::HeartbeatLost) => cause,
+                    cause if cause.is_mqtt() => cause,
                     _ => Cause::Lost,
                 };
-                (cause, loss.in_words())
+                (loss.code(), (cause, loss.in_words()))
             }
-            None => (Cause::ScenarioFailed, never),
+            None => (0, (Cause::ScenarioFailed, never)),
         };
         // What the session can still take of it is not for a body to drop.
         if !self.task.is_body() {
@@ -464,7 +466,7 @@ impl Active<'_> {
             self.user.refusals = self.user.refusals.max(BREAKS_REFUSALS);
         }
         let onward = Onward::Anew { refused: breaks || cause == Cause::ScenarioFailed };
-        self.step_failed(step, &Attempt::default(), (cause, detail), onward);
+        self.step_failed(step, &Attempt { code, ..Attempt::default() }, (cause, detail), onward);
     }
 }
 

@@ -144,12 +144,14 @@ impl Active<'_> {
         };
         let finding = (cause, loss.in_words());
         let onward = Onward::Anew { refused: true };
-        self.step_failed(stay.step, &Attempt::default(), finding, onward);
+        let attempt = Attempt { code: loss.code(), ..Attempt::default() };
+        self.step_failed(stay.step, &attempt, finding, onward);
     }
 
     /// Nothing more comes of what this task asked for.
     pub(super) fn exchange_lost(&mut self, line: u8) {
-        let Doing::Exchange(exchange) = std::mem::replace(&mut self.task.doing, Doing::Step) else {
+        let Doing::Exchange(mut exchange) = std::mem::replace(&mut self.task.doing, Doing::Step)
+        else {
             return;
         };
         let lacking = self.lacking(&exchange);
@@ -169,6 +171,9 @@ impl Active<'_> {
         match exchange.awaits {
             Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard, until),
             Awaits::Message | Awaits::Room => {
+                if failure.cause.is_mqtt() {
+                    exchange.status = failure.status;
+                }
                 let finding = lacking.unwrap_or((failure.cause, failure.detail));
                 let onward = Onward::Anew { refused: false };
                 self.exchange_failed(exchange, finding, false, onward);

@@ -103,6 +103,11 @@ impl PacketReader {
         Ok(None)
     }
 
+    /// How much has come of a packet that is not complete.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.bytes.len())
+    }
+
     /// What it owns on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.held.as_ref().map_or(0, |held| size_of::<Held>() + held.bytes.capacity())

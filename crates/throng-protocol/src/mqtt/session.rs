@@ -31,6 +31,8 @@ use super::wire::{VARINT_MAX, write_bytes};
 pub const WAITING_MESSAGES_MAX: usize = 10_000;
 /// The reason code for a PUBREL whose message is not known.
 const ID_NOT_FOUND: u8 = 0x92;
+/// The reason code for a version that the server does not speak.
+const OTHER_VERSION: u8 = 0x84;
 
 /// The client side of a session.
 #[derive(Debug)]
@@ -158,6 +160,11 @@ impl Session {
     /// Messages that are published and not yet acknowledged, those that wait for room included.
     pub fn unacknowledged(&self) -> usize {
         self.flights.as_ref().map_or(0, |flights| flights.outgoing.len())
+    }
+
+    /// How many bytes of a packet have come that is not complete.
+    pub fn half(&self) -> usize {
+        self.reader.held_bytes()
     }
 
     /// What it owns on the heap.
@@ -313,6 +320,8 @@ impl Session {
             return Err(Breach::SecondConnack);
         }
         let Connack { session_present, code, properties } = connack;
+        // A server that speaks only 3.1.1 refuses in its own words (3.1.2.2).
+        let code = if self.version == Version::V5 && code == 1 { OTHER_VERSION } else { code };
         let reason = self.reason(PacketType::Connack, code)?;
         if session_present && (self.clean_start || reason.is_error()) {
             return Err(Breach::SessionPresent);

@@ -170,3 +170,11 @@ fn more_than_was_announced_is_cut_off() {
     let told = bench.hear_bytes(large).expect_err("too large");
     assert!(told.is_our_limit() && told.breach == too_large(1_000, false));
 }
+
+#[test]
+fn a_server_of_the_old_version_says_so() {
+    let mut bench = Bench::new(Version::V5, Wishes::default());
+    bench.session.connect(&Connect::default(), bench.now, &mut bench.out);
+    let events = bench.hear_bytes(&[0x20, 0x02, 0x00, 0x01]).expect("it may refuse so");
+    assert!(events[0].contains("Unsupported Protocol Version"), "{events:?}");
+}
