@@ -15,12 +15,14 @@ use crate::url::{Url, encode_path};
 use crate::wants::JsonWant;
 
 mod call;
+mod mqtt;
 pub(crate) mod requests;
 mod route;
 mod shape;
 mod urls;
 
 use crate::quote::{quoted, scalar, text};
+pub use mqtt::BenchMqtt;
 pub use requests::write_requests;
 pub use route::BenchRoute;
 pub use shape::{BenchShape, BenchStage, parse_rates};
@@ -75,6 +77,7 @@ pub struct Bench {
     pub proto_path: Vec<PathBuf>,
     /// WebSocket sub-protocols.
     pub protocols: Vec<String>,
+    pub mqtt: BenchMqtt,
     /// A binary message instead of a body.
     pub hex_message: Option<Vec<u8>>,
     /// Where an answer on TCP ends.
@@ -283,7 +286,10 @@ impl Writer<'_> {
             }
             return self.think();
         }
-        let message = self.message();
+        if self.scheme.is_mqtt() {
+            return self.mqtt_session();
+        }
+        let message = self.message().map(|(key, value)| format!("{{{key}: {value}}}"));
         if self.stays() {
             return self.stay(message);
         }
@@ -499,22 +505,22 @@ impl Writer<'_> {
         }
     }
 
-    /// What is sent on a long-lived connection, if anything is.
-    fn message(&self) -> Option<String> {
+    /// What is sent on a long-lived connection, if anything is: the key, and what stands behind it.
+    fn message(&self) -> Option<(&'static str, String)> {
         let utf8 = |value: &str| match is_writable(value) {
-            true => format!("{{text: {}}}", text(value)),
-            false => format!("{{hex: {}}}", hex(value.as_bytes())),
+            true => ("text", text(value)),
+            false => ("hex", hex(value.as_bytes())),
         };
         if let Some(bytes) = &self.bench.hex_message {
-            return Some(format!("{{hex: {}}}", hex(bytes)));
+            return Some(("hex", hex(bytes)));
         }
         match &self.bench.body {
             BenchBody::Text(value) => Some(utf8(value)),
             BenchBody::Bytes(bytes) => Some(match std::str::from_utf8(bytes) {
                 Ok(value) => utf8(value),
-                Err(_) => format!("{{hex: {}}}", hex(bytes)),
+                Err(_) => ("hex", hex(bytes)),
             }),
-            BenchBody::File(path) => Some(format!("{{file: {}}}", text(&path.to_string_lossy()))),
+            BenchBody::File(path) => Some(("file", text(&path.to_string_lossy()))),
             BenchBody::None | BenchBody::Form(_) => None,
         }
     }

@@ -189,6 +189,9 @@ impl<'n, 'p> Compiler<'n, 'p> {
         let scope = Scope { defaults: &defaults, ..inside.scope };
         let inside = &mut inside.scoped(scope);
         let session = self.code(inside, fields, &foreseen.connects, key);
+        if count.or(self.facts.users_max).is_none_or(|users| users > 1) {
+            mqtt::warn_same_id(inside, &foreseen.connects);
+        }
         inside.end_session();
         let session = session?;
         let slots = names.slots.into();

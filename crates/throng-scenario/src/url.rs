@@ -47,7 +47,11 @@ impl Url {
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        let path = path.split('#').next().unwrap_or("");
+        // In a topic of MQTT it is a wildcard.
+        let path = match scheme.is_mqtt() {
+            true => path,
+            false => path.split('#').next().unwrap_or(""),
+        };
         let path = match path.starts_with('?') {
             true => format!("/{path}"),
             false => path.to_string(),
@@ -159,7 +163,7 @@ fn user_info(text: &str) -> (String, String) {
     (percent_decode(name), percent_decode(password))
 }
 
-fn percent_decode(text: &str) -> String {
+pub(crate) fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Exit, Said, Source, plain};
-use throng_program::{Family, HttpVersion, Program};
+use throng_program::{Family, HttpVersion, Program, Scheme};
 use throng_scenario::bench::{
-    Bench, BenchBody, BenchRoute, BenchShape, BenchUntil, BenchUrl, parse_urls, write,
+    Bench, BenchBody, BenchMqtt, BenchRoute, BenchShape, BenchUntil, BenchUrl, parse_urls, write,
 };
 use throng_scenario::{
     Recorded, RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl,
@@ -322,6 +322,12 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     bench.streams = request.streams;
     bench.proto.clone_from(&arguments.call.proto);
     bench.proto_path.clone_from(&arguments.call.proto_path);
+    bench.mqtt = BenchMqtt {
+        qos: arguments.mqtt.qos,
+        retain: arguments.mqtt.retain,
+        client_id: arguments.mqtt.client_id.clone(),
+        is_old: arguments.mqtt.old,
+    };
     if calls(bench) {
         message_of_call(bench, errors);
     }
@@ -469,40 +475,43 @@ fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<
 /// Flags that mean nothing for the scheme of the URL: better refused than silently without effect.
 fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
     let scheme = bench.url.split("://").next().unwrap_or("").to_ascii_lowercase();
-    let (http, ws, tcp, udp, grpc) = match scheme.as_str() {
-        "http" | "https" => (true, false, false, false, false),
-        "ws" | "wss" => (false, true, false, false, false),
-        "tcp" | "tls" => (false, false, true, false, false),
-        // An answer is a datagram: nobody has to say where it ends.
-        "udp" => (false, false, false, true, false),
-        "grpc" | "grpcs" => (false, false, false, false, true),
-        // Whatever else it is, the scenario says what is wrong with it.
-        _ => return,
-    };
+    // Whatever else it is, the scenario says what is wrong with it.
+    let Some(known) = Scheme::ALL.into_iter().find(|known| known.word() == scheme) else { return };
+    let http = matches!(known, Scheme::Http | Scheme::Https);
+    let ws = matches!(known, Scheme::Ws | Scheme::Wss);
+    let tcp = matches!(known, Scheme::Tcp | Scheme::Tls);
+    let udp = known == Scheme::Udp;
+    let (grpc, mqtt) = (known.is_grpc(), known.is_mqtt());
     let (request, wanted) = (&arguments.request, &arguments.expectation);
-    let stays = ws || tcp || udp;
+    let own = &arguments.mqtt;
+    let stays = ws || tcp || udp || mqtt;
     let flags = [
         ("--delimiter", wanted.delimiter.is_some(), tcp, say!("tcp and tls")),
         ("--length", wanted.length.is_some(), tcp, say!("tcp and tls")),
         ("--pattern", wanted.pattern.is_some(), tcp, say!("tcp and tls")),
-        ("--hex", request.hex.is_some(), stays, say!("ws, wss, tcp, tls and udp")),
+        ("--hex", request.hex.is_some(), stays, say!("ws, wss, tcp, tls, udp, mqtt and mqtts")),
         ("--subprotocol", !request.subprotocols.is_empty(), ws, say!("ws and wss")),
         ("--deflate", request.deflate, ws, say!("ws and wss")),
         ("--http2", request.http2, http, say!("http and https")),
         ("--http-version", request.http_version.is_some(), http, say!("http and https")),
         ("--streams", request.streams.is_some(), http || grpc, say!("http, https, grpc and grpcs")),
         ("--proto", !arguments.call.proto.is_empty(), grpc, say!("grpc and grpcs")),
+        ("--qos", own.qos.is_some(), mqtt, say!("mqtt and mqtts")),
+        ("--retain", own.retain, mqtt, say!("mqtt and mqtts")),
+        ("--client-id", own.client_id.is_some(), mqtt, say!("mqtt and mqtts")),
+        ("--mqtt-3", own.old, mqtt, say!("mqtt and mqtts")),
+        ("--heartbeat-body", arguments.heartbeat_body.is_some(), !mqtt, say!("ws, tcp and udp")),
         (
             "--expect-text",
             wanted.expect_text.is_some(),
-            !grpc,
-            say!("schemes other than grpc and grpcs"),
+            !grpc && !mqtt,
+            say!("schemes other than grpc and mqtt"),
         ),
         (
             "--expect-json",
             !wanted.expect_json.is_empty(),
-            !grpc,
-            say!("schemes other than grpc and grpcs"),
+            !grpc && !mqtt,
+            say!("schemes other than grpc and mqtt"),
         ),
         ("--follow", request.follow, http, say!("http and https")),
         ("--digest", request.digest, http, say!("http and https")),
@@ -514,7 +523,12 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
             http || grpc,
             say!("http, https, grpc and grpcs"),
         ),
-        ("--heartbeat", arguments.heartbeat.is_some(), stays, say!("ws, wss, tcp, tls and udp")),
+        (
+            "--heartbeat",
+            arguments.heartbeat.is_some(),
+            stays,
+            say!("ws, wss, tcp, tls, udp, mqtt and mqtts"),
+        ),
         (
             "--header",
             !request.headers.is_empty(),
@@ -532,6 +546,10 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         let message = say!("--heartbeat sends a ping, which only WebSocket supports");
         let help = say!("set the heartbeat message with --heartbeat-body TEXT");
         errors.push(mistake("flag-without-effect", message, help));
+    }
+    if mqtt && bench.has_message() && bench.topic().is_none() {
+        let help = say!("write `throng bench mqtt://HOST/TOPIC --body TEXT`");
+        errors.push(mistake("url-missing", say!("the URL does not name a topic"), help));
     }
     if (http || grpc) && request.streams.is_some() {
         streaming(arguments, bench, errors);

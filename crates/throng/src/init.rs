@@ -54,6 +54,11 @@ fn template(kind: InitKind) -> Template {
             text: include_str!("init/llm.yaml"),
             data: None,
         },
+        InitKind::Mqtt => Template {
+            target: "mqtt://127.0.0.1:1883",
+            text: include_str!("init/mqtt.yaml"),
+            data: None,
+        },
         InitKind::Tcp => Template {
             target: "tcp://127.0.0.1:9000",
             text: include_str!("init/tcp.yaml"),

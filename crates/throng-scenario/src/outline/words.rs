@@ -12,13 +12,13 @@ use throng_program::{
     Audience, Beat, Begins, Call, Check, Connect, Content, Delivery, Ends, Failing, Handler,
     Heartbeat, Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program,
     Retry, RetryOn, Save, Scheme, Segment, Session, Slow, Statement, Stay, Text, Until, Want,
-    Which, mqtt,
+    Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::grpc::{Code, Encoding};
 use throng_protocol::protobuf::{MethodId, Schema};
 
-use super::{DataOutline, Line};
+use super::{DataOutline, Line, mqtt};
 
 /// The longest text of a message or body that is shown.
 const SHOWN_CHARS_MAX: usize = 60;
@@ -50,9 +50,10 @@ impl Words<'_> {
             Statement::Disconnect { how: Parting::Fin, .. } => "disconnect".into(),
             Statement::Disconnect { how, .. } => format!("disconnect {}", how.word()),
             Statement::Send(one) => {
-                self.name(one.step, self.usual(one.link, &one.message, "send"), &mut notes);
+                self.name(one.step, &self.usual(one.link, &one.message, "send"), &mut notes);
+                of_order(&one.message, &mut notes);
                 limits(None, TIMEOUT, one.failing, &mut notes);
-                format!("send {}", self.message(one.link, &one.message))
+                self.spoken("send", one.link, &one.message)
             }
             Statement::Expect(one) => {
                 self.name(one.step, "expect", &mut notes);
@@ -64,7 +65,8 @@ impl Words<'_> {
                 }
             }
             Statement::Request(one) => {
-                self.name(one.step, self.usual(one.link, &one.message, "request"), &mut notes);
+                self.name(one.step, &self.usual(one.link, &one.message, "request"), &mut notes);
+                of_order(&one.message, &mut notes);
                 if !one.answer.is_any() {
                     notes.push(format!("match {}", self.which(one.link, &one.answer)));
                 }
@@ -73,7 +75,7 @@ impl Words<'_> {
                 }
                 self.notes(&one.checks, &one.saves, &mut notes);
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
-                format!("request {}", self.message(one.link, &one.message))
+                self.spoken("request", one.link, &one.message)
             }
             Statement::Think(one) => format!("think {}", pause(one)),
             Statement::Stay(one) => self.stay(one, &mut notes),
@@ -224,12 +226,17 @@ impl Words<'_> {
         let target = link.and_then(|link| link.targets.first());
         let target = target.and_then(|target| self.program.targets.get(usize::from(*target)));
         let scheme = target.map(|target| target.scheme);
+        if let Some(client) = &one.mqtt {
+            mqtt::client(client, notes);
+        }
         if let Some(call) = &one.call {
             opened(call, notes);
             return format!("connect {}", self.method(call.method));
         }
         match scheme {
-            Some(Scheme::Tcp | Scheme::Tls | Scheme::Udp) | None => "connect".into(),
+            Some(Scheme::Tcp | Scheme::Tls | Scheme::Udp | Scheme::Mqtt | Scheme::Mqtts) | None => {
+                "connect".into()
+            }
             Some(_) => match &one.request {
                 Some(request) => format!("connect {} {}", request.method, shown(&one.path)),
                 None => format!("connect {}", shown(&one.path)),
@@ -309,10 +316,21 @@ impl Words<'_> {
     }
 
     /// What the row of a step is called when nobody names it.
-    fn usual<'w>(&'w self, link: u8, message: &Message, verb: &'w str) -> &'w str {
+    fn usual(&self, link: u8, message: &Message, verb: &str) -> String {
         match (&message.content, self.protocol(link)) {
-            (Content::Declared(one), Some(protocol)) => &protocol.info(one.template.message).name,
-            _ => verb,
+            (Content::Declared(one), Some(protocol)) => {
+                protocol.info(one.template.message).name.clone()
+            }
+            (Content::Mqtt(order), _) => mqtt::line(order),
+            _ => verb.into(),
+        }
+    }
+
+    /// What is said on a connection that stays.
+    fn spoken(&self, verb: &str, link: u8, message: &Message) -> String {
+        match &message.content {
+            Content::Mqtt(order) => mqtt::line(order),
+            _ => format!("{verb} {}", self.message(link, message)),
         }
     }
 
@@ -337,16 +355,7 @@ impl Words<'_> {
                 let name = |schema: &Schema| schema.message_name(message.template.message()).into();
                 schema.map_or(String::new(), name)
             }
-            Content::Mqtt(order) => match &**order {
-                mqtt::Order::Publish(publish) => shown(&publish.topic),
-                mqtt::Order::Subscribe(subscribe) => {
-                    let filters = subscribe.filters.iter().map(|(filter, _)| shown(filter));
-                    filters.collect::<Vec<_>>().join(", ")
-                }
-                mqtt::Order::Unsubscribe(unsubscribe) => {
-                    unsubscribe.filters.iter().map(shown).collect::<Vec<_>>().join(", ")
-                }
-            },
+            Content::Mqtt(order) => mqtt::line(order),
             Content::Plain { kind, content } => match (kind, content.as_literal()) {
                 (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
                 _ => shown(content),
@@ -612,7 +621,7 @@ fn ends_in_words(ends: &Ends) -> String {
 }
 
 /// A text as it was written, `${…}` in it.
-fn shown(text: &Text) -> String {
+pub(super) fn shown(text: &Text) -> String {
     let mut out = String::new();
     for segment in &text.segments {
         match segment {
@@ -655,4 +664,11 @@ pub(super) fn of_source(source: &Source) -> DataOutline {
     };
     let columns = source.used().map(str::to_string).collect();
     DataOutline { name: source.name.clone(), origin, take, columns }
+}
+
+/// What is said of a message beside its topic, where it is one of MQTT.
+fn of_order(message: &Message, notes: &mut Vec<String>) {
+    if let Content::Mqtt(order) = &message.content {
+        mqtt::notes(order, notes);
+    }
 }

@@ -17,7 +17,7 @@ use crate::steps::content::read_content;
 use crate::steps::failing::{read_failing, read_timeout};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
-use crate::syntax::{Kind, Node};
+use crate::syntax::{Kind, Node, part_of};
 use crate::template::Escape;
 use crate::words::shorten;
 
@@ -141,6 +141,20 @@ fn check_client_id(cx: &mut Context<'_>, fields: &ast::Mqtt<'_>, client: &Client
     let error = cx.error("missing-key", message, fields.clean_start.place_or(fields.place));
     let error = error.label(say!("the broker finds a session by its client ID"));
     cx.fail(error.help(say!("add `client_id: \"device-${{user.id}}\"`, different for each user")))
+}
+
+/// Warns of users that push each other out: the broker keeps one connection for each client ID.
+pub(super) fn warn_same_id(cx: &mut Context<'_>, connects: &[&ast::Connect<'_>]) {
+    for mqtt in connects.iter().filter_map(|connect| connect.mqtt.node()) {
+        let Some(node) = part_of(mqtt, "client_id") else { continue };
+        let is_same = matches!(&node.kind, Kind::Scalar { text, .. } if !text.contains("${"));
+        if is_same && !node.is_null() {
+            let message = say!("all users have the same client ID");
+            let warning = cx.warning("same-client-id", message, node.place);
+            let warning = warning.label(say!("the broker closes all connections but the last"));
+            cx.note(warning.help(say!("write `client_id: \"device-${{user.id}}\"`")));
+        }
+    }
 }
 
 /// Keys that MQTT 3.1.1 does not have.

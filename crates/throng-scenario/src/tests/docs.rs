@@ -20,10 +20,11 @@ use crate::{CompileOptions, RunOptions, compile};
 /// In both languages.
 const GUIDES: [&str; 2] = ["docs/scenario.md", "docs/zh/scenario.md"];
 const GRPC: [&str; 2] = ["docs/grpc.md", "docs/zh/grpc.md"];
+const MQTT: [&str; 2] = ["docs/mqtt.md", "docs/zh/mqtt.md"];
 const REFERENCE: &str = "docs/reference.md";
 
 /// Pages with scenarios, and how many blocks each has at least.
-const PAGES: [(&str, usize); 9] = [
+const PAGES: [(&str, usize); 11] = [
     (GUIDES[0], 25),
     (GUIDES[1], 25),
     ("docs/connections.md", 5),
@@ -33,6 +34,8 @@ const PAGES: [(&str, usize); 9] = [
     ("README.md", 1),
     (GRPC[0], 3),
     (GRPC[1], 3),
+    (MQTT[0], 4),
+    (MQTT[1], 4),
 ];
 
 const GENERATED: &str =
@@ -167,7 +170,7 @@ fn without_remarks(block: &Block) -> (String, String) {
 
 #[test]
 fn both_languages_show_the_same_blocks() {
-    for files in [GUIDES, GRPC] {
+    for files in [GUIDES, GRPC, MQTT] {
         let [english, chinese] = files.map(|file| blocks(&read(file)));
         for (one, other) in english.iter().zip(&chinese) {
             let at = format!("{files:?}, lines {} and {}", one.line, other.line);

@@ -8,7 +8,7 @@ use throng_program::HttpVersion;
 use throng_scenario::bench::BenchStage;
 
 use super::capacity::SearchArguments;
-use super::protocol::CallArguments;
+use super::protocol::{CallArguments, MqttArguments};
 use super::route::RouteArguments;
 use super::run::{LimitArguments, OutputArguments};
 use super::values::{Rates, count, duration, http_version, precision, rates, size, source, stage};
@@ -26,6 +26,8 @@ const BENCH_HELP: &str = "Examples:\n\
      \x20     --source 127.1.0.0/16                  (connect, stay online, disconnect)\n\
      \x20 throng bench tcp://127.0.0.1:6379 --body 'PING\\r\\n' --delimiter '\\r\\n'\n\
      \x20 throng bench udp://127.0.0.1:9000 --hex 'de ad be ef'       (one datagram each way)\n\
+     \x20 throng bench mqtt://127.0.0.1/rooms/1 -c 1000 --qos 1 --body hello     (publish)\n\
+     \x20 throng bench 'mqtt://127.0.0.1/rooms/#' -c 1000 -d 5m             (subscribe)\n\
      \x20 throng bench --curl copied-from-the-browser.txt -c 50\n\
      \n\
      Where tools disagree:\n\
@@ -49,8 +51,8 @@ const BENCH_HELP: &str = "Examples:\n\
 #[derive(Args, Debug)]
 #[command(after_help = BENCH_HELP)]
 pub(crate) struct BenchArguments {
-    /// URL to load: http://, https://, ws://, wss://, tcp://, tls://, udp://, or a gRPC method as
-    /// grpc://HOST:PORT/package.Service/Method
+    /// URL to load: http://, https://, ws://, wss://, tcp://, tls://, udp://, a gRPC method as
+    /// grpc://HOST:PORT/package.Service/Method, or a topic as mqtt://HOST/TOPIC
     pub(crate) url: Option<String>,
 
     /// Concurrent users, each with its own connection
@@ -66,8 +68,8 @@ pub(crate) struct BenchArguments {
     /// Bring all users online, keep them online for this long, then disconnect them
     #[arg(long, value_parser = duration, conflicts_with_all = ["duration", "requests", "warm_up"])]
     pub(crate) hold: Option<Duration>,
-    /// Keep users connected and send a heartbeat at this interval (ws, tcp and udp); on ws, a ping
-    /// by default
+    /// Keep users connected and send a heartbeat at this interval (ws, tcp, udp and mqtt); on ws and
+    /// mqtt, a ping by default
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) heartbeat: Option<Duration>,
     /// The heartbeat message; --body is then sent only once, as a login
@@ -121,6 +123,8 @@ pub(crate) struct BenchArguments {
     #[command(flatten)]
     pub(crate) call: CallArguments,
     #[command(flatten)]
+    pub(crate) mqtt: MqttArguments,
+    #[command(flatten)]
     pub(crate) expectation: ExpectationArguments,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
@@ -167,7 +171,7 @@ pub(crate) struct RequestArguments {
     /// A header, `Name: value`; may be given more than once
     #[arg(short = 'H', long = "header", value_name = "HEADER", allow_hyphen_values = true)]
     pub(crate) headers: Vec<String>,
-    /// The body, or the message on ws, tcp and udp; `@FILE` reads it from a file
+    /// The body, or the message on ws, tcp, udp and mqtt; `@FILE` reads it from a file
     #[arg(long, visible_alias = "data", value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) body: Option<String>,
     /// Read the body from this file

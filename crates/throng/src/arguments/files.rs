@@ -46,6 +46,8 @@ pub(crate) enum InitKind {
     Graphql,
     /// Responses that an LLM server streams token by token
     Llm,
+    /// Devices that publish and subscribe on an MQTT broker
+    Mqtt,
     /// Text or bytes over TCP
     Tcp,
 }
@@ -59,6 +61,7 @@ impl InitKind {
             InitKind::Socketio => "socketio",
             InitKind::Graphql => "graphql",
             InitKind::Llm => "llm",
+            InitKind::Mqtt => "mqtt",
             InitKind::Tcp => "tcp",
         }
     }

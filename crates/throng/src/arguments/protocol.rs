@@ -94,6 +94,23 @@ pub(crate) struct CallArguments {
     pub(crate) proto_path: Vec<PathBuf>,
 }
 
+#[derive(Args, Debug)]
+#[command(next_help_heading = "MQTT")]
+pub(crate) struct MqttArguments {
+    /// Quality of service of the published messages, or of the subscription: 0, 1 or 2
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub(crate) qos: Option<u8>,
+    /// Let the broker keep the published message for later subscribers
+    #[arg(long)]
+    pub(crate) retain: bool,
+    /// Beginning of the client IDs: `dev` gives dev-1, dev-2, ...; by default the broker chooses
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) client_id: Option<String>,
+    /// Use MQTT 3.1.1 instead of 5
+    #[arg(long = "mqtt-3")]
+    pub(crate) old: bool,
+}
+
 /// Headers, or metadata of calls, as the command line has them.
 pub(crate) fn metadata(given: &[String]) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
     let pair = |header: &String| match header.split_once(':') {

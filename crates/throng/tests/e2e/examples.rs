@@ -138,6 +138,18 @@ const EXAMPLES: &[Small] = &[
         ok: 60.0,
     },
     Small {
+        name: "mqtt.yaml",
+        targets: &[("mqtt", "127.0.0.1:1883")],
+        changes: &[
+            ("think: 5s..15s", "think: 300ms"),
+            ("to: 1000, rate: 100/s", "to: 20, rate: 40/s"),
+            ("for: 5m", "for: 2s"),
+            ("state p99 < 500ms", "state p99 < 20s"),
+        ],
+        // Each device connects, subscribes and publishes twice.
+        ok: 20.0 * 4.0,
+    },
+    Small {
         name: "events.yaml",
         targets: &[("http", "127.0.0.1:8080")],
         changes: &[

@@ -62,6 +62,20 @@ const KINDS: &[Kind] = &[
         ok: 60.0,
     },
     Kind {
+        word: "mqtt",
+        target: "mqtt",
+        scheme: "mqtt",
+        changes: &[
+            ("for: 20s", "for: 2s"),
+            ("1s..3s", "100ms..300ms"),
+            ("users: 100", "users: 20"),
+            ("connect p99 < 1s", "connect p99 < 10s"),
+            ("state p99 < 100ms", "state p99 < 10s"),
+        ],
+        steps: 3,
+        ok: 60.0,
+    },
+    Kind {
         word: "tcp",
         target: "echo",
         scheme: "tcp",

@@ -60,6 +60,7 @@ mod merge;
 mod mistakes;
 mod monitors;
 mod mqtt;
+mod mqtt_users;
 mod once;
 mod own_metrics;
 mod page;
