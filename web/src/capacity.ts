@@ -165,7 +165,7 @@ export function capacity(found: Capacity | null | undefined): HTMLElement | null
   const legend: [string, string, boolean][] = [
     ["met", "met", true],
     ["not-met", "not met", true],
-    ["promise", "promise", found.carries !== null],
+    ["promise", "confirmed load", found.carries !== null],
     ["interval", range, found.low !== null && found.high !== null],
     ["fails", "lowest load that failed", found.fails_at !== null],
   ];

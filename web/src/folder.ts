@@ -283,7 +283,7 @@ async function start(wanted: { scenario: string; set: Record<string, string> }):
 /** `860/s (864 to 905)` */
 function carries(it: Carried | null): string {
   if (it === null) return "–";
-  const promise = it.carries === null ? say("no promise") : loadText(it, it.carries);
+  const promise = it.carries === null ? say("not confirmed") : loadText(it, it.carries);
   return it.low === null || it.high === null ? promise : `${promise} (${say("{} to {}", count(it.low), count(it.high))})`;
 }
 

@@ -248,7 +248,7 @@ fn syntax_error(tokens: &Tokens<'_>, errors: &cel::ParseErrors) -> Box<CompileEr
         let start = tokens.all.last().map_or(0, |token| token.start);
         return CompileError::new("bad-expression", start, tokens.all.last().map_or(0, |t| t.end))
             .message(say!("the expression is incomplete"))
-            .label(say!("more is expected after this"));
+            .label(say!("the expression must continue here"));
     };
     let token = tokens.all[index];
     let found = tokens.text_of(index);

@@ -36,17 +36,17 @@ functions! {
     Random "random.int" (low: WHOLE, high: WHOLE) -> INT = random::int,
         "a whole number from `low` to `high`, inclusive", "random.int(1, 9)";
     Random "random.u64" () -> INT = random::u64,
-        "any unsigned 64-bit whole number", "random.u64()";
+        "a random unsigned 64-bit whole number", "random.u64()";
     Random "random.float" (; low: NUMBER, high: NUMBER) -> FLOAT = random::float,
         "a number from `low` (default 0) up to, but not including, `high` (default 1)", "random.float(0.5, 2)";
     Random "random.bool" () -> BOOL = random::bool,
         "true or false, equally likely", "random.bool()";
     Random "random.string" (length: WHOLE; alphabet: TEXT) -> TEXT = random::string,
-        "this many random letters and digits, or random characters from `alphabet`", "random.string(8, 'abc')";
+        "a text of `length` random letters and digits, or of random characters from `alphabet`", "random.string(8, 'abc')";
     Random "random.hex" (length: WHOLE) -> TEXT = random::hex,
-        "this many random hexadecimal digits", "random.hex(16)";
+        "a text of `length` random hexadecimal digits", "random.hex(16)";
     Random "random.bytes" (length: WHOLE) -> BYTES = random::bytes,
-        "this many random bytes", "random.bytes(16)";
+        "`length` random bytes", "random.bytes(16)";
     Random "random.uuid" () -> TEXT = random::uuid,
         "a version 4 UUID", "random.uuid()";
     Random "random.choice" (list: LIST) -> ANY = random::choice,
@@ -127,7 +127,7 @@ functions! {
     Plain "url.encode" (text: OCTETS) -> TEXT = encoding::url_encode,
         "the text percent-encoded, except for letters, digits and - . _ ~", "url.encode('a b&c')";
     Plain "url.decode" (text: TEXT) -> TEXT = encoding::url_decode,
-        "percent-decoded text; bytes that are not UTF-8 are an evaluation error", "url.decode('a%20b')";
+        "the percent-decoded text; bytes that are not UTF-8 are an evaluation error", "url.decode('a%20b')";
 
     Variadic "min" (numbers: NUMBER_OR_LIST) -> NUMBER = numbers::min,
         "the smallest of several numbers, or of the numbers in a list", "min(3, 1, 2)";
@@ -158,13 +158,13 @@ functions! {
     Member "size" (value: SIZED) -> INT = lists::size,
         "the number of characters, bytes, items or entries", "'abc'.size()";
     Member "contains" (text: TEXT, part: TEXT) -> BOOL = text::contains,
-        "whether the text contains the part", "'abc'.contains('b')";
+        "true if the text contains the part", "'abc'.contains('b')";
     Member "startsWith" (text: TEXT, start: TEXT) -> BOOL = text::starts_with,
-        "whether the text starts with the part", "'abc'.startsWith('a')";
+        "true if the text starts with the part", "'abc'.startsWith('a')";
     Member "endsWith" (text: TEXT, end: TEXT) -> BOOL = text::ends_with,
-        "whether the text ends with the part", "'abc'.endsWith('c')";
+        "true if the text ends with the part", "'abc'.endsWith('c')";
     Member "matches" (text: TEXT, pattern: TEXT) -> BOOL = text::matches,
-        "whether the regular expression matches anywhere in the text", "'abc'.matches('^a.c$')";
+        "true if the regular expression matches anywhere in the text", "'abc'.matches('^a.c$')";
     Member "lowerAscii" (text: TEXT) -> TEXT = text::lower_ascii,
         "the text with A to Z in lower case", "'ABC'.lowerAscii()";
     Member "upperAscii" (text: TEXT) -> TEXT = text::upper_ascii,
@@ -192,8 +192,8 @@ functions! {
     Member "reverse" (value: TEXT_OR_LIST) -> TEXT_OR_LIST = lists::reverse,
         "the characters or items in reverse order", "'abc'.reverse()";
     Member "padStart" (text: TEXT, length: WHOLE; fill: TEXT) -> TEXT = text::pad_start,
-        "padded at the start to this length with spaces or `fill`",
+        "the text, padded at the start to this length with spaces or `fill`",
         "string(7).padStart(3, '0')";
     Member "padEnd" (text: TEXT, length: WHOLE; fill: TEXT) -> TEXT = text::pad_end,
-        "padded at the end to this length with spaces or `fill`", "'abc'.padEnd(5, '.')";
+        "the text, padded at the end to this length with spaces or `fill`", "'abc'.padEnd(5, '.')";
 }

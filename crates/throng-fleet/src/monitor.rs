@@ -78,9 +78,10 @@ pub async fn ask(
     match told {
         Ok(Ok(answer)) => answer,
         Ok(Err(BusError::Refused(why))) => Err(why),
-        _ if is_up => {
-            Err(say!("no monitor of this name answers: `throng monitor --join` starts one there"))
-        }
+        _ if is_up => Err(say!(
+            "no monitor with this name responds: start one with `throng monitor \
+             --join` on that host"
+        )),
         _ => Err(say!("the bus does not respond")),
     }
 }
@@ -120,7 +121,7 @@ mod tests {
         machines.spawn_local(answers);
         let (one, other, nobody) = machines.run_until(asks).await;
         assert_eq!((one.as_deref(), other.as_deref()), (Ok("window 1\n"), Ok("window 5\n")));
-        assert!(nobody.unwrap_err().english().starts_with("no monitor of this name answers"));
+        assert!(nobody.unwrap_err().english().starts_with("no monitor with this name responds"));
     }
 
     #[test]

@@ -363,7 +363,7 @@ impl Known {
         }
         if scraped.values.is_empty() {
             return Err(match document.json().is_some() {
-                true => say!("it has no number at `{}`", missing.join("`, `")),
+                true => say!("its response has no number at `{}`", missing.join("`, `")),
                 false => say!("its response is not JSON"),
             });
         }
@@ -513,7 +513,10 @@ mod tests {
             known.take_json(text, &values).expect_err("none").english()
         };
         assert_eq!(why("<html>", &mut known), "its response is not JSON");
-        assert_eq!(why("{}", &mut known), "it has no number at `clientsLen`, `stats.done`, `no`");
+        assert_eq!(
+            why("{}", &mut known),
+            "its response has no number at `clientsLen`, `stats.done`, `no`"
+        );
     }
 
     #[test]

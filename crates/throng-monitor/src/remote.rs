@@ -135,9 +135,12 @@ impl Remote {
             Some(SSH_FAILED) | None if words.is_empty() => say!("the ssh connection ended"),
             Some(SSH_FAILED) | None => Said::of_others(words),
             Some(code) if words.is_empty() => {
-                say!("`throng monitor` there ended with exit code {code}")
+                say!("`throng monitor` on that host ended with exit code {code}")
             }
-            Some(code) => say!("`throng monitor` there ended with exit code {code}: {words}"),
+            Some(code) => say!(
+                "`throng monitor` on that host ended with exit code {code}: \
+                 {words}"
+            ),
         }
     }
 }
@@ -266,7 +269,8 @@ impl Reader {
         if (system.to_ascii_lowercase().as_str(), machine) != own {
             let own = format!("{} {}", own.0, own.1);
             return Err(say!(
-                "it runs {system} on {machine}, and this throng is for {own}: install throng there"
+                "it runs {system} on {machine}, but this throng is built for {own}: install \
+                 throng on that host"
             ));
         }
         if !version.is_empty() {

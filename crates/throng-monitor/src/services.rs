@@ -236,7 +236,10 @@ impl Asking {
                 }
             }
             Err(detail) if !was_down => {
-                tell(say!("warning: {name} cannot be read: {detail}; all other figures can"));
+                tell(say!(
+                    "warning: {name} cannot be read: {detail}; all other values are \
+                     available"
+                ));
             }
             Err(_) => {}
         }

@@ -359,7 +359,7 @@ fn role_notes(field: &Field) -> Vec<Said> {
         }
         Role::Selects => notes.push(say!("identifies the message")),
         Role::Correlates => {
-            notes.push(say!("a reply repeats its request's value; otherwise 0"));
+            notes.push(say!("in replies, the request's value; otherwise 0"));
         }
         Role::Body => notes.push(say!("the message's own fields")),
         Role::Checksum { algorithm, over } => {

@@ -184,7 +184,7 @@ fn message_facts(declaration: &Declaration, message: &Message) -> Vec<String> {
     });
     if !message.answers.is_empty() {
         let asked = names(message.answers.iter().map(|name| &name.value));
-        parts.push(say!("answers {asked}"));
+        parts.push(say!("reply to {asked}"));
     }
     let replies: Vec<&String> = replies(declaration, message).collect();
     if !replies.is_empty() {

@@ -160,12 +160,12 @@ impl<'p> Telling<'p> {
                 parts.push(match took_ns {
                     Some(ns) => {
                         let took = format_duration(Duration::from_nanos(ns));
-                        say!("answers {to} after {took}")
+                        say!("reply to {to} after {took}")
                     }
-                    None => say!("answers {to}"),
+                    None => say!("reply to {to}"),
                 });
             }
-            Exchange::Unpaired => parts.push(say!("answers one of several requests")),
+            Exchange::Unpaired => parts.push(say!("reply to one of several requests")),
             Exchange::Orphan => parts.push(say!("no matching request was seen")),
         }
         let parts: Vec<String> = parts.iter().map(Said::spoken).collect();

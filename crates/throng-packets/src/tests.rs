@@ -85,10 +85,10 @@ fn a_protocol_is_drawn_in_80_columns() {
         "0 │     magic     │            length             │ kind  │",
         "0      2  magic   u16   always 0xc4a7",
         "2      4  length  u32   length of the body in bytes; at most 64 KiB",
-        "7      4  seq     u32   a reply repeats its request's value; otherwise 0",
+        "7      4  seq     u32   in replies, the request's value; otherwise 0",
         "join · kind 1 · to the target · answered by joined",
         "27     2+  token   str   prefixed with the length as u16",
-        "joined · kind 2 · from the target · answers join",
+        "joined · kind 2 · from the target · reply to join",
         "said · kind 8 · from the target · a push (unsolicited)",
     ] {
         assert!(drawn.contains(line), "`{line}` is not in\n{drawn}");

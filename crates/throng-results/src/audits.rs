@@ -147,7 +147,7 @@ impl AuditRow {
         let (audit, name) = (clean(&self.name), clean(&view.name));
         match (&view.worst, &view.trouble) {
             (Some((_, round)), _) if round.compared == 0 => {
-                say!("{audit}: {name}: no user was judged")
+                say!("{audit}: {name}: no user was compared")
             }
             (Some((_, round)), _) if round.wrong_users() == 0 => {
                 let all = format_count(round.compared);
@@ -183,12 +183,17 @@ impl AuditRow {
                 false => format!("{least} – {most}"),
             };
             said.push(match off {
-                0 => say!("{name}: the books have {books} at {at}; {step}: {range}; they agree"),
+                0 => say!(
+                    "{name}: the service counts {books} at {at}; {step}: {range}; they \
+                     agree"
+                ),
                 off if off < 0 => say!(
-                    "{name}: the books have {books} at {at}; {step}: {range}; {off_by} are missing"
+                    "{name}: the service counts {books} at {at}; {step}: {range}; {off_by} are \
+                     missing"
                 ),
                 _ => say!(
-                    "{name}: the books have {books} at {at}; {step}: {range}; {off_by} are too many"
+                    "{name}: the service counts {books} at {at}; {step}: {range}; {off_by} are \
+                     too many"
                 ),
             });
         }
@@ -198,7 +203,7 @@ impl AuditRow {
             let trouble = (*trouble).clone();
             said.push(say!("{name}: {count} of {all} reads failed; last error: {trouble}"));
         } else if self.entries.is_empty() {
-            said.push(say!("{name}: the books were not read during the run"));
+            said.push(say!("{name}: the service's count was not read during the run"));
         }
         said
     }

@@ -443,7 +443,7 @@ pub(crate) fn nothing_succeeded(summary: &Summary) -> Option<Cause> {
 fn nothing_succeeded_text(summary: &Summary) -> Said {
     let total = &summary.steps.total;
     say!(
-        "nothing succeeded: {} of {} failed",
+        "no attempt succeeded: {} of {} failed",
         format_count(total.failed),
         format_count(answered(summary) + total.failed)
     )
@@ -584,7 +584,7 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
     }
     if let Some(first) = summary.verdict.unbalanced.first() {
         reasons.push(say!(
-            "the figures of `{}` do not add up: {} started, {} ended",
+            "the counts of `{}` do not match: {} started, {} ended",
             clean(&first.name),
             format_count(first.begun),
             format_count(first.ended)
@@ -663,7 +663,7 @@ impl Summary {
 
     /// Whatever was tried has failed.
     fn failed_throughout(&self) -> Diagnostic {
-        let message = say!("nothing in this run succeeded");
+        let message = say!("no attempt in this run succeeded");
         let mut told =
             Diagnostic::error("nothing-succeeded", message).note(nothing_succeeded_text(self));
         for row in self.steps.errors.iter().filter(|row| row.is_attempt()).take(CAUSES_TOLD_MAX) {

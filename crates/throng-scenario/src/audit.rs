@@ -109,8 +109,8 @@ fn read_audit(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Option<Au
             if known.is_http {
                 let message = say!("no user of this scenario has a long-lived connection");
                 let help = say!(
-                    "a presence audit requires a `connect` step; `count` audits the books of an \
-                     HTTP service"
+                    "a presence audit requires a `connect` step; to audit an HTTP service, use \
+                     `count`"
                 );
                 return cx.bad_value(node, message, help);
             }
@@ -135,7 +135,7 @@ fn read_name(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     match is_name(&name) {
         true => Some(name),
         false => {
-            let help = say!("a name has letters, digits, `-` and `_`, and at most 64 of them");
+            let help = say!("a name has at most 64 characters: letters, digits, `-` and `_`");
             cx.bad_value(node, say!("this is not a valid name"), help)
         }
     }
@@ -175,7 +175,7 @@ fn read_views(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Vec<View>
         }
         if !is_name(&key.text) {
             let error = cx.error("bad-value", say!("this is not a valid name"), key.place);
-            let help = say!("a name has letters, digits, `-` and `_`, and at most 64 of them");
+            let help = say!("a name has at most 64 characters: letters, digits, `-` and `_`");
             cx.note(error.help(help));
         }
         views.extend(read_view(cx, key.text.clone(), node, known));
@@ -365,7 +365,7 @@ fn read_equals(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Option<(
     let help = say!("write `equals: ok(\"POST /orders\")`, with the name of a step");
     let inner = text.trim().strip_prefix("ok(").and_then(|rest| rest.strip_suffix(')'));
     let Some(inner) = inner else {
-        let message = say!("`{}` is not one of throng's counts", shorten(&text));
+        let message = say!("`{}` is not a value that throng counts", shorten(&text));
         return cx.bad_value(node, message, help);
     };
     let name = inner.trim().trim_matches(['"', '\'']);

@@ -157,7 +157,7 @@ impl Reader<'_, '_, '_> {
         let error = self.cx.error("unknown-name", message, node.place);
         let known: Vec<String> = self.before.iter().map(|it| format!("`{}`", it.name)).collect();
         self.cx.fail(match known.is_empty() {
-            true => error.help(say!("write the event that comes first above this one")),
+            true => error.help(say!("move that event above this one")),
             false => error.help(say!("available: {}", known.join(", "))),
         })
     }

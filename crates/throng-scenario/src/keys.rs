@@ -131,7 +131,7 @@ macro_rules! scenario_maps {
         loads: Map(&Kind(&LOAD)) =>
             "Several loads at the same time, instead of `load`: by name, each with sessions and \
              phases.",
-        graceful_stop: Duration => "How long users may take to finish after the last phase.",
+        graceful_stop: Duration => "The maximum time for users to finish after the last phase.",
         precision: Duration =>
             "The maximum delay of starts, ends of pauses and heartbeats, which lets several \
              events share one wake-up; with `0s`, each event has a separate wake-up. Default: \
@@ -142,16 +142,15 @@ macro_rules! scenario_maps {
         source: Kind(&SOURCE) =>
             "Source addresses and ports of connections: `{addresses: 127.1.0.0/16}`.",
         outputs: List(&Kind(&OUTPUT)) =>
-            "Monitoring systems and files that get the figures of each second during the run.",
+            "Monitoring systems and files to which throng writes the metrics of each second.",
         trace: Kind(&TRACE) =>
             "Trace headers, so that you can find slow requests in a tracing system.",
         monitor: List(&Kind(&MONITOR)) =>
-            "Hosts and exporters to read during the run; their figures appear in the report.",
+            "Hosts and exporters to read during the run; the report contains their metrics.",
         events: List(&Kind(&EVENT)) =>
-            "What happens at set times of the run: commands, requests, marks and changes of the \
-             load.",
+            "Commands, requests, marks and load changes at given times in the run.",
         audits: List(&Kind(&AUDIT)) =>
-            "Comparisons of what the target says of its users or its books with what throng knows.",
+            "Comparisons of the target's online users or counts with throng's data.",
         protocol: PROTOCOLS =>
             "A private protocol: the file that declares it, or `{delimiter: \"\\n\"}` if only the \
              end of messages is known.",
@@ -177,13 +176,12 @@ macro_rules! scenario_maps {
         url: Text => "The service's URL, without a path.",
         unix_socket: Text => UNIX_SOCKET,
         addresses: ADDRESS_LIST =>
-            "The service's addresses, instead of `url`; users are spread over them.",
+            "The service's addresses, instead of `url`. throng distributes users among them.",
         resolve: OneOf(&[Words(&["once", "on failure"]), Text]) =>
             "When to look the host name up again: `every 30s`, or `on failure` of a connection, \
              which `every` includes. Default: `once`, before the run.",
         instance: Text =>
-            "What names the instance behind the address, for targets behind a load balancer: \
-             `header x-served-by`, a response header.",
+            "The response header with the name of the server: `header x-served-by`.",
         protocol: SPOKEN =>
             "This target's private protocol, instead of the session's or scenario's; `mqtt` for \
              MQTT over WebSocket.",
@@ -206,13 +204,14 @@ macro_rules! scenario_maps {
     CONNECTION Connection = "`connection`" {
         keep_alive: Bool => "`false` opens a new connection for every HTTP request.",
         resend: Words(&["idempotent", "never"]) =>
-            "`idempotent` resends requests that the target did not process: idempotent requests \
-             on an idle connection that the target closed, and requests that an HTTP/2 target \
-             names. With `never`, these requests fail. Default: `idempotent`.",
+            "With `idempotent`, throng sends a request again if the target closed an idle \
+             connection and the method is idempotent, or if the target reports over HTTP/2 \
+             that it did not process the request. With `never`, these requests fail. \
+             Default: `idempotent`.",
         timeout: Duration =>
-            "How long name resolution, TCP, TLS and the upgrade may take together.",
+            "The timeout for name resolution, TCP, TLS and the upgrade together.",
         sources: ADDRESSES => "The same as `addresses` of `source`.",
-        family: Words(&["v4", "v6", "any"]) => "`v4`, `v6` or `any`.",
+        family: Words(&["v4", "v6", "any"]) => "The address family: `v4`, `v6` or `any`.",
         resolve: Map(&ADDRESSES) =>
             "Addresses to use for host names instead of DNS: `{\"shop.example:443\": 127.0.0.1}`.",
         connect_to: Map(&Text) =>
@@ -269,11 +268,11 @@ macro_rules! scenario_maps {
             "Instead of `url`: a host on which throng starts `throng monitor` through ssh, \
              `user@shop-1` or `user@shop-1:2222`.",
         joined: Text =>
-            "Instead of `url`: a host on which `throng monitor --join` runs, by the name of its \
-             token. It is read over the bus of the fleet that makes the load.",
+            "Instead of `url`: a host on which `throng monitor --join` runs, by the name of \
+             its token. throng reads it over the bus of the fleet.",
         processes: TEXTS => "With `host`: the programs or process IDs to watch: `nginx`.",
         ports: OneOf(&[Count, List(&Count)]) =>
-            "With `host`: the ports whose listening sockets are watched. Default: all.",
+            "With `host`: the ports of the listening sockets to watch. Default: all.",
         redis: TEXTS => "With `host`: Redis servers to read there, `127.0.0.1:6379`.",
         nginx: TEXTS => "With `host`: URLs of `stub_status` to read there.",
         haproxy: TEXTS =>
@@ -293,25 +292,25 @@ macro_rules! scenario_maps {
     }
     JSON_VALUE JsonValue = "a value of a JSON document" {
         json: Text => "The path of the number: `stats.clients`.",
-        counter: Bool => "`true` if the number only grows; reports show its growth per second.",
+        counter: Bool => "`true` if the number is a counter; reports show its growth per second.",
     }
     METRIC Metric = "a metric" {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
         name: Text => "The name in reports. Default: the name of the metric.",
         sum: Bool => "`true` sums all selected series.",
         counter: Bool =>
-            "`true` if the metric only grows, though its source does not say so; reports show its \
-             growth per second.",
+            "`true` if the metric is a counter that its source does not declare as one; \
+             reports show its growth per second.",
     }
     EVENT Event = "an event" {
         name: Text => "The name in reports and charts. Default: what the event does.",
         at: Text =>
-            "When it happens: a time from the start of the run, `10m`, or from the start of a \
-             phase, `steady + 60s`.",
+            "The time of the event, from the start of the run, `10m`, or of a phase, `steady + \
+             60s`.",
         after: Text =>
-            "When it happens: after the end of an event above it, `restart Redis + 10s`.",
+            "The event happens after another event above it has ended: `restart Redis + 10s`.",
         when: Text =>
-            "When it happens: as soon as this condition is true, `errors > 10% over 5s for 3s`.",
+            "The event happens when this condition is true: `errors > 10% over 5s for 3s`.",
         run: OneOf(&[Text, List(&Text)]) =>
             "A command to execute on the controller's host: text for `/bin/sh -c`, or a list of \
              program and arguments. Requires `--allow-commands`.",
@@ -321,11 +320,11 @@ macro_rules! scenario_maps {
         body: Text => "The body of the `http` request.",
         status: OneOf(&[Whole, List(&Whole)]) =>
             "The expected status of the `http` response. Default: 200 to 299.",
-        mark: Text => "The name of a moment; nothing else happens.",
+        mark: Text => "The name of a mark to set.",
         amend: Text =>
             "A change of the load, as with `throng control`: `users 500`, `rate 200/s`, \
              `more 20%`, `less 20%`, `pause`, `go-on` or `end-phase`.",
-        audit: Text => "The name of an audit that is done now.",
+        audit: Text => "The name of an audit to run.",
         load: Text => "The load that `amend` changes, if there are several.",
         timeout: Duration =>
             "How long `run` or `http` may take. Default: `60s` for `run`, `10s` for `http`.",
@@ -333,36 +332,36 @@ macro_rules! scenario_maps {
     AUDIT Audit = "an audit" {
         name: Text => "The name in reports and thresholds.",
         views: Map(&Kind(&AUDIT_VIEW)) =>
-            "The places where the target knows which users are online, by name.",
+            "The places where the target stores which users are online, by name.",
         agree_within: Duration =>
             "The time that a view may take to reflect a change. Default: `10s`.",
-        count: Kind(&AUDIT_COUNT) => "Instead of `views`: a number in the books of the target.",
-        equals: Text => "With `count`: what it must equal: `ok(\"POST /orders\")`.",
+        count: Kind(&AUDIT_COUNT) => "Instead of `views`: a count that the target keeps.",
+        equals: Text => "With `count`: the expected value: `ok(\"POST /orders\")`.",
         every: Duration => "The time between two audits, at least `1s`.",
-        at: OneOf(&[Duration, List(&Duration)]) => "Times of single audits, from the start.",
+        at: OneOf(&[Duration, List(&Duration)]) => "Times of single audits, from the run's start.",
         at_end: Bool =>
-            "`true` audits once more after the load. Default: `true` without `every` and `at`.",
+            "`true`: also after the load. Default: `true`, if there is no `every` or `at`.",
     }
     AUDIT_VIEW AuditView = "a view" {
         redis: Text => "The address of a Redis server: `redis://:password@10.0.0.5:6379/0`.",
-        scan: Text => "An online user has this key: `online:${user.id}`.",
+        scan: Text => "The key that exists while a user is online: `online:${user.id}`.",
         mget: Text =>
-            "The same, but throng asks for each key by name; its value can name the node.",
+            "The same as `scan`, but throng reads each key by name; its value can be the node.",
         set: Text => "The key of a set of online users.",
         sorted_set: Text => "The key of a sorted set of online users.",
         max_age: Duration =>
-            "With `sorted_set`: scores are Unix times, and older ones mean offline.",
+            "With `sorted_set`: the maximum age of an online user's score, a Unix time.",
         http: TEXTS =>
-            "The URL of a list of online users, or several. `${ids}` asks for users by name.",
+            "The URL or URLs of lists of online users. `${ids}` inserts the names to query.",
         json: Text => "With `http`: the path to the names. Default: `$[*]`.",
         batch: Count => "With `${ids}`: the number of names in a request. Default: 500.",
         headers: Map(&Text) => "With `http`: headers of the requests.",
         run: OneOf(&[Text, List(&Text)]) =>
-            "A command to execute on the controller's host: it prints the name of an online user \
-             per line and, after a space, its node. Requires `--allow-commands`.",
+            "A command that prints the name of an online user per line and, after a space, its \
+             node; executed on the controller's host. Requires `--allow-commands`.",
         id: Text => "How the view names a user: `d${user.id}`.",
         nodes: Map(&Text) =>
-            "What the view calls each node (a value of `mget`, or a URL), and its target address.",
+            "The target address of each node, by its name: a value of `mget`, or a URL.",
     }
     AUDIT_COUNT AuditCount = "a count" {
         redis: Text => "The address of a Redis server: `redis://10.0.0.5:6379`.",
@@ -371,12 +370,12 @@ macro_rules! scenario_maps {
         json: Text => "With `http`: the path to the number. Default: the whole response.",
         headers: Map(&Text) => "With `http`: headers of the request.",
         run: OneOf(&[Text, List(&Text)]) =>
-            "A command to execute on the controller's host: it prints the number. Requires \
+            "A command that prints the number, executed on the controller's host. Requires \
              `--allow-commands`.",
     }
     OUTPUT Output = "an output" {
         prometheus: Text =>
-            "The address on which Prometheus can scrape the figures: `127.0.0.1:9464`.",
+            "The address on which Prometheus can scrape the metrics: `127.0.0.1:9464`.",
         prometheus_rw "prometheus-rw": Text => "The URL of a Prometheus remote-write receiver.",
         prometheus_rw_native "prometheus-rw-native": Text =>
             "The same as `prometheus-rw`, with native instead of classic histograms.",
@@ -405,7 +404,7 @@ macro_rules! scenario_maps {
         take: Words(&["unique", "circular", "random", "shuffle", "per user"]) =>
             "Which row a user gets. Default: `circular`.",
         at_end: Words(&["stop", "wrap", "error"]) =>
-            "What happens when all rows are used. Default: the run ends and its result is invalid.",
+            "The action when no row is left. Default: the run ends and its result is invalid.",
         separator: Text => "The field separator of a CSV file. Default: `,`.",
         columns: List(&Text) => "The names of the columns, for a CSV file without a header line.",
     }
@@ -434,7 +433,7 @@ macro_rules! scenario_maps {
     }
     ONCE Once = "`setup` or `teardown`" {
         steps [List Step]: Steps => "The steps.",
-        timeout: Duration => "How long all steps together may take. Default: `1m`.",
+        timeout: Duration => "The timeout for all steps together. Default: `1m`.",
     }
     HTTP Http = "an `http` step" {
         http: Text => "Method and path: `GET /`.",
@@ -514,7 +513,7 @@ macro_rules! scenario_maps {
             "Background tasks that run repeatedly while this connection is open.",
     } => later {
         check: Kind(&CHECK) => "Checks of the response to the upgrade.",
-            say!("leave it out: the connection opens only if the target accepts the upgrade"),
+            say!("leave it out: without an upgrade, the connection does not open"),
         save: Map(&Anything) => "Values to save from the response.",
             say!("leave it out and save from the first message: `- {{expect: any, save: {{…}}}}`"),
     }
@@ -583,8 +582,8 @@ macro_rules! scenario_maps {
         stay: OneOf(&[Duration, Words(&["forever"])]) =>
             "Stays online and receives messages: `10m` or `forever`.",
         ends: ENDS =>
-            "Ways in which the target may end the connection without failing the step: WebSocket \
-             close codes, `[1000, 4001]`, or `any`.",
+            "WebSocket close codes, `[1000, 4001]`, or `any`: if the target ends the \
+             connection in this way, the step does not fail.",
         name: Text => "The name of the row in reports. Default: `stay`.",
         label: LABELS => LABEL,
         on_error: LOST_ERRORS =>
@@ -603,10 +602,10 @@ macro_rules! scenario_maps {
         json: Anything => "A JSON message, written as YAML.",
         hex: Text => "A binary message, in hexadecimal digits.",
         binary: Text => "The same as `hex`.",
-        file: Text => "A file to send: as a text message if it is UTF-8, else as a binary message.",
+        file: Text => "A file to send, as a text message if it is UTF-8, else as a binary message.",
         every: Duration =>
-            "The time between two heartbeats of a user; the heartbeats of all users are spread \
-             evenly over it.",
+            "The time between two heartbeats of a user. throng spreads the heartbeats of all \
+             users evenly over this time.",
         lost_after: OneOf(&[Duration, Words(&["never"])]) =>
             "How long to wait for the reply before the heartbeat counts as lost; `never` expects \
              no reply. Default: `10s`, or `every` if that is shorter.",
@@ -631,8 +630,8 @@ macro_rules! scenario_maps {
     }
     EVERY Every = "an item of `every`" {
         time: Duration =>
-            "The time between two runs for a user; the runs of all users are spread evenly over \
-             it.",
+            "The time between two runs for a user. throng spreads the runs of all users evenly \
+             over this time.",
         r#do "do" [List Step]: Steps =>
             "Steps that run each time, concurrently with the session's steps.",
     }
@@ -651,7 +650,7 @@ macro_rules! scenario_maps {
     }
     DURING During = "a `during` step" {
         during: Duration => "The time for which to repeat the steps: `5m`.",
-        steps [List Step]: Steps => "The steps to repeat; the last pass is always completed.",
+        steps [List Step]: Steps => "The steps to repeat. The user completes the last pass.",
     }
     WHILE While = "a `while` step" {
         r#while "while": Expression => "The condition: the steps repeat as long as it is true.",
@@ -665,11 +664,11 @@ macro_rules! scenario_maps {
     }
     CHOOSE Choose = "a `choose` step" {
         choose [List Way]: List(&Kind(&WAY)) =>
-            "The branches; each time the user takes one at random.",
+            "The branches, of which the user selects one at random.",
     }
     WAY Way = "a branch of `choose`" {
         weight: WEIGHT =>
-            "How often users take this branch, relative to the other branches: `70`, `70%`.",
+            "The probability of this branch, relative to the other branches: `70`, `70%`.",
         steps [List Step]: Steps => "The steps of this branch; `[]` does nothing.",
         r#use "use" [PartName]: Text => "The part to run.",
         with: Map(&Anything) => "Variables for the part.",
@@ -710,13 +709,13 @@ macro_rules! scenario_maps {
     }
     COUNT Count = "a `count` step" {
         count: Text =>
-            "The counter, with a name of your choice: thresholds can use `NAME count > 10`.",
+            "The name of a custom counter; thresholds can use `NAME count > 10`.",
         by: OneOf(&[Count, Expression]) => "The whole number to add. Default: 1.",
         label: LABELS => LABEL,
     }
     MEASURE Measure = "a `measure` step" {
         measure: Text =>
-            "The trend, with a name of your choice: thresholds can use `NAME p95 < 3`.",
+            "The name of a custom trend; thresholds can use `NAME p95 < 3`.",
         value: OneOf(&[Text, Expression]) => "The value to record, a number of at least 0.",
         unit: Words(&["ns", "us", "ms", "s", "bytes"]) =>
             "The unit of the value: a unit of time, or bytes. Default: a plain number.",
@@ -788,7 +787,7 @@ macro_rules! scenario_maps {
         json: Anything => "A JSON message, written as YAML.",
         hex: Text => "A binary message, in hexadecimal digits.",
         binary: Text => "The same as `hex`.",
-        file: Text => "A file to send: as a text message if it is UTF-8, else as a binary message.",
+        file: Text => "A file to send, as a text message if it is UTF-8, else as a binary message.",
         garbage: Size => "The number of random bytes to send.",
     }
     EXPECTATION Expectation = "an expectation" {
@@ -873,14 +872,14 @@ macro_rules! scenario_maps {
             "Users that disconnect and reconnect: `{share: 20%, every: 10s}`.",
         at_once: Bool => "`true` starts all `users` at the same moment.",
         spacing: Words(&["even", "poisson"]) =>
-            "How starts at a rate are spaced: `even`, or random (`poisson`). Default: `even`.",
+            "The spacing of starts at a rate: `even`, or random (`poisson`). Default: `even`.",
         max: Count =>
             "The maximum number of concurrent users, for `arrivals` or instead of `users` for \
              `iterations`. Starts that find no free user are dropped.",
     }
     USERS Users = "`users`" {
         to: Count => "The number of users at the end.",
-        rate: Rate => "The number of users to add or remove per second. Default: all at once.",
+        rate: Rate => "The number of users to add or remove per second. Default: all immediately.",
         step: Count =>
             "The number of users per step, instead of a rate: `{step: 1000, every: 30s}`.",
         every: Duration => "The time between two steps.",
@@ -888,7 +887,7 @@ macro_rules! scenario_maps {
     }
     CHURN Churn = "`churn`" {
         share: Share => "The share of online users to disconnect each time: `20%`.",
-        every: Duration => "The time from one such disconnect to the next.",
+        every: Duration => "The time between two such disconnects.",
         rate: Rate => "The number of users to disconnect per second, evenly spaced: `500/s`.",
         how: OneOf(&[PARTINGS, List(&PARTINGS)]) =>
             "Close modes, used in turn: `fin` (graceful), `reset`, `vanish` (silent), \
@@ -937,8 +936,8 @@ macro_rules! scenario_maps {
         received: LOOKINGS =>
             "The message that the users receive: a message of the protocol, or a pattern.",
         r#match "match": OneOf(&[Text, Kind(&MATCH)]) =>
-            "The ID that identifies a message: `id`, `json.id`, `{regex: …}`, or one for each \
-             side.",
+            "The position of the ID that identifies a message: `id`, `json.id`, `{regex: …}`, \
+             or `{sent: …, received: …}`.",
         stamp: MARKS =>
             "The position of the send time: ns, µs or ms since 1970, or a date and time.",
         audience: OneOf(&[Words(&["everyone"]), Kind(&AUDIENCE)]) =>
@@ -950,9 +949,10 @@ macro_rules! scenario_maps {
     MATCH Match = "`match`" {
         sent: MARKS => "The position of the ID in the sent message.",
         received: MARKS => "The position of the ID in the received message.",
-        json: Text => "A JSON field on both sides: `data.id`.",
+        json: Text => "A JSON field of the sent and the received message: `data.id`.",
         prefix: Text => "The text before the JSON: `42` in `42[\"say\",{…}]`.",
-        regex: Text => "A regular expression on both sides: the first group, or the whole match.",
+        regex: Text => "A regular expression for both messages: the first group, or the whole \
+             match.",
     }
     MARK Mark = "the position of an ID or a timestamp" {
         json: Text => "A JSON field: `data.id` or `[1].id`.",

@@ -190,7 +190,7 @@ impl Reader<'_, '_, '_> {
         let (condition, over_s) = self.split_time(rest, " over ")?;
         let condition = Threshold { text: written(text), over_s, ..self.condition(condition)? };
         if matches!(condition.subject, Subject::Monitored(_)) {
-            let message = say!("a source's figure cannot end a run");
+            let message = say!("a metric of a monitored host cannot end a run");
             let help = say!("write it as a threshold: `host cpu < 80%`");
             return self.fail("bad-threshold", message, text, help);
         }
@@ -198,8 +198,8 @@ impl Reader<'_, '_, '_> {
             (true, true) => {
                 return Some(AbortRule { condition, after: Duration::from_secs(after_s) });
             }
-            (false, _) => say!("this condition can never hold"),
-            (true, false) => say!("this condition always holds"),
+            (false, _) => say!("this condition can never be true"),
+            (true, false) => say!("this condition is always true"),
         };
         let error = self.cx.error("bad-threshold", message, self.node.place);
         let error = error.label(say!("no value makes it true, or every value does"));

@@ -52,7 +52,7 @@ fn host(
     let mut own = record.watched("throng_cpu_busiest_share");
     let one = own.find(|row| row.source == busy.source).and_then(|row| mean(row, levels));
     let place = match share {
-        Some(share) => say!("at {} of the border", format!("{share:.2}")),
+        Some(share) => say!("at {} times the capacity", format!("{share:.2}")),
         None => say!("at the lowest load that failed"),
     };
     let source = busy.source.clone();
@@ -71,7 +71,7 @@ fn host(
             percent(all)
         ),
         _ => say!(
-            "{source}: its processors were {} busy {}: something else gave way",
+            "{source}: its processors were {} busy {}: the bottleneck is something else",
             percent(all),
             place
         ),
@@ -111,10 +111,11 @@ mod tests {
     #[test]
     fn busy_processors_at_the_border_are_named() {
         let found = told(0.97, 0.99, &[]);
-        let text = "shop: its processors were 97 % busy at 0.98 of the border: they are the limit";
+        let text = "shop: its processors were 97 % busy at 0.98 times the capacity: they are \
+             the limit";
         assert_eq!(found, [(None, text.to_string())]);
         assert!(told(0.4, 0.99, &[])[0].1.contains("a single thread is the limit"));
-        assert!(told(0.4, 0.5, &[])[0].1.contains("something else gave way"));
+        assert!(told(0.4, 0.5, &[])[0].1.contains("the bottleneck is something else"));
     }
 
     #[test]

@@ -242,7 +242,7 @@ impl Look<'_> {
             program.setup_values = keep.values();
         }
         if looked.is_ok() && self.tally.failed > 0 {
-            self.screen.say(say!("the setup failed: no session is tried"));
+            self.screen.say(say!("the setup failed, so no session runs"));
         } else if looked.is_ok() {
             // Without a reader there is nothing more to tell.
             let mut wanted = sessions.iter().take_while(|_| !screen::is_reader_gone());

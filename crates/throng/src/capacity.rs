@@ -78,7 +78,10 @@ fn guarded(program: &Program, arguments: &SearchArguments, errors: Screen) -> Re
     match public_host(program) {
         None => Ok(()),
         Some(host) => {
-            let message = say!("`{host}` has a public address, and a search goes to its limit");
+            let message = say!(
+                "`{host}` has a public address, and a search loads it up to its \
+                 limit"
+            );
             let help =
                 say!("if you own the service, add --yes, or put it in the list of allowed targets");
             Err(refused(&mistake(message, help), errors))
@@ -157,8 +160,8 @@ fn refuse_rare(settings: &Settings) -> Result<(), Box<Diagnostic>> {
     let count = throng_base::units::format_count;
     let (attempts, most) = (count(attempts as u64), count(most.unwrap_or(0.0) as u64));
     let message = say!(
-        "no level can be judged: the thresholds require {attempts} attempts, but --max and \
-         --budget allow only {most}"
+        "no level can have enough attempts: the thresholds require {attempts} attempts, but \
+         --max and --budget allow only {most}"
     );
     Err(mistake(message, say!("use a lower percentile, or raise --max or --budget")))
 }
@@ -262,7 +265,7 @@ fn goals(
     };
     if let Some(odd) = plain.iter().find(is_of_the_load) {
         let text = &odd.text;
-        let message = say!("`{text}` depends on the load, so no level can be judged by it");
+        let message = say!("`{text}` depends on the load, so it cannot be a criterion for a level");
         let help = say!("remove it for a search; state the required load with --at-least instead");
         return Err(mistake(message, help));
     }

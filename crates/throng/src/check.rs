@@ -335,7 +335,7 @@ impl Report<'_> {
                 say!("{} users", format_count(planned.users.1))
             }
             Drive::Users(_) if planned.ramp.is_zero() => {
-                say!("{} users, all started at once", format_count(planned.users.1))
+                say!("{} users, all started at the same time", format_count(planned.users.1))
             }
             Drive::Users(users) => {
                 let (from, to) = (format_count(planned.users.0), format_count(planned.users.1));
@@ -351,7 +351,7 @@ impl Report<'_> {
                 }
             }
             Drive::Arrivals(Arrivals { rate, spacing, max }) => {
-                let max = max.map(|max| say!("at most {} at once", format_count(max)));
+                let max = max.map(|max| say!("at most {} at the same time", format_count(max)));
                 let what = say!("arrivals: {}, one session per user", rate_words(rate));
                 return self.joined([Some(what), None, by_chance(*spacing), max]);
             }

@@ -87,16 +87,19 @@ fn fitting(arguments: &DuelArguments) -> Result<(), Box<Diagnostic>> {
     }
     if arguments.slice.subsec_nanos() > 0 || arguments.slice.as_secs() < SLICE_S_MIN {
         let message = say!("--slice must be a whole number of seconds, at least {SLICE_S_MIN}");
-        return Err(mistake("bad-value", message, say!("give it as in `--slice 5s`")));
+        return Err(mistake("bad-value", message, say!("write a duration, such as `--slice 5s`")));
     }
     let most = TIME_MAX.as_secs() / 3_600;
     if time(arguments) > TIME_MAX {
         let message = say!("a duel takes at most {most} hours");
-        return Err(mistake("bad-value", message, say!("give it less time with --for")));
+        return Err(mistake("bad-value", message, say!("shorten it with --for")));
     }
     if time(arguments) < arguments.slice * 4 {
         let message = say!("--for is too short: the first pair of slices is a warm-up");
-        let help = say!("give it time for ten pairs or more, or shorter slices with --slice");
+        let help = say!(
+            "use a --for of at least ten pairs of slices, or shorter slices with \
+             --slice"
+        );
         return Err(mistake("bad-value", message, help));
     }
     Ok(())

@@ -304,9 +304,7 @@ fn stop(directory: &Path, screen: Screen) -> Result<(), Box<Diagnostic>> {
         let answer = bus.request(names::STOP, "".into(), Duration::from_secs(3)).await;
         let run = answer.map_err(|_| {
             let message = say!("no controller has a run in progress");
-            let help = say!(
-                "agents end their load by themselves if no controller returns within ten minutes"
-            );
+            let help = say!("agents end their load if no controller returns within ten minutes");
             Box::new(Diagnostic::error("fleet-unfit", message).help(help))
         })?;
         let run = String::from_utf8_lossy(&run).into_owned();

@@ -48,7 +48,7 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
     if arguments.stdio && !(EVERY_MIN..=WINDOW_MAX).contains(&every) {
         errors.diagnostic(
             &Diagnostic::error("bad-value", say!("--every must be between 100 ms and 60 s"))
-                .help(say!("give it as in `--every 1s`")),
+                .help(say!("write a duration, such as `--every 1s`")),
         );
         return Exit::Usage;
     }
@@ -96,7 +96,7 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
     let (readings, trouble) = Readings::begin(asked, &clock, env!("CARGO_PKG_VERSION"), tell);
     if let Some(cause) = trouble {
         errors.say(say!(
-            "warning: listening sockets cannot be read ({cause}); all other figures can"
+            "warning: listening sockets cannot be read ({cause}); all other values are available"
         ));
     }
     let idle = Idle::new(&clock, (!arguments.stay).then_some(arguments.idle));

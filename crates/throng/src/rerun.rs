@@ -86,6 +86,6 @@ pub(crate) fn with_record(
 fn unread(error: &serde_json::Error) -> Diagnostic {
     let error = error.to_string();
     let message = say!("the recorded options of the search cannot be read: {error}");
-    let help = say!("search again with `throng capacity` and the scenario of the record");
+    let help = say!("search again with `throng capacity` and the recorded scenario");
     Diagnostic::error("run-unreadable", message).help(help)
 }

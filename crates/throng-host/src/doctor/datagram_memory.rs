@@ -24,8 +24,10 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // What users send is sent at once or kept by throng: it waits where it comes in. On one host
     // the service has one socket, whose queue has a limit of its own.
     let wanted = needs.of_datagrams();
-    finding.needed =
-        say!("none while idle; {} pages if all sockets are busy at once", format_count(wanted));
+    finding.needed = say!(
+        "none while idle; {} pages if all sockets have data at the same time",
+        format_count(wanted)
+    );
     finding.fixes = tcp_memory::cure(host, KEY, wanted, [low, pressure, high]);
     Some(finding.judge(wanted <= high, Severity::Warn))
 }

@@ -22,8 +22,10 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     finding.value =
         say!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
     let wanted = needs.of_tcp().saturating_mul(needs.ends());
-    finding.needed =
-        say!("none while idle; {} pages if all sockets are busy at once", format_count(wanted));
+    finding.needed = say!(
+        "none while idle; {} pages if all sockets have data at the same time",
+        format_count(wanted)
+    );
     finding.fixes = cure(host, KEY, wanted, [low, pressure, high]);
     Some(finding.judge(wanted <= high, Severity::Warn))
 }

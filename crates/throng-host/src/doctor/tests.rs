@@ -544,7 +544,7 @@ fn datagrams_have_rules_of_their_own() {
     mixed.routes[0].is_datagram = false;
     bench.says("source-ports", &mixed, Fit, Some(56_464));
     let half = bench.find("tcp-memory", &mixed).needed;
-    assert_eq!(half, "none while idle; 14,116 pages if all sockets are busy at once");
+    assert_eq!(half, "none while idle; 14,116 pages if all sockets have data at the same time");
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     }
     let wanted = needs.connections().saturating_add(waiting);
     finding.needed = say!(
-        "{} ports at once, {} of them from connections closed in the last {seconds} s",
+        "{} ports in use at the same time, {} of them by connections closed in the last \
+         {seconds} s",
         format_count(wanted),
         format_count(waiting)
     );

@@ -138,7 +138,7 @@ impl Reader<'_> {
                 {
                     let short = elements::short(class);
                     let what = say!(
-                        "the load of the plug-in `{short}`; its users are read where they are named"
+                        "the load of the plug-in `{short}`, except for the number of its users"
                     );
                     self.recording.left_out.push(LeftOut::new(element.place(), what));
                 }

@@ -66,13 +66,13 @@ impl Capacity {
             }
             (Basis::Interval, Some(low), Some(high)) => {
                 let (low, high) = (super::number(low), self.load(high));
-                say!("undecided whether it carries {load}: the 95 % interval is {low} to {high}")
+                say!("unclear whether it carries {load}: the 95 % interval is {low} to {high}")
             }
             _ if self.fails_below(wanted) => {
                 let reason = say!("carries less than {load}: {}", self.sentence());
                 return (Exit::ThresholdsNotMet, vec![reason]);
             }
-            _ => say!("undecided whether it carries {load}: there is no 95 % interval"),
+            _ => say!("unclear whether it carries {load}: there is no 95 % interval"),
         };
         (Exit::ResultInvalid, vec![reason])
     }

@@ -48,7 +48,7 @@ fn the_answer_is_one_sentence() {
         carries 860/s (95 %: 864 to 905): http p99 < 50ms, errors < 0.1%;
           confirmed over 60 s;
           fails at 912/s (http p99);
-          back to normal 4 s after 1,190/s
+          back to normal 4 s after an overload of 1,190/s
     "#]]
     .assert_eq(&parts(&[found.sentence().english()]));
     expect![[r#"
@@ -79,25 +79,25 @@ fn no_promise_is_made_without_one() {
         .collect();
     assert!(text.iter().all(|text| !text.contains("carries") && !text.contains("confirmed over")));
     expect![[r#"
-        no promise: met at 854/s;
+        not confirmed: thresholds met at 854/s;
           fails at 912/s (http p99);
           the search ended because its budget of 20m was used up
-        no promise: met at 854/s;
+        not confirmed: thresholds met at 854/s;
           fails at 912/s (http p99);
           the search was ended early on request
-        no promise: at least 854/s, the highest load that was tried;
+        not confirmed: at least 854/s, the highest load that was tried;
           the generator reached its limit there: CPU
-        no promise: at least 854/s, the highest load that was tried;
+        not confirmed: at least 854/s, the highest load that was tried;
           this is the highest load that was allowed
-        no promise: the limit is between 864/s and 905/s (95 %);
+        not confirmed: the capacity is between 864/s and 905/s (95 %);
           fails at 912/s (http p99);
-          back to normal 4 s after 1,190/s;
-          not confirmed: no load near the lower end met the thresholds long enough
-        no promise: met at 854/s;
+          back to normal 4 s after an overload of 1,190/s;
+          no load near the lower end of the interval met the thresholds for the required time
+        not confirmed: thresholds met at 854/s;
           fails at 912/s (http p99);
           did not recover after 912/s, even at a fraction of the load
         fails at the lowest load, 50/s (failures of more than half of the attempts)
-        no promise: not met at any load tried, from 50/s upward;
+        not confirmed: thresholds not met at any load, from 50/s upward;
           fails at 50/s;
           the search ended because its budget of 20m was used up
     "#]]
@@ -125,17 +125,17 @@ fn a_promise_tells_how_it_ended() {
         carries at least 860/s;
           confirmed over 60 s;
           fails at 912/s (http p99);
-          recovery after 1,190/s was not seen;
+          recovery from an overload of 1,190/s was not observed;
           this is the highest load that was allowed
         carries at least 860/s;
           confirmed over 60 s;
           fails at 912/s (http p99);
-          recovery after 1,190/s was not seen;
+          recovery from an overload of 1,190/s was not observed;
           the generator reached its limit there: source ports
         carries 860/s (met at 864/s, not met at 905/s);
           confirmed over 60 s;
           fails at 912/s (http p99);
-          recovery after 1,190/s was not seen
+          recovery from an overload of 1,190/s was not observed
         carries 860/s (95 %: 864 to 905);
           confirmed over 60 s;
           fails at 912/s (http p99);
@@ -149,12 +149,12 @@ fn a_promise_tells_how_it_ended() {
         carries 860/s (95 %: 864 to 905);
           confirmed over 60 s;
           fails at 912/s (http p99);
-          recovery after 1,190/s was not seen;
+          recovery from an overload of 1,190/s was not observed;
           the capacity fell by 1.0 % per minute of the search
         carries 860 users (95 %: 864 to 905);
           confirmed over 60 s;
           fails at 912 users (http p99);
-          recovery after 1,190 users was not seen
+          recovery from an overload of 1,190 users was not observed
     "#]]
     .assert_eq(&parts(&text));
 }
@@ -207,7 +207,7 @@ fn machines_carry_the_interval_through() {
         .assert_eq(&of(capacity()));
     expect!["machines for a peak of 20,000/s: at most 34, each at 70 % of its capacity"]
         .assert_eq(&of(capacity().but(Basis::AtLeast, EndedBy::Max)));
-    expect!["machines for a peak of 20,000/s: unknown without a promise"]
+    expect!["machines for a peak of 20,000/s: unknown, because no capacity was confirmed"]
         .assert_eq(&of(without_promise(Basis::Bracket, EndedBy::Budget)));
     assert_eq!(capacity().machines_text(), None);
 }

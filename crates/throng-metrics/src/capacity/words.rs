@@ -54,17 +54,17 @@ impl Capacity {
             }
             (Some(carries), ..) => say!("carries at least {carries}"),
             (None, Basis::Interval, Some(low), Some(high)) => {
-                say!("no promise: the limit is between {low} and {high} (95 %)")
+                say!("not confirmed: the capacity is between {low} and {high} (95 %)")
             }
             (None, Basis::AtLeast, Some(low), _) => {
-                say!("no promise: at least {low}, the highest load that was tried")
+                say!("not confirmed: at least {low}, the highest load that was tried")
             }
             // What fails is told next.
             (None, _, Some(low), Some(high)) if self.fails_at.is_none() => {
-                say!("no promise: met at {low}, not met at {high}")
+                say!("not confirmed: thresholds met at {low}, not met at {high}")
             }
-            (None, _, Some(low), _) => say!("no promise: met at {low}"),
-            (None, ..) => say!("no promise"),
+            (None, _, Some(low), _) => say!("not confirmed: thresholds met at {low}"),
+            (None, ..) => say!("not confirmed"),
         }
     }
 
@@ -77,9 +77,9 @@ impl Capacity {
             }
             (EndedBy::BaseFails(by), None) => say!("fails at the lowest load ({})", by.text()),
             (_, Some(load)) => {
-                say!("no promise: not met at any load tried, from {load} upward")
+                say!("not confirmed: thresholds not met at any load, from {load} upward")
             }
-            (_, None) => say!("no promise: no load was tried"),
+            (_, None) => say!("no result: no load was tried"),
         }
     }
 
@@ -107,10 +107,12 @@ impl Capacity {
     fn overloaded(&self) -> Option<Said> {
         let load = self.load(self.overloaded_at?);
         match self.recovered_s {
-            Some(after) => Some(say!("back to normal {} after {load}", seconds(after))),
+            Some(after) => {
+                Some(say!("back to normal {} after an overload of {load}", seconds(after)))
+            }
             // How it ended or collapsed says so.
             None if self.ended_by == EndedBy::NotRecovered || self.collapse.is_some() => None,
-            None => Some(say!("recovery after {load} was not seen")),
+            None => Some(say!("recovery from an overload of {load} was not observed")),
         }
     }
 
@@ -149,7 +151,8 @@ impl Capacity {
                 seconds(self.budget_s)
             )),
             EndedBy::NotConfirmed => Some(say!(
-                "not confirmed: no load near the lower end met the thresholds long enough"
+                "no load near the lower end of the interval met the thresholds for the \
+                 required time"
             )),
             EndedBy::NotRecovered => {
                 let load = self.overloaded_at.or(self.fails_at).map(|load| self.load(load));
@@ -178,14 +181,17 @@ impl Capacity {
         let mut zones = Vec::new();
         if let Some((low, high)) = self.knee.optimal.map(range) {
             zones.push(say!(
-                "light load ends at {low} to {high}: above, 1 % more load costs more than 1 % more \
-                 response time"
+                "light load ends at {low} to {high}: above that, 1 % more load adds more than \
+                 1 % to the response time"
             ));
         }
         // Throughput says nothing of how many users may stay.
         let by_rate = self.unit == LoadUnit::PerS;
         if let Some((low, high)) = self.knee.maximum.map(range).filter(|_| by_rate) {
-            zones.push(say!("heavy load ends at {low} to {high}: above, throughput does not grow"));
+            zones.push(say!(
+                "heavy load ends at {low} to {high}: above that, throughput does \
+                 not grow"
+            ));
         }
         if let Some(load) = self.knee.collapse.map(|load| self.load(load)) {
             zones.push(say!("collapse at {load} and above: throughput falls"));
@@ -197,7 +203,10 @@ impl Capacity {
     pub fn machines_text(&self) -> Option<Said> {
         let peak = self.load(self.peak?);
         let Some(machines) = self.machines() else {
-            return Some(say!("machines for a peak of {peak}: unknown without a promise"));
+            return Some(say!(
+                "machines for a peak of {peak}: unknown, because no capacity was \
+                 confirmed"
+            ));
         };
         let (count, most) = (format_count(machines.count), format_count(machines.high));
         Some(match machines.low.map(format_count) {
@@ -226,8 +235,8 @@ impl FailedBy {
             FailedBy::Backlog => say!("a backlog that does not shrink in time"),
             FailedBy::Offline => say!("users that are not online"),
             FailedBy::Failing => say!("failures of more than half of the attempts"),
-            FailedBy::Silence => say!("silence: no response for several seconds"),
-            FailedBy::Gone => say!("the loss of the target"),
+            FailedBy::Silence => say!("no response for several seconds"),
+            FailedBy::Gone => say!("the target became unreachable"),
         }
     }
 

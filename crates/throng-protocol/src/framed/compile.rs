@@ -820,7 +820,10 @@ fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
                     None => write_varint(content.len() as u64, &mut written),
                 },
                 Extents::Field(_) => {
-                    return Err(say!("a constant cannot have its length in another field"));
+                    return Err(say!(
+                        "a field with `const` cannot take its length from another \
+                         field"
+                    ));
                 }
                 _ => {}
             }

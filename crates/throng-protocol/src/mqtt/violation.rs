@@ -133,7 +133,7 @@ impl Breach {
             Breach::ReceiveMaximum(count) => {
                 say!("more than {count} messages are unacknowledged, the announced maximum")
             }
-            Breach::PongWithoutPing => say!("the packet answers no PINGREQ"),
+            Breach::PongWithoutPing => say!("there was no PINGREQ before this PINGRESP"),
             Breach::KeepAlive(seconds) => {
                 say!("no PINGRESP arrived within the keep-alive time of {seconds} s")
             }

@@ -374,7 +374,7 @@ fn a_record_whose_rows_do_not_add_up_does_not_stand() {
         let ended = 10 + interrupted;
         assert_eq!(summary.verdict.unbalanced, [Unbalanced { name: "http".into(), begun, ended }]);
         let (exit, reasons) = verdict::judge(&summary);
-        let text = format!("the figures of `http` do not add up: {begun} started, {ended} ended");
+        let text = format!("the counts of `http` do not match: {begun} started, {ended} ended");
         let reasons: Vec<String> = reasons.iter().map(throng_base::Said::english).collect();
         assert_eq!((exit, reasons), (Exit::ResultInvalid, vec![text]));
     }

@@ -51,8 +51,8 @@ impl Carried {
         match (carries, range) {
             (Some(carries), Some((low, high))) => say!("{carries} ({low} to {high})"),
             (Some(carries), None) => carries,
-            (None, Some((low, high))) => say!("no promise ({low} to {high})"),
-            (None, None) => say!("no promise"),
+            (None, Some((low, high))) => say!("not confirmed ({low} to {high})"),
+            (None, None) => say!("not confirmed"),
         }
     }
 
@@ -142,7 +142,7 @@ mod tests {
         let bracket = Capacity { basis: Basis::Bracket, carries: None, ..capacity() };
         let unsure = Capacities::of(&of(1.0, 2.0), &searched(bracket)).unwrap();
         assert_eq!(unsure.change(), CapacityChange::Unknown);
-        assert_eq!(unsure.run.text().english(), "no promise");
+        assert_eq!(unsure.run.text().english(), "not confirmed");
         let users = searched(Capacity { unit: LoadUnit::Users, ..capacity() });
         assert_eq!(Capacities::of(&of(1.0, 2.0), &users), None);
         assert_eq!(Capacities::of(&of(1.0, 2.0), &crate::sample::summary()), None);

@@ -62,7 +62,7 @@ mod tests {
             "**carries 860/s \\(95 %: 864 to 905\\): http p99 &lt; 50ms, errors &lt; 0.1%\\; ",
             "\n| 1,190/s | overload | 1,190 | 1,000 | 97.00 | 2.00s | 2.00s | ",
             "\n| 50/s | climb | 50.0 | 50.0 | 0.00 | 730µs | 4.85ms | 0.1 | 0.1 | met |\n",
-            "\n- heavy load ends at 970 to 1,010/s: above, throughput does not grow\n",
+            "\n- heavy load ends at 970 to 1,010/s: above that, throughput does not grow\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

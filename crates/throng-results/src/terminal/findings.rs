@@ -42,7 +42,7 @@ pub(super) fn beside_verdict(summary: &Summary) -> impl Iterator<Item = &Finding
 
 fn head(summary: &Summary, judged: &Judged, style: &Style) -> String {
     let found = match judged.findings.len() {
-        0 if !judged.doubts.is_empty() => say!("no findings: the figures do not add up"),
+        0 if !judged.doubts.is_empty() => say!("no findings: the results are inconsistent"),
         0 => say!("nothing found"),
         1 => say!("1 finding"),
         more => say!("{} findings", more),
@@ -53,7 +53,11 @@ fn head(summary: &Summary, judged: &Judged, style: &Style) -> String {
         out += &paragraph(&style.say(doubt.clone()), INDENT, style);
     }
     if let Some(until) = judged.until_s {
-        let text = style.say(say!("the run has no recorded end: judged up to {}", second(until)));
+        let text = style.say(say!(
+            "the end of the run was not recorded; the findings cover it \
+             up to {}",
+            second(until)
+        ));
         out += &paragraph(&text, INDENT, style);
     }
     out
@@ -164,11 +168,14 @@ fn reason(why: &Unknown) -> Said {
     match why {
         Unknown::TooShort { needs_s } => {
             let needs = second(*needs_s as f64);
-            say!("too short: at least {} of constant load required", needs)
+            say!("too short: at least {} of constant load are required", needs)
         }
         Unknown::ExplainedBy { code } => say!("explained by {}", code.word()),
         Unknown::TooCoarse { point_s } => {
-            say!("the run is too long: its resolution is only {}", second(*point_s as f64))
+            say!(
+                "the run is too long: its results have a resolution of only {}",
+                second(*point_s as f64)
+            )
         }
     }
 }
@@ -191,17 +198,20 @@ mod tests {
             "  ✗ ruled out: a limit (new ones still open)\n",
             "  → look for a timeout of 8.00s\n",
             "explained by saturated: warm-up\n",
-            "too short: at least 5m00s of constant load required: drift\n",
+            "too short: at least 5m00s of constant load are required: drift\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let doubtful = Judged { doubts: vec![say!("unknown")], ..Judged::default() };
         let text = findings_text(&summary, &doubtful, &Style::plain());
-        assert!(text.contains("do not add up\n  unknown\n"), "{text}");
+        assert!(text.contains("are inconsistent\n  unknown\n"), "{text}");
         let killed = Judged { until_s: Some(61.0), ..Judged::default() };
         let text = findings_text(&summary, &killed, &Style::plain());
         assert!(
-            text.contains("nothing found\n  the run has no recorded end: judged up to 1m01s"),
+            text.contains(
+                "nothing found\n  the end of the run was not recorded; the findings \
+                 cover it up to 1m01s"
+            ),
             "{text}"
         );
     }

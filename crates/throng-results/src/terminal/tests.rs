@@ -753,8 +753,8 @@ fn a_run_in_which_nothing_succeeded_is_never_green() {
         https://127.0.0.1:8443 · 10.0s · 0 ok · 454,624 failed · 0 ok/s
         2026-11-21T12:03:01.000Z
 
-        error[nothing-succeeded]: nothing in this run succeeded
-          = nothing succeeded: 454,624 of 454,624 failed
+        error[nothing-succeeded]: no attempt in this run succeeded
+          = no attempt succeeded: 454,624 of 454,624 failed
           = cause: 454,624 × the status is not as expected (status-unexpected)
           = help: run one user with `throng try` first"#]]
     .assert_eq(&top.join("\n\n"));

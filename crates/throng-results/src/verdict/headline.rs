@@ -57,7 +57,7 @@ fn idle(summary: &Summary) -> Option<Said> {
 
 /// `nothing succeeded for 5 s from 12 s on`.
 fn with_outage(outage: Outage) -> Said {
-    say!("but nothing succeeded for {} s, starting at second {}", outage.seconds, outage.from_s)
+    say!("but no attempt succeeded for {} s, starting at second {}", outage.seconds, outage.from_s)
 }
 
 pub(crate) const NOTHING_SUCCEEDED: Said = say!("nothing succeeded");
@@ -127,7 +127,7 @@ fn capacity_words(capacity: &Capacity) -> (Tone, Said) {
             (Tone::Bad, say!("did not recover from overload"))
         }
         (Exit::ThresholdsNotMet, ..) => (Tone::Bad, say!("fails at the lowest load")),
-        (_, _, Some(wanted)) => (Tone::Warning, say!("undecided whether it carries {wanted}")),
+        (_, _, Some(wanted)) => (Tone::Warning, say!("unclear whether it carries {wanted}")),
         _ if capacity.ended_by == EndedBy::NotConfirmed => {
             (Tone::Warning, say!("no load was confirmed"))
         }

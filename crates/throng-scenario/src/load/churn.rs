@@ -44,8 +44,10 @@ pub(super) fn read_churn(
                 say!("`arrivals` and `churn` cannot be used together"),
                 place,
             );
-            let help =
-                say!("users from `arrivals` leave on their own; use `users` for users that stay");
+            let help = say!(
+                "users from `arrivals` leave after one session; use `users` for users \
+                 that stay"
+            );
             return cx.fail(error.label(say!("no user stays connected")).help(help));
         }
         Drive::Hold if before == 0 => {

@@ -71,7 +71,10 @@ fn is_never(
     let users = span.users_max;
     let connects =
         |session: &Session| session.all().any(|step| matches!(step, Statement::Connect(_)));
-    let stay = say!("users from `arrivals` leave on their own; use `users` for users that stay");
+    let stay = say!(
+        "users from `arrivals` leave after one session; use `users` for users that \
+         stay"
+    );
     let (label, help) = if users == 0 {
         (say!("no user stays connected"), stay)
     } else if !sessions.iter().any(connects) {

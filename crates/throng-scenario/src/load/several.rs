@@ -188,7 +188,7 @@ impl Reader<'_> {
                 "let one load start independently: remove its `after` or `with`, or write `at: \
                  2m`"
             );
-            cx.note(error.label(say!("none of them ever starts")).help(help));
+            cx.note(error.label(say!("no load in the cycle ever starts")).help(help));
         }
     }
 }

@@ -116,7 +116,7 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
             cx.fail(error.label(label).help(say!("keep the one you need")))
         }
         (false, None) => {
-            let message = say!("without a rate or steps, all users start at once");
+            let message = say!("without a rate or steps, all users start at the same time");
             cx.bad_value(node, message, say!("write `users: {{to: 100, rate: 50/s}}`"))
         }
         _ => Some(()),

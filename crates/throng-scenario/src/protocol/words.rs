@@ -134,7 +134,10 @@ fn parse_number(word: &str) -> Result<Option<TypeWord>, WordError> {
         ('u', 8) | ('s', 8) if endian.is_some() || letter == 's' => {
             let (eight, one) = if letter == 's' { ("i64", "i8") } else { ("u64", "u8") };
             wrong(
-                say!("in Kaitai Struct, this type has 8 bytes, but here it looks like 8 bits"),
+                say!(
+                    "in Kaitai Struct, this type has 8 bytes; in throng, a name such as `u8` \
+                     means 8 bits"
+                ),
                 say!("write `{eight}` for 8 bytes, or `{one}` for 8 bits"),
             )
         }

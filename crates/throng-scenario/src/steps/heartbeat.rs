@@ -288,7 +288,7 @@ fn read_fault(
                 Err(_) => {
                     return cx.bad_value(
                         node,
-                        say!("this sends too many heartbeats at once"),
+                        say!("this sends too many heartbeats at the same time"),
                         say!("write at most 255"),
                     );
                 }

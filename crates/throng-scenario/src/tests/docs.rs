@@ -390,7 +390,7 @@ fn rows(key: &KeyDoc, before: &str, within: &str) -> String {
             "–".to_string(),
             format!("{} *Not in this version:* {}.", cell(doc), cell(&instead.english())),
         ),
-        None => (cell(&describe(shape)), cell(doc)),
+        None => (cell(&value(shape)), cell(doc)),
     };
     let mut out = format!("{before}| `{within}{name}` | {value} | {doc} |\n");
     for (place, kind) in kinds_in(shape).into_iter().filter(|(_, kind)| is_listed_within(kind)) {
@@ -439,14 +439,27 @@ fn causes() -> String {
     let row = |(blame, words): &(String, Vec<String>)| format!("- {blame}: {}\n", words.join(", "));
     let rows: String = blames.iter().map(row).collect();
     format!(
-        "## Causes of failure\n\nBy what they are attributed to; [codes](codes.md) explains \
-         each.\n\n{rows}\n"
+        "## Causes of failure\n\n[Codes](codes.md) explains each cause. throng attributes them to \
+         these parts:\n\n{rows}\n"
     )
 }
 
 /// A text as it stands in a cell: `|` would end it.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+/// The value of a key; a list or map of a kind that has a section of its own is a sentence.
+fn value(shape: &Shape) -> String {
+    match shape {
+        Shape::List(Shape::Kind(kind)) if !is_listed_within(kind) => {
+            format!("list; each item is {}", link(kind))
+        }
+        Shape::Map(Shape::Kind(kind)) if !is_listed_within(kind) => {
+            format!("map; each value is {}", link(kind))
+        }
+        _ => describe(shape),
+    }
 }
 
 fn describe(shape: &Shape) -> String {
@@ -466,14 +479,17 @@ fn describe(shape: &Shape) -> String {
             words.join(", ")
         }
         Shape::Expression => "expression".into(),
-        Shape::Nothing => "nothing".into(),
+        Shape::Nothing => "null".into(),
         Shape::Steps => "[steps](#verbs)".into(),
-        Shape::List(inner) => format!("list of: {}", of(inner)),
-        Shape::Map(inner) => format!("map of names to: {}", of(inner)),
+        Shape::List(inner) => format!("list of {}", of(inner)),
+        Shape::Map(inner) => format!("map of names to {}", of(inner)),
         Shape::Kind(kind) => link(kind),
         Shape::OneOf(shapes) => {
             let shapes: Vec<String> = shapes.iter().map(describe).collect();
-            shapes.join(" or ")
+            match &shapes[..] {
+                [first @ .., last] if first.len() > 1 => format!("{}, or {last}", first.join(", ")),
+                _ => shapes.join(" or "),
+            }
         }
         Shape::Anything => "anything".into(),
     }

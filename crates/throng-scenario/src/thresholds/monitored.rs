@@ -69,7 +69,7 @@ impl Reader<'_, '_, '_> {
         let is_part = threshold.over_s > 0 || threshold.phase.is_some() || threshold.load.is_some();
         match threshold.subject {
             Subject::Monitored(_) if is_part => {
-                let message = say!("a source's figure is judged over all measured phases");
+                let message = say!("a metric of a monitored host covers all measured phases");
                 let help = say!("remove what follows the value: `host cpu < 80%`");
                 self.fail("bad-threshold", message, &threshold.text, help)
             }

@@ -112,8 +112,8 @@ impl CapacityOptions {
                 Some(say!("at most {QUEUE_MAX} requests can wait"))
             }
             _ if self.queue_max.is_some() && self.servers().is_none() => Some(say!(
-                "with `--usl` no request waits; `--servers` limits how many are served at once, \
-                 then `--queue-max` limits how many wait"
+                "with `--usl`, no request waits; to limit waiting requests with `--queue-max`, \
+                 first limit concurrent requests with `--servers`"
             )),
             CapacityOptions { usl: Some(usl), .. }
                 if !(0.0..=1.0).contains(&usl.contention)
@@ -147,12 +147,12 @@ impl CapacityOptions {
 }
 
 const USL_HELP: Said = say!("write CONTENTION,CROSSTALK, two numbers from 0 to 1: `0.02,0.0005`");
-const RATE_HELP: Said = say!("write a rate and the burst that passes at once: `500/s`, `500/s:20`");
-const WARM_UP_HELP: Said = say!("write how long and how fast: `60s:60%`");
-const SPELLS_HELP: Said = say!("write how often, how long and how much slower: `45s:5s:15%`");
+const RATE_HELP: Said = say!("write a rate, or a rate and a burst size: `500/s`, `500/s:20`");
+const WARM_UP_HELP: Said = say!("write a duration and a speed: `60s:60%`");
+const SPELLS_HELP: Said = say!("write an interval, a duration and a slowdown: `45s:5s:15%`");
 
 fn wrong<T>(text: &str, help: Said) -> Result<T, UnitError> {
-    Err(UnitError { message: say!("`{text}` is not understood"), help })
+    Err(UnitError { message: say!("`{text}` is not a valid value"), help })
 }
 
 impl FromStr for Usl {
@@ -238,15 +238,15 @@ mod tests {
         let warm_up = |text: &str| told(text.parse::<WarmUp>().unwrap_err());
         let spells = |text: &str| told(text.parse::<SlowSpells>().unwrap_err());
         for (told, wanted) in [
-            (usl("0.02"), "`0.02` is not understood; write CONTENTION,CROSSTALK"),
+            (usl("0.02"), "`0.02` is not a valid value; write CONTENTION,CROSSTALK"),
             (usl("a,b"), "`0.02,0.0005`"),
-            (rate("500"), "`500` is not understood; write a rate and the burst"),
+            (rate("500"), "`500` is not a valid value; write a rate, or a rate and a burst"),
             (rate("500/x"), "`x` is not a unit of time"),
             (rate("500/s:many"), "a count is a whole number"),
-            (warm_up("60s"), "write how long and how fast: `60s:60%`"),
+            (warm_up("60s"), "write a duration and a speed: `60s:60%`"),
             (warm_up("60:60%"), "the unit of the duration is missing"),
             (warm_up("60s:60"), "the `%` is missing"),
-            (spells("45s:5s"), "write how often, how long and how much slower"),
+            (spells("45s:5s"), "write an interval, a duration and a slowdown"),
             (spells("45s:5s:1:2"), "`45s:5s:15%`"),
         ] {
             assert!(told.contains(wanted), "{told}");

@@ -43,7 +43,7 @@ fn by_throng(record: &Record, total: &StepInterval) -> Option<Finding> {
         found =
             found.figure(say!("sent again because the target had closed the connection: {resent}"));
     }
-    let next = say!("run without `retry` to see the first tries alone: `throng explain amplified`");
+    let next = say!("run without `retry` to measure only first tries: `throng explain amplified`");
     Some(found.then(next))
 }
 

@@ -60,7 +60,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     };
     for row in record.whole.residence.iter().filter(unasked) {
         found = found.figure(say!(
-            "{}: half of them lived {} or less",
+            "{}: half of them lasted {} or less",
             row.ended.text(),
             time(row.time.value_at(0.5) as f64)
         ));

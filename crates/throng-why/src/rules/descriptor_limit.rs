@@ -66,7 +66,7 @@ fn watched(record: &Record) -> Option<Finding> {
     let found = found
         .on(&["connections_open"])
         .figure(say!("maximum open descriptors: {open} of {limit}"))
-        .figure(say!("connects that did not open: {}", count(failed)))
+        .figure(say!("failed connects: {}", count(failed)))
         .then(say!("on the target, compare `ulimit -n` and /proc/PID/limits with this number"));
     Some(found)
 }

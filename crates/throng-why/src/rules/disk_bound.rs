@@ -12,6 +12,9 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let (source, most) = (stalled.source.to_string(), percent(stalled.most));
     let text = say!("{source}: all threads waited for its disks, up to {most} of the time");
     let found = Finding::new(Code::DiskBound, Level::Hint, text, stalled.when);
-    let next = say!("`iostat -x 1` there shows which disk is busy: logs, fsync, backups or swap");
+    let next = say!(
+        "`iostat -x 1` on that host shows which disk is busy; look for logs, \
+         fsync, backups or swap"
+    );
     Ok(vec![stalled.tell(found).then(next)])
 }

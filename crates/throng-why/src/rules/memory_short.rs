@@ -26,7 +26,10 @@ fn killed(record: &Record) -> Option<Finding> {
     let found = Finding::new(Code::MemoryShort, Level::Certain, text, when)
         .on(&["connections_open", "failed"])
         .figure(say!("{}: {} more", { row.name.clone() }, killed))
-        .then(say!("`dmesg` there names the processes; give it more memory, or each user less"));
+        .then(say!(
+            "`dmesg` on that host names the processes; add memory, or reduce the memory \
+             per user"
+        ));
     Some(found)
 }
 
@@ -36,5 +39,5 @@ fn waited(record: &Record) -> Option<Finding> {
     let text = say!("{source}: all threads waited for memory, up to {most} of the time");
     let found = Finding::new(Code::MemoryShort, Level::Hint, text, stalled.when);
     let found = stalled.tell(found);
-    Some(found.then(say!("look for swapping there: `vmstat 1`, columns si and so")))
+    Some(found.then(say!("check that host for swapping: `vmstat 1`, columns si and so")))
 }

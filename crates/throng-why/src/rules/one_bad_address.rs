@@ -148,7 +148,8 @@ fn slower(record: &Record, server: &Server<'_>, others: f64) -> Finding {
         time(own),
         time(others)
     );
-    let figure = say!("median of {}: {}; of the slowest other: {}", name, time(own), time(others));
+    let figure =
+        say!("median of {}: {}; of the slowest of the others: {}", name, time(own), time(others));
     Finding::new(Code::OneBadAddress, Level::Likely, text, record.measured_span())
         .on(&["p50"])
         .figure(figure)

@@ -236,7 +236,8 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], rhythm: &Rhythm) -
         Every::Time(period_s) => period_s,
         Every::Requests(work) => {
             return say!(
-                "cause: work: every {:.0} requests at any rate (garbage collection, a full buffer)",
+                "cause: work such as garbage collection, because there is a stall every {:.0} \
+                 requests at any rate",
                 work
             );
         }
@@ -252,7 +253,7 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], rhythm: &Rhythm) -
         };
         if at.iter().all(is_same) {
             return say!(
-                "cause: a cron job: always at second {:.0} of a minute",
+                "cause: a cron job, because the stalls are always at second {:.0} of a minute",
                 offset.round() % 60.0
             );
         }
@@ -266,7 +267,11 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], rhythm: &Rhythm) -
     rates.sort_by(f64::total_cmp);
     match (rates.first(), rates.last()) {
         (Some(slow), Some(fast)) if rhythm.is_clock && *fast >= slow * RATES_RATIO_MIN => {
-            say!("cause: a timer: the interval is the same at {} and {}", rate(*slow), rate(*fast))
+            say!(
+                "cause: a timer, because the interval is the same at {} and {}",
+                rate(*slow),
+                rate(*fast)
+            )
         }
         _ => unknown_cause(record, range),
     }

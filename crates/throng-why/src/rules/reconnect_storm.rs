@@ -67,8 +67,8 @@ fn storm(record: &Record, range: Range<usize>) -> Option<Finding> {
         found = found.figure(say!("login p50: {} before, {} meanwhile", time(before), time(now)));
     }
     let found = found.not(
-        say!("users disconnect and reconnect on purpose"),
-        say!("that makes one attempt per disconnect; here there are {:.1} per loss", {
+        say!("the scenario disconnects users on purpose"),
+        say!("then there would be one attempt per lost connection; here, there are {:.1}", {
             reconnects / lost.max(1.0)
         }),
     );

@@ -26,16 +26,17 @@ pub(super) struct Stalled<'a> {
 impl Stalled<'_> {
     /// The finding with what was counted and felt.
     pub(super) fn tell(&self, found: Finding) -> Finding {
-        let found = found
-            .on(&["p50"])
-            .figure(say!("time in which all threads waited, at most: {}", percent(self.most)));
+        let found = found.on(&["p50"]).figure(say!(
+            "maximum share of time in which all threads waited: {}",
+            percent(self.most)
+        ));
         let found = match self.slower {
             Some((then, otherwise)) => found.figure(say!(
-                "median response time: {} meanwhile, {} otherwise",
+                "median response time: {} in this time, {} otherwise",
                 time(then),
                 time(otherwise)
             )),
-            None => found.figure(say!("it was so throughout the run")),
+            None => found.figure(say!("this was the case throughout the run")),
         };
         Finding { level: self.level, ..found }
     }

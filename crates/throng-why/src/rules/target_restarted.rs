@@ -73,12 +73,14 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
     let share = ended / open;
     let text = match back {
         Some(_) => say!(
-            "the target ended {} of its connections at once and was back {} later",
+            "the target closed {} of its connections at the same time and was available again \
+             {} later",
             percent(share.min(1.0)),
             seconds(when.to_s - when.from_s)
         ),
         None => say!(
-            "the target ended {} of its connections at once and did not come back",
+            "the target closed {} of its connections at the same time and did not become \
+             available again",
             percent(share.min(1.0))
         ),
     };
@@ -93,7 +95,10 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
         .figure_at(at, say!("open before: {}; ended within 2 s: {}", count(open), count(ended)))
         .figure_at(at, say!("by FIN: {}, by RST: {}", count(clean), count(reset)))
         .figure(say!("failed connects until it was back: {}", count(all)))
-        .not(say!("the target closes idle connections"), say!("it would still accept new ones"))
+        .not(
+            say!("the target closes idle connections"),
+            say!("then it would still accept new connections"),
+        )
         .then(say!("look at the target's log and `dmesg` at this time (killed, out of memory)"));
     if level == Level::Certain {
         found = found.figure(say!(

@@ -31,7 +31,8 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let when = record.measured_span();
     let per_s = iterations as f64 / (when.to_s - when.from_s).max(1.0);
     let text = say!(
-        "{:.0} iterations share a connection; new visitors would need handshakes at {}",
+        "{:.0} iterations share a connection; if each were a new visitor, the handshake rate \
+         would be {}",
         each,
         rate(per_s)
     );

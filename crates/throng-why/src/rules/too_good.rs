@@ -38,7 +38,8 @@ fn of_cache(record: &Record, row: &SampleInterval) -> Option<Finding> {
         count(row.sampled as f64)
     );
     Some(found.figure(sampled).then(say!(
-        "send requests that no cache knows, or measure the service behind it: `--connect-to`"
+        "send requests that are not in a cache, or measure the service behind the cache: \
+         `--connect-to`"
     )))
 }
 
@@ -64,6 +65,6 @@ fn same(record: &Record, row: &SampleInterval) -> Option<Finding> {
     Some(
         found
             .figure(sampled)
-            .then(say!("check a value of the response that belongs to the request: see `check`")),
+            .then(say!("check a value in the response that depends on the request: see `check`")),
     )
 }

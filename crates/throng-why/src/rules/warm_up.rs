@@ -71,7 +71,7 @@ fn slow_start(record: &Record, range: Range<usize>) -> Option<Finding> {
             say!("opening connections"),
             say!("{} of the attempts opened one", percent(opened / attempts.max(1.0))),
         )
-        .not(say!("more load at first"), say!("the load was the same all the time"))
+        .not(say!("more load at first"), say!("the load was constant"))
         .then(say!("exclude this part: add a first phase of this length with `measured: false`"));
     Some(found)
 }

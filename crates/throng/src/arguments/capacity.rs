@@ -21,7 +21,7 @@ pub(crate) struct CapacityArguments {
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 #[command(next_help_heading = "Search for the capacity")]
 pub(crate) struct SearchArguments {
-    /// Maximum time under load; the search ends with what it knows by then
+    /// Maximum time under load; after it, the search reports what it has found
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "20m")]
     pub(crate) budget: Duration,
     /// The first level: a rate, or a number of users with `--vary users`; it should be light

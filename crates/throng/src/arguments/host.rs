@@ -186,14 +186,18 @@ fn redis(text: &str) -> Result<String, String> {
     });
     match text.starts_with('/') || is_address {
         true => Ok(text.to_string()),
-        false => Err(say!("write it as in `127.0.0.1:6379` or `/run/redis.sock`").spoken()),
+        false => Err(say!(
+            "write an address or a path, such as `127.0.0.1:6379` or \
+             `/run/redis.sock`"
+        )
+        .spoken()),
     }
 }
 
 fn url(text: &str) -> Result<String, String> {
     match ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
         true => Ok(text.to_string()),
-        false => Err(say!("write it as in `http://127.0.0.1:8080/metrics`").spoken()),
+        false => Err(say!("write a URL, such as `http://127.0.0.1:8080/metrics`").spoken()),
     }
 }
 
@@ -201,8 +205,10 @@ fn haproxy(text: &str) -> Result<String, String> {
     if text.starts_with('/') || url(text).is_ok() {
         return Ok(text.to_string());
     }
-    let help =
-        say!("write it as in `/run/haproxy/admin.sock` or `http://127.0.0.1:8404/stats;csv`");
+    let help = say!(
+        "write a path or a URL, such as `/run/haproxy/admin.sock` or \
+         `http://127.0.0.1:8404/stats;csv`"
+    );
     Err(help.spoken())
 }
 
@@ -212,7 +218,7 @@ fn command(text: &str) -> Result<(String, String), String> {
     let is_name = !name.is_empty() && name.len() <= 64 && !name.contains(char::is_control);
     match is_name && !line.trim().is_empty() {
         true => Ok((name.to_string(), line.to_string())),
-        false => Err(say!("write it as in `queue='mailq | wc -l'`").spoken()),
+        false => Err(say!("write a name and a command, such as `queue='mailq | wc -l'`").spoken()),
     }
 }
 

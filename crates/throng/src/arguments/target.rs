@@ -117,26 +117,25 @@ pub(crate) struct QueueArguments {
     /// Service time of a request, which occupies one server of the queue: `exponential 1ms`
     #[arg(long, value_name = "LATENCY", value_parser = latency)]
     pub(crate) service: Option<throng_target::Latency>,
-    /// Number of requests in service at once; further requests wait in order of arrival. By default
-    /// 1, with --usl unlimited
+    /// Maximum number of requests served at the same time; further requests wait in order of
+    /// arrival. The default is 1, or unlimited with --usl
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) servers: Option<u64>,
     /// Respond with 503 to a request if this many already wait; 0 allows none to wait
     #[arg(long, value_name = "N", value_parser = any_count)]
     pub(crate) queue_max: Option<u64>,
-    /// Slow down requests that are in service together, by the universal scalability law:
-    /// `0.02,0.0005`
+    /// Slow down concurrent requests according to the universal scalability law: `0.02,0.0005`
     #[arg(long, value_name = "CONTENTION,CROSSTALK", value_parser = unit::<throng_target::Usl>)]
     pub(crate) usl: Option<throng_target::Usl>,
     /// Respond with 429 to requests above this rate. A token bucket allows bursts of a tenth of a
     /// second, or of the given number: `500/s:20`
     #[arg(long, value_name = "RATE[:BURST]", value_parser = unit::<throng_target::RateLimit>)]
     pub(crate) rate_limit: Option<throng_target::RateLimit>,
-    /// Serve requests even if their client has disconnected or reset the stream; by default they
-    /// leave the queue
+    /// Serve requests even if their client has disconnected or reset the stream; by default, such
+    /// requests are removed from the queue
     #[arg(long)]
     pub(crate) work_on: bool,
-    /// Run at this speed at first: `60s:60%`
+    /// Duration and speed of a warm-up phase of the server: `60s:60%`
     #[arg(long, value_name = "TIME:SPEED", value_parser = unit::<throng_target::WarmUp>)]
     pub(crate) warm_up: Option<throng_target::WarmUp>,
     /// Run slower during the first part of each interval: `45s:5s:15%`

@@ -143,7 +143,7 @@ impl<'p> Telling<'p> {
             ),
             What::Gone => self.flush(user),
             What::LeftOut(count) => {
-                self.say(say!("{count} events are not shown: too many happened at once"));
+                self.say(say!("{count} events are not shown: too many happened at the same time"));
             }
         }
     }

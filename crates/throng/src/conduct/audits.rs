@@ -187,9 +187,9 @@ impl Audits {
                      {undecided} undecided"
                 ))
             }
-            Heard::Books { said: Ok(said), .. } => Ok(say!("the books have {said}")),
+            Heard::Books { said: Ok(said), .. } => Ok(say!("the service counts {said}")),
             Heard::Books { said: Err(trouble), .. } => {
-                Err(say!("the books cannot be read: {trouble}"))
+                Err(say!("the service's count cannot be read: {trouble}"))
             }
         }
     }
@@ -292,7 +292,7 @@ impl Audits {
     fn entry(&self, found: Found) -> Option<Event> {
         let Heard::Books { from, to, said, is_last } = found.what else { return None };
         let ledger = self.ledgers.get(usize::from(found.audit))?;
-        let before = ledger.before.ok_or(say!("the books had no number before the load"));
+        let before = ledger.before.ok_or(say!("the service had no count before the load"));
         let (least, most) = ledger.bounds(from, to, is_last);
         let mut entry = Entry { least, most, is_last, ..Entry::default() };
         match said.and_then(|said| Ok((said, before?))) {
@@ -317,7 +317,7 @@ impl Audits {
             return None;
         }
         let name = &self.audits[usize::from(audit)].name;
-        Some(say!("audit {name}: the books cannot be read: {trouble}; the run continues"))
+        Some(say!("audit {name}: the service's count cannot be read: {trouble}; the run continues"))
     }
 
     /// A view that could not be read in this round, and why.

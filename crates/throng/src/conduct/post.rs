@@ -250,7 +250,10 @@ impl Post {
             }
             NameNews::Kept { at, host, reason } => self.tell(Message::Notice {
                 at_ns: at.as_nanos(),
-                text: say!("`{host}` cannot be resolved again: {reason}; its addresses stay"),
+                text: say!(
+                    "`{host}` cannot be resolved again: {reason}; throng keeps its \
+                     previous addresses"
+                ),
             }),
         }
     }

@@ -41,7 +41,7 @@ fn questions(arguments: &mut InitArguments, input: &mut impl BufRead, say: &mut 
             None => break InitKind::Http,
             Some(text) => match kind_of(&text) {
                 Some(kind) => break kind,
-                None => say(say!("`{text}` is none of them: give its number or its name")),
+                None => say(say!("`{text}` is not in the list: enter a number or a name")),
             },
         }
     };
@@ -115,7 +115,7 @@ mod tests {
     fn what_is_wrong_is_asked_again() {
         let (kind, target, _, said) = asked("9\nsoap\n2\nnowhere\nhttp://127.0.0.1\n\n");
         assert_eq!((kind, target.as_deref()), (Some("api"), Some("http://127.0.0.1")));
-        assert!(said.iter().any(|line| line.contains("`soap` is none of them")), "{said:?}");
+        assert!(said.iter().any(|line| line.contains("`soap` is not in the list")), "{said:?}");
         assert!(
             said.iter().any(|line| line.contains("`nowhere` is not a valid target URL")),
             "{said:?}"

@@ -140,7 +140,7 @@ fn row(load: &Load, agents: &Agents) -> [String; 3] {
     let percent = if percent < 9.5 { format!("{percent:.1}") } else { format!("{percent:.0}") };
     let given = figure(load.given);
     let note = match agents.limit() == Some(load) {
-        true => say!("{percent} % of the usable {given}: the limit"),
+        true => say!("{percent} % of the usable {given}, which is the limit"),
         false => say!("{percent} % of the usable {given}"),
     };
     [name.spoken(), figure(load.taken), note.spoken()]

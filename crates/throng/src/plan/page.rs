@@ -115,7 +115,8 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         }
         (None, Some(seconds)) if seconds >= 1.0 => {
             let time = format_duration(Duration::from_secs_f64(seconds.min(1e9)));
-            out += &sentence(say!("all users start at once; this takes about {time}"), style);
+            out +=
+                &sentence(say!("all users start without delay, which takes about {time}"), style);
         }
         _ => {}
     }
@@ -333,10 +334,7 @@ fn machines(planned: &Planned, style: &Style) -> String {
     let count = reckoned.machines_with_addresses;
     if count == u64::MAX {
         return out
-            + &sentence(
-                say!("no number of such machines is enough: each one is too small"),
-                style,
-            );
+            + &sentence(say!("these machines are too small: no number of them is enough"), style);
     }
     let number = format_count(count);
     out += &match (count, machine.is_this_host) {

@@ -183,5 +183,5 @@ fn an_event_begins_an_audit_of_what_commands_print() {
     let told = |at: usize| (events[at]["status"].clone(), events[at]["detail"].clone());
     let found = "0 false online, 10 false offline, 0 on the wrong node, 0 undecided";
     run.check(told(0) == ("done".into(), found.into()), "the event says what was found");
-    run.check(told(1) == ("done".into(), "the books have 190".into()), "and of books too");
+    run.check(told(1) == ("done".into(), "the service counts 190".into()), "and of books too");
 }

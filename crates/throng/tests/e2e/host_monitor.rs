@@ -371,7 +371,7 @@ thresholds: [\"{threshold}\"]
     };
     let host = "{host: user@shop-1}";
     check(host, "host cpu < 80%").exits(0);
-    check(host, "host cpu < 80% in hold").exits(2).says(&["over all measured phases"]);
+    check(host, "host cpu < 80% in hold").exits(2).says(&["covers all measured phases"]);
     check(host, "host cpu max < 80%").exits(2).says(&["has only a mean"]);
     check("{host: \"-oProxyCommand=x\"}", "errors < 1%").exits(2).says(&["user@shop-1"]);
     check("{host: a, values: {b: c}}", "errors < 1%").exits(2).says(&["`values` has no effect"]);

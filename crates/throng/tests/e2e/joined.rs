@@ -56,7 +56,7 @@ load: [{{users: 4, for: 3500ms}}]
     assert_eq!((joined_names, joined_total), read(&run, &direct), "{run}");
     assert!(joined_total > 0.0, "{run}");
     assert_eq!(nobody["read"], 0, "{run}");
-    run.says(&["nobody cannot be read: no monitor of this name answers"]);
+    run.says(&["nobody cannot be read: no monitor with this name responds"]);
     joined.wait().exits(0).says(&["there are no readers"]);
     let alone = command("run s.yaml --json").run().exits(0);
     alone.says(&["shop cannot be read: it has joined a fleet, and this run has none"]);

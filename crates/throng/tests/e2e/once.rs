@@ -167,6 +167,6 @@ fn check_and_try_show_what_is_done_once() {
     target.comes_to("/requests", 4);
     let failing = text.replace("POST /echo?made", "POST /status/500");
     let tried = throng("try scenario.yaml").file("scenario.yaml", failing).run().exits(1);
-    tried.says(&["the setup failed: no session is tried"]);
+    tried.says(&["the setup failed, so no session runs"]);
     tried.check(!tried.out.contains("session user"), "no session is tried");
 }

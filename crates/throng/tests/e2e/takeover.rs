@@ -87,7 +87,7 @@ fn a_search_ends_where_its_controller_is_lost() {
     child.signal(libc::SIGKILL);
     drop(child.wait());
     let run = resume(&fleet, "").run().exits(130);
-    run.says(&["a search cannot be taken over"]);
+    run.says(&["another controller cannot continue a capacity search"]);
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count") + 2.0, "{run}");
 }
 

@@ -54,7 +54,7 @@ fn what_levels_were_judged_by_does_not_make_the_run_invalid() {
     assert_eq!(told(&summary), "0 DONE carries 860/s");
     for (wanted, text) in [
         (800.0, "0 PASSED carries 860/s"),
-        (880.0, "5 UNDECIDED undecided whether it carries 880/s"),
+        (880.0, "5 UNDECIDED unclear whether it carries 880/s"),
         (1_000.0, "1 FAILED carries less than 1,000/s"),
     ] {
         let found = Capacity { at_least: Some(wanted), ..capacity() };

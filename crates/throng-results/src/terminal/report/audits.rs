@@ -78,7 +78,7 @@ fn remarks(view: &ViewRow, style: &Style) -> Vec<String> {
     let mut below = Vec::new();
     if let (Some((at_ns, round)), true) = (&view.worst, view.read > 1) {
         let (at, wrong) = (time(*at_ns), format_count(round.wrong_users()));
-        said.push(say!("{name}: figures of the worst round, at {at}: {wrong} wrong"));
+        said.push(say!("{name}: worst round, at {at}: {wrong} wrong"));
     }
     let times = view.all_times();
     if !times.is_empty() {

@@ -169,9 +169,7 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
     }
     let whole = summary.complete_share().map(share);
     items.extend(
-        whole.map(|whole| {
-            style.say(say!("{} of ended connections had a complete life cycle", whole))
-        }),
+        whole.map(|whole| style.say(say!("{} of the ended connections were complete", whole))),
     );
     for (label, items) in [
         (say!("life cycle"), items),

@@ -13,7 +13,7 @@ fn the_answer_with_its_picture() {
         quick check · DONE · carries 860/s                                        exit 0
         https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
         carries 860/s (95 %: 864 to 905): http p99 < 50ms, errors < 0.1%; confirmed over
-        60 s; fails at 912/s (http p99); back to normal 4 s after 1,190/s
+        60 s; fails at 912/s (http p99); back to normal 4 s after an overload of 1,190/s
             1,000 │                                                 ××     ×       ×
          served/s │                                           ●●●●●●
                   │
@@ -26,7 +26,7 @@ fn the_answer_with_its_picture() {
            4.85ms │    ● ●     ●         ●
                   └───────────────────────────────────────────────▲═×───────────────
                    0                                                        1,190/s
-        ● met · × not met · ▲ promise · ═ 95 % interval
+        ● met · × not met · ▲ confirmed load · ═ 95 % interval
         level             served/s  strain     p50     p99      in flight  verdict
         50/s climb            50.0    0.00   730µs  4.85ms    0.05 / 0.05  met
         100/s climb            100    0.00   770µs  5.12ms    0.11 / 0.11  met
@@ -47,9 +47,9 @@ fn the_answer_with_its_picture() {
         860/s confirm          860    0.09  4.95ms  32.9ms    6.20 / 6.14  met
         in flight: measured / by Little's law. Strain: bad attempts as a multiple of
         what the threshold allows
-        light load ends at 470 to 530/s: above, 1 % more load costs more than 1 % more
-        response time
-        heavy load ends at 970 to 1,010/s: above, throughput does not grow
+        light load ends at 470 to 530/s: above that, 1 % more load adds more than 1 % to
+        the response time
+        heavy load ends at 970 to 1,010/s: above that, throughput does not grow
         machines for a peak of 20,000/s: 34 (32 to 34), each at 70 % of its capacity
         errors       80 (0.079 %) status-unexpected in GET / · blame: target
                      … more kinds of errors with --details: 1
@@ -121,9 +121,9 @@ fn a_bracket_of_users_in_ascii() {
     expect![[r#"
         quick check | UNDECIDED | capacity not determined     exit 5
         https://127.0.0.1:8443 | 64 users | 10.0s of 12.0s measured
-        no promise: met at 864 users, not met at 905 users: http p99
-        < 50ms, errors < 0.1%; the generator reached its limit and
-        ended the search: source ports
+        not confirmed: thresholds met at 864 users, not met at 905
+        users: http p99 < 50ms, errors < 0.1%; the generator reached
+        its limit and ended the search: source ports
             1,000 |                                     xx   x     x
          served/s |                                 oo.o
                   |

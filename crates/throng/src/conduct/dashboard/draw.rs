@@ -68,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
         view.say(say!("+ more  - less  p pause  g go on  n next phase  m mark  q stop  ? help"));
     frame.render_widget(Paragraph::new(keys).style(view.dim()), foot);
     if area.height < LINES_MIN || area.width < COLUMNS_MIN {
-        let text = view.say(say!("the window is too small for charts"));
+        let text = view.say(say!("this terminal is too small for charts"));
         return frame.render_widget(Paragraph::new(text), body);
     }
     let [curves, tables, events] = Layout::vertical([

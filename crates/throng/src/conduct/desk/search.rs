@@ -25,7 +25,10 @@ impl Desk<'_> {
             }
             // What the desk before this one knew of the levels is gone.
             None if is_searched => {
-                self.say(say!("a search cannot be taken over: its load ends"));
+                self.say(say!(
+                    "another controller cannot continue a capacity search, so the \
+                     load ends"
+                ));
                 self.interrupted();
             }
             None => {}

@@ -194,7 +194,7 @@ impl Bridge {
             News::Suspected => self.notice(say!("agent `{name}` does not respond")),
             News::Lost => {
                 self.agents[number].silent = Some(Instant::now());
-                self.lost(number, say!("it stopped responding and ended its load by itself"));
+                self.lost(number, say!("it stopped responding and ended its load"));
             }
             News::Back => {
                 self.agents[number].silent = None;

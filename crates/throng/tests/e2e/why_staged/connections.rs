@@ -37,7 +37,7 @@ fn node_closes_first() {
     let run = running(&text).run();
     let found = finds(&run, "closes-first");
     // It looks once a second.
-    let is_it = ["5.", "6."].iter().any(|it| found.contains(&format!("half of them lived {it}")));
+    let is_it = ["5.", "6."].iter().any(|it| found.contains(&format!("half of them lasted {it}")));
     run.check(is_it, "after how long");
 }
 
@@ -144,7 +144,7 @@ server.listen(Number(process.argv[2]), "127.0.0.1", () => console.log("listening
     seconds(" 5s ");
     let _second = Node::start(SERVER, &[port.as_ref()]);
     let found = finds(&child.wait(), "target-restarted");
-    assert!(found.contains("was back"), "{found}");
+    assert!(found.contains("was available again"), "{found}");
 }
 
 /// Each request leaves something behind, until nothing more is had: the process ends by itself.
@@ -169,6 +169,6 @@ server.listen(Number(process.argv[2]), "127.0.0.1", () => console.log("listening
     child.hears("a second without it", |_, err| err.contains("connect-ref").then_some(()));
     let second = Node::start(LEAK, &[port.as_ref()]);
     let found = finds(&child.wait(), "target-restarted");
-    assert!(found.contains("was back"), "{found}");
+    assert!(found.contains("was available again"), "{found}");
     drop(second);
 }

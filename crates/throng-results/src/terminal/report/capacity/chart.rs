@@ -157,7 +157,7 @@ fn legend(found: &Capacity, style: &Style) -> String {
         (has(MET), MET, say!("met")),
         (has(NOT_MET) || found.fails_at.is_some(), NOT_MET, say!("not met")),
         (has(BOUND), BOUND, say!("generator bound")),
-        (found.carries.is_some(), PROMISE, say!("promise")),
+        (found.carries.is_some(), PROMISE, say!("confirmed load")),
         (has_range, RANGE, range),
     ];
     let shown = names.into_iter().filter(|(is_shown, ..)| *is_shown);
