@@ -1,5 +1,5 @@
-// One of the Socket.IO servers: `node room.js NAME PORT BOOKS`. It writes a line to BOOKS for each
-// thing that it saw, at once, so that the books survive the process.
+// One of the Socket.IO servers: `node room.js NAME PORT BOOKS`. It prints `listening PORT`, and
+// writes a line to BOOKS for each thing that it saw, at once, so that the books survive the process.
 const { appendFileSync } = require('fs');
 const { createServer } = require('http');
 const { Server } = require('socket.io');
@@ -35,4 +35,4 @@ process.on('SIGUSR2', () => {
     if (n++ % 2 === 0) { book('cut'); socket.conn.transport.socket?._socket?.resetAndDestroy(); }
   }
 });
-server.listen(Number(port), '127.0.0.1');
+server.listen(Number(port), '127.0.0.1', () => console.log('listening ' + server.address().port));

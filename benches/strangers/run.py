@@ -122,6 +122,7 @@ class Rooms:
         return start(
             ["node", HERE / "room.js", "ab"[n], str(self.ports[n]), self.log],
             env={**os.environ, "NODE_PATH": modules},
+            stdout=subprocess.DEVNULL,
         )
 
     def books(self):

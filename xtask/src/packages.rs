@@ -123,8 +123,8 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 /// Packages of npm, each with its version: a WebSocket server, what editors ask about YAML files
 /// that have a schema, the compliance suite of JSONPath, which another implementation brings,
 /// CSS selectors of others, what reads logs of HdrHistogram, what opens pages in a browser and
-/// looks at whether all people can read them, the first StatsD, and what holds manifests against
-/// their schemas.
+/// looks at whether all people can read them, the first StatsD, what holds manifests against their
+/// schemas, and Socket.IO.
 const NODE_PACKAGES: &[(&str, &str)] = &[
     ("ws", "8"),
     ("yaml-language-server", "1"),
@@ -137,6 +137,7 @@ const NODE_PACKAGES: &[(&str, &str)] = &[
     ("statsd", "0.9.0"),
     ("ajv", "8.20.0"),
     ("yaml", "2.8.3"),
+    ("socket.io", "4.8.3"),
 ];
 
 /// Installs them into `target/ci/node` unless they are there; gives the `node_modules` folder.

@@ -95,6 +95,7 @@ mod shapes;
 mod showcase;
 mod side_by_side;
 mod slowest;
+mod strangers;
 mod takeover;
 mod targets;
 mod tcp;
