@@ -153,7 +153,16 @@ pub(crate) fn certificate_words(error: &CertificateError) -> Said {
                  (`tls: {{verify: false}}`)"
             )
         }
-        other => say!("the certificate was rejected: {other}"),
+        other => {
+            let reason = match other {
+                CertificateError::Other(reason) => reason.to_string(),
+                known => known.to_string(),
+            };
+            say!(
+                "the certificate was rejected: {reason}; --insecure (in a scenario `tls: \
+                 {{verify: false}}`) skips the check"
+            )
+        }
     }
 }
 
@@ -367,5 +376,9 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
         let expected = ServerName::try_from("a.test").unwrap();
         let nameless = CertificateError::NotValidForNameContext { expected, presented };
         assert!(certificate_words(&nameless).english().contains("subjectAltName is missing"));
+        let library = std::io::Error::other("UnsupportedCertVersion");
+        let old = CertificateError::Other(rustls::OtherError(Arc::new(library)));
+        let told = certificate_words(&old).english();
+        assert!(told.contains("rejected: UnsupportedCertVersion; --insecure"), "{told}");
     }
 }
