@@ -1,5 +1,6 @@
 //! How a connection of a user comes to be, or does not.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use super::connection::{Connection, Later};
 use super::http::unix_seconds;
 use super::jar;
 use super::outcome::Onward;
-use super::redirect::is_plain_path;
+use super::redirect::{self, is_plain_path};
 use super::task::{Active, Doing, Opening};
 use crate::code::Instruction;
 use crate::connector::{self, Ask, Handshake, Opened, Order, Progress, Upgrade};
@@ -264,13 +265,22 @@ impl Active<'_> {
         if connect.path.begins_with().is_none() || goes_as_it_is && !had_fragment {
             return Ok((self.user.lines.get(self.task.line).target, ask));
         }
-        let (target, path) = self.resolve(&connect.path, &ask.path)?;
-        let scheme = self.shard.prepared.targets[usize::from(target)].target.scheme;
-        match (events, scheme) {
-            (false, scheme) if is_websocket(scheme) => Ok((target, Ask { path, ..ask })),
-            (false, _) => Err((Cause::ScenarioFailed, no_web_socket(&ask.path))),
-            (true, Scheme::Http | Scheme::Https) => Ok((target, Ask { path, ..ask })),
-            (true, _) => Err((Cause::ScenarioFailed, no_event_stream(&ask.path))),
+        let reference = match events {
+            true => Cow::Borrowed(&*ask.path),
+            false => redirect::websocket_url(&ask.path),
+        };
+        let (target, path) = self.resolve(&connect.path, &reference)?;
+        let targets = &self.shard.prepared.program.targets;
+        let is_http =
+            || matches!(targets[usize::from(target)].scheme, Scheme::Http | Scheme::Https);
+        let found = match events {
+            true => is_http().then_some(target),
+            false => redirect::as_websocket(target, targets),
+        };
+        match found {
+            Some(target) => Ok((target, Ask { path, ..ask })),
+            None if events => Err((Cause::ScenarioFailed, no_event_stream(&ask.path))),
+            None => Err((Cause::ScenarioFailed, no_web_socket(&ask.path))),
         }
     }
 
@@ -385,7 +395,7 @@ impl Active<'_> {
 }
 
 fn no_web_socket(url: &str) -> Said {
-    say!("`{url}` is not a WebSocket URL")
+    say!("`{url}` does not lead to a WebSocket target of this scenario")
 }
 
 fn no_stream(waited: Duration) -> Said {

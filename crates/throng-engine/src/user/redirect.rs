@@ -103,6 +103,36 @@ pub(super) fn is_same_origin(one: u16, other: u16, targets: &[Target]) -> bool {
     one == other || of(one) == of(other)
 }
 
+/// The URL of a WebSocket that is written as that of a page (WebSockets standard, 3.1: `http` means
+/// `ws`, and `https` means `wss`).
+pub(super) fn websocket_url(reference: &str) -> Cow<'_, str> {
+    match split_scheme(reference) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => {
+            format!("ws://{rest}").into()
+        }
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => {
+            format!("wss://{rest}").into()
+        }
+        _ => reference.into(),
+    }
+}
+
+/// The target of a WebSocket whose URL has led to this target: for a page, what its host has for
+/// WebSockets.
+pub(super) fn as_websocket(target: u16, targets: &[Target]) -> Option<u16> {
+    let page = targets.get(usize::from(target))?;
+    let scheme = match page.scheme {
+        Scheme::Ws | Scheme::Wss => return Some(target),
+        Scheme::Http => Scheme::Ws,
+        Scheme::Https => Scheme::Wss,
+        _ => return None,
+    };
+    let is_it = |one: &Target| {
+        one.scheme == scheme && one.port == page.port && one.host.eq_ignore_ascii_case(&page.host)
+    };
+    targets.iter().position(is_it).map(|found| found as u16)
+}
+
 /// A reference with what no URL may have percent-encoded, as browsers do: spaces, bytes beyond
 /// ASCII and delimiters (RFC 3986, 2.1; URL standard, path percent-encode set).
 fn encoded(reference: &[u8]) -> String {
@@ -290,6 +320,24 @@ mod tests {
         let targets = [target(Scheme::Http, "a.test", 80)];
         let got = resolve(b"/caf\xe9", 0, "/", &targets);
         assert_eq!(got.ok(), Some((0, "/caf%E9".to_string())));
+    }
+
+    #[test]
+    fn a_web_socket_goes_to_the_host_of_its_page() {
+        let targets = [
+            target(Scheme::Http, "a.test", 8080),
+            target(Scheme::Ws, "a.test", 80),
+            target(Scheme::Ws, "A.test", 8080),
+            target(Scheme::Wss, "a.test", 443),
+            target(Scheme::Https, "a.test", 443),
+            target(Scheme::Https, "b.test", 443),
+            target(Scheme::Tcp, "a.test", 8080),
+        ];
+        let got = (0..7).map(|page| as_websocket(page, &targets)).collect::<Vec<_>>();
+        assert_eq!(got, [Some(2), Some(1), Some(2), Some(3), Some(3), None, None]);
+        assert_eq!(websocket_url("HTTPS://b.test/x"), "wss://b.test/x");
+        assert_eq!(websocket_url("http://b.test"), "ws://b.test");
+        assert_eq!(websocket_url("/x?to=http://b.test"), "/x?to=http://b.test");
     }
 
     #[test]

@@ -102,8 +102,8 @@ fn a_saved_link_is_resolved_without_its_fragment() {
 const SERVER: &str = "
 const http = require('http');
 const { WebSocketServer } = require('ws');
-const links = JSON.stringify({ room: '/room/./a/../b#part', top: '#top' });
-const server = http.createServer((request, response) => response.end(links));
+const server = http.createServer((request, response) => response.end(JSON.stringify(
+  { room: '/room/./a/../b#part', beside: 'next/ü#x', whole: `http://${request.headers.host}/w` })));
 const sockets = new WebSocketServer({ server });
 sockets.on('connection', (socket, request) => console.log('upgrade ' + request.url));
 server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().port));
@@ -118,13 +118,19 @@ fn a_connection_leads_where_a_saved_link_does() {
 sessions:
   user:
     steps:
-      - {{http: GET /links, target: web, save: {{room: json.room}}}}
+      - http: GET /dir/links
+        target: web
+        save: {{room: json.room, beside: json.beside, whole: json.whole}}
       - {{connect: \"${{saved.room}}\", target: chat}}
+      - {{connect: \"${{saved.beside}}\", target: chat}}
+      - {{connect: \"${{saved.whole}}\", target: chat}}
       - disconnect
 {}",
         times(1, 1)
     );
     let run = throng("run s.yaml --json").file("s.yaml", scenario).run();
-    run.check(run.json()["total"]["failed"] == 0, "it is opened");
-    node.tells("upgrade /room/b", 1);
+    run.check(run.json()["total"]["failed"] == 0, "they are opened");
+    for path in ["/room/b", "/dir/next/%C3%BC", "/w"] {
+        node.tells(&format!("upgrade {path}"), 1);
+    }
 }
