@@ -63,7 +63,8 @@ fn a_load_that_all_users_have_left_says_so() {
     let steps = "- http: GET /\n- {http: GET /bad, on_error: leave}";
     let text = one_session(&scribe.target(), "load: [{users: 3, for: 4s}]", steps);
     let run = throng("run scenario.yaml").file("scenario.yaml", &text).run().exits(0);
-    run.says(&["no users from 1 s onward: all left"]);
+    // On a busy machine it takes them longer than a second.
+    run.says(&["no users from ", " s onward: all left"]);
 }
 
 #[test]
