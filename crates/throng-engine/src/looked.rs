@@ -32,6 +32,8 @@ pub(crate) struct Looked<'a> {
     pub(crate) declared: Option<(&'a Protocol, &'a Decoded, MessageId)>,
     /// Of a message of protobuf: what it is one of.
     pub(crate) proto: Option<(&'a Schema, MessageType)>,
+    /// What is wrong with it whatever is looked at.
+    pub(crate) refusal: Option<Finding>,
     /// Of a message that is more than its document: all of it, as it came.
     pub(crate) whole: Option<&'a [u8]>,
     /// What it says of itself beside its document, by name; looked at as headers are.
@@ -51,6 +53,7 @@ impl<'a> Looked<'a> {
             tally: None,
             declared: None,
             proto: None,
+            refusal: None,
             whole: None,
             fields: Fields::None,
             json: OnceCell::new(),

@@ -348,7 +348,6 @@ impl User {
             }
         }
         self.beats_woken(shard, cx);
-        self.keep_alive(shard, cx);
         if self.state.agenda.as_ref().is_some_and(|agenda| self.state.now >= agenda.alarm()) {
             self.agenda_woken(shard, cx);
         }

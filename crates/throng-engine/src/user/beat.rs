@@ -8,12 +8,14 @@ use throng_base::{Share, StepId, Time, UserId};
 use throng_metrics::Cause;
 use throng_program::{Beat, Heartbeat, Statement};
 use throng_protocol::framed::{MessageId, Packet, Protocol};
+use throng_protocol::machine::Machine;
 
+use super::mqtt::mask_at;
 use super::send::Sent;
 use super::task::at;
 use super::{State, User};
 use crate::code::Instruction;
-use crate::failure::Finding;
+use crate::failure::{Ended, Failure, Finding};
 use crate::look::Look;
 use crate::looked::Looked;
 use crate::prepared::Plan;
@@ -269,9 +271,10 @@ impl State {
         let waited = self.now - asked;
         // What carries a number is known when it comes late.
         let correlates = self.protocol(line).is_some_and(Protocol::correlates);
+        let is_bare = has_bare_pings(self, line);
         let beats = self.beats(line);
         let numbered = correlates && beats.number > 0;
-        beats.is_unsure = matches!(heartbeat.beat, Beat::Message(_)) && !numbered;
+        beats.is_unsure = is_bare || matches!(heartbeat.beat, Beat::Message(_)) && !numbered;
         let step = beats.step;
         self.shard.recorder.borrow_mut().heartbeats.lost += 1;
         let attempt = Attempt { latency: Some(waited), ..Attempt::default() };
@@ -317,11 +320,38 @@ impl State {
     }
 }
 
+/// Whether pings say nothing by which their answers are known: those of MQTT.
+fn has_bare_pings(state: &State, line: u8) -> bool {
+    let machine = state.connection(line).map(|connection| &connection.machine);
+    matches!(machine, Some(Machine::Mqtt(_)))
+}
+
+/// Says what keeps a connection alive, where that is due.
+fn keep_alive(user: &mut User, shard: &Lane, line: u8, cx: &mut Context<'_>) {
+    let now = user.state.now;
+    let Some(connection) = user.state.connection_mut(line) else { return };
+    if now < connection.machine.due() {
+        return;
+    }
+    let mut out = Vec::new();
+    let kept = connection.machine.keep_alive(now, mask_at(now), &mut out);
+    let sent = user.state.send(line, &out, cx);
+    match (kept, sent) {
+        (Err(violation), _) => {
+            let failure = Failure::new(Cause::HeartbeatLost, violation.said());
+            user.lost(shard, line, failure, Ended::TimedOut, cx);
+        }
+        (Ok(()), Err(error)) => user.broken(shard, line, &error, cx),
+        (Ok(()), Ok(())) => {}
+    }
+}
+
 impl User {
     /// The moment may have come for the next heartbeat, or for the end of the wait for the last
     /// one.
     pub(super) fn beats_woken(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         for line in 0..self.state.lines.count() {
+            keep_alive(self, shard, line, cx);
             let beats = &self.state.lines.get(line).beats;
             let (now, due, until) = (self.state.now, beats.due, beats.waits_until());
             if now < due && now < until {
@@ -343,7 +373,12 @@ impl User {
 
     /// A pong came.
     pub(super) fn pong(&mut self, shard: &Lane, line: u8, payload: &[u8]) {
-        if self.state.lines.get(line).beats.is_answered_by_pong(payload) {
+        let beats = &self.state.lines.get(line).beats;
+        let is_its = match has_bare_pings(&self.state, line) {
+            true => beats.waits(),
+            false => beats.is_answered_by_pong(payload),
+        };
+        if is_its {
             shard.recorder.borrow_mut().messages.received += 1;
             self.beat_answered(line, payload.len() as u64);
         }

@@ -10,6 +10,7 @@ use throng_program::{Content, Handler, OnError, Statement};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
 use throng_protocol::grpc::CallError;
 use throng_protocol::machine::{Form, Machine, Parts, Violation};
+use throng_protocol::mqtt::Answer;
 
 use throng_base::{Said, mqtt};
 
@@ -505,12 +506,7 @@ impl State {
             _ => None,
         };
         match (instruction, packet) {
-            // An acknowledgement answers it.
-            (Instruction::Do(Statement::Request(request)), _)
-                if matches!(request.message.content, Content::Mqtt(_)) =>
-            {
-                false
-            }
+            _ if is_order(instruction) => false,
             (Instruction::Do(Statement::Request(request)), None) => {
                 which.is_none_or(|which| which.fits(&request.answer.checks, looked, &mut scope))
             }
@@ -591,6 +587,48 @@ impl State {
             self.failed_apart(step, &Attempt::default(), &(Cause::Malformed, detail.clone()));
         }
     }
+}
+
+/// The server of MQTT acknowledges something: whoever waits for it goes on. What was sent without
+/// waiting, or before the last connection was lost, nobody waits for.
+pub(super) fn acknowledged(
+    user: &mut User,
+    shard: &Lane,
+    line: u8,
+    answer: &Answer<'_>,
+    cx: &mut Context<'_>,
+) {
+    let session = user.state.session;
+    let is_its = |task: &Task| {
+        let exchange = task.exchange_on(line);
+        let is_sent = exchange.is_some_and(|it| it.number == u32::from(answer.id));
+        is_sent && is_order(at(shard, session, task.pc).0)
+    };
+    let mut others = user.state.agenda.iter().flat_map(|agenda| agenda.tasks());
+    let which = match is_its(&user.session) {
+        true => Some(Which::Session),
+        false => others.position(is_its).map(Which::Other),
+    };
+    let Some(which) = which else {
+        if answer.reason.is_error() {
+            shard.recorder.borrow_mut().messages.unasked += 1;
+        }
+        return;
+    };
+    let now = user.state.now;
+    user.with(which, shard, cx, |active| {
+        let (instruction, _) = active.at_pc();
+        let text = answer.text.as_bytes();
+        let mut looked = Looked::new(Some(answer.reason.status()), text, now - active.task.due);
+        looked.refusal = super::mqtt::refusal(instruction.checks(), answer);
+        active.answer_came(&looked, None);
+    });
+}
+
+/// Whether an acknowledgement answers it.
+fn is_order(instruction: &Instruction) -> bool {
+    let Instruction::Do(Statement::Request(request)) = instruction else { return false };
+    matches!(request.message.content, Content::Mqtt(_))
 }
 
 /// Whether a task waits for a message over this connection.

@@ -427,8 +427,10 @@ impl State {
             }
             _ => {}
         }
-        if let Machine::Mqtt(client) = connection.machine {
-            self.keep_client(line, client);
+        if let Machine::Mqtt(mut client) = connection.machine
+            && client.lost()
+        {
+            self.memory().keep_client(line, client);
         }
     }
 

@@ -13,7 +13,7 @@ use super::agenda::Agenda;
 use super::answer::{Ended as Over, Reading};
 use super::connection::{Connection, Later, Left, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
-use super::hear::awaits_message;
+use super::hear::{acknowledged, awaits_message};
 use super::line::ended_by;
 use super::talk::awaited;
 use super::task::{Active, Doing, Task, Which, at};
@@ -269,7 +269,7 @@ impl User {
                 }),
                 None => self.heard(shard, line, payload, cx),
             },
-            Event::Answered(answer) => self.acknowledged(shard, line, answer, cx),
+            Event::Answered(answer) => acknowledged(self, shard, line, answer, cx),
             Event::Ping(payload) => self.ping(shard, line, payload, cx),
             Event::Pong(payload) => self.pong(shard, line, payload),
             Event::Closed { code, reason } => {

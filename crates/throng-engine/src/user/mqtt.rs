@@ -2,118 +2,74 @@
 //! heard as all others are.
 
 use std::borrow::Cow;
-use std::io;
-use std::rc::Rc;
-use std::task::Context;
 
 use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::mqtt::{Client, Order, Property, Publish, Subscribe, Unsubscribe};
-use throng_program::{Check, Content, Statement, Text};
-use throng_protocol::machine::Machine;
+use throng_program::{Check, Text};
 use throng_protocol::mqtt::{
     self, Answer, Connect, Flaw, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
     write_property,
 };
 
-use super::connection::Connection;
-use super::send::Sent;
-use super::talk::looking;
-use super::task::{Active, Doing, Task, Which, at};
-use super::{State, User};
-use crate::code::Instruction;
 use crate::connector::{Greeting, Upgrade};
-use crate::failure::{Ended, Failure, Finding, mqtt_refusal, shown};
-use crate::looked::Looked;
-use crate::scope::{UserScope, scope};
-use crate::shard::Lane;
+use crate::failure::{Finding, mqtt_refusal, shown};
+use crate::scope::UserScope;
 
-impl State {
-    /// What a user says first, with the session of its last connection where that goes on.
-    pub(super) fn greet(
-        &mut self,
-        line: u8,
-        client: &Client,
-        upgrade: Option<Upgrade>,
-    ) -> Result<Greeting, Finding> {
-        let shard = Rc::clone(&self.shard);
-        let mut scope = scope!(self, &shard);
-        let (mut hello, now) = (Vec::new(), scope.now);
-        let texts = Texts::of(client, &mut scope)?;
-        let kept = self.memory.as_mut().and_then(|memory| memory.take_client(line));
-        let new = || Box::new(mqtt::Client::new(client.version, client.wishes));
-        let mut own = kept.unwrap_or_else(new);
-        own.session_mut().connect(&texts.connect(client)?, now, &mut hello);
-        Ok(Greeting { hello, upgrade, client: Some(own).into() })
+/// What a user says first, with the session of its last connection where that goes on.
+pub(super) fn greeting(
+    client: &Client,
+    upgrade: Option<Upgrade>,
+    kept: Option<Box<mqtt::Client>>,
+    scope: &mut UserScope<'_>,
+) -> Result<Greeting, Finding> {
+    let mut hello = Vec::new();
+    let texts = Texts::of(client, scope)?;
+    let new = || Box::new(mqtt::Client::new(client.version, client.wishes));
+    let mut own = kept.unwrap_or_else(new);
+    own.session_mut().connect(&texts.connect(client)?, scope.now, &mut hello);
+    Ok(Greeting { hello, upgrade, client: Some(own).into() })
+}
+
+/// Writes the packet of a step: which packet identifier its acknowledgement has; 0 where none
+/// follows. What a message contains lies in the shard's buffer, unless it is the same for all
+/// users.
+pub(super) fn write_order(
+    order: &Order,
+    client: &mut mqtt::Client,
+    scope: &mut UserScope<'_>,
+    out: &mut Vec<u8>,
+) -> Result<u16, Finding> {
+    let mut packet = Packet { client, now: scope.now, out };
+    match order {
+        Order::Publish(publish) => packet.publish(publish, scope),
+        Order::Subscribe(subscribe) => packet.subscribe(subscribe, scope),
+        Order::Unsubscribe(unsubscribe) => packet.unsubscribe(unsubscribe, scope),
     }
+}
 
-    /// The connection of a client has ended: its session goes on with the next one, if it is to.
-    pub(super) fn keep_client(&mut self, line: u8, mut client: Box<mqtt::Client>) {
-        client.lost();
-        if client.session().is_persistent() {
-            self.memory().keep_client(line, client);
+/// An order as a person reads it.
+#[cold]
+pub(super) fn text_of(order: &Order, scope: &mut UserScope<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut add = |word: &str, one: &Text| {
+        text.extend_from_slice(word.as_bytes());
+        // What has no value was not sent either.
+        let _ = one.render(&mut text, scope);
+    };
+    match order {
+        Order::Publish(Publish { topic, payload, .. }) => {
+            add("PUBLISH ", topic);
+            add("\n", payload);
+        }
+        Order::Subscribe(Subscribe { filters, .. }) => {
+            filters.iter().for_each(|(filter, _)| add("SUBSCRIBE ", filter));
+        }
+        Order::Unsubscribe(Unsubscribe { filters, .. }) => {
+            filters.iter().for_each(|filter| add("UNSUBSCRIBE ", filter));
         }
     }
-
-    /// Sends what a step says; the outer error is a packet that could not be written. What a
-    /// message contains lies in the shard's buffer, unless it is the same for all users.
-    pub(super) fn send_order(
-        &mut self,
-        line: u8,
-        order: &Order,
-        cut: Option<u32>,
-        cx: &mut Context<'_>,
-    ) -> Result<io::Result<Sent>, Finding> {
-        let shard = Rc::clone(&self.shard);
-        shard.recorder.borrow_mut().messages.sent += 1;
-        let mut out = shard.write_buffer.borrow_mut();
-        out.clear();
-        let mut scope = scope!(self, &shard);
-        let now = scope.now;
-        let Some(Connection { machine: Machine::Mqtt(client), .. }) =
-            &mut self.lines.get_mut(line).connection
-        else {
-            return Ok(Err(io::ErrorKind::NotConnected.into()));
-        };
-        let mut packet = Packet { client, now, out: &mut out };
-        let number = match order {
-            Order::Publish(publish) => packet.publish(publish, &mut scope)?,
-            Order::Subscribe(subscribe) => packet.subscribe(subscribe, &mut scope)?,
-            Order::Unsubscribe(unsubscribe) => packet.unsubscribe(unsubscribe, &mut scope)?,
-        };
-        if shard.is_traced() {
-            self.trace_order(order);
-        }
-        let cut = cut.map_or(out.len(), |cut| out.len().min(cut as usize));
-        let sent = self.send(line, &out[..cut], cx);
-        let number = u32::from(number);
-        Ok(sent.map(|()| Sent { bytes: cut as u64, number, ..Sent::default() }))
-    }
-
-    /// An order as a person reads it.
-    #[cold]
-    fn trace_order(&mut self, order: &Order) {
-        let shard = Rc::clone(&self.shard);
-        let mut scope = scope!(self, &shard);
-        let mut text = Vec::new();
-        let mut add = |word: &str, one: &Text, scope: &mut UserScope<'_>| {
-            text.extend_from_slice(word.as_bytes());
-            let _ = one.render(&mut text, scope);
-        };
-        match order {
-            Order::Publish(Publish { topic, payload, .. }) => {
-                add("PUBLISH ", topic, &mut scope);
-                add("\n", payload, &mut scope);
-            }
-            Order::Subscribe(Subscribe { filters, .. }) => {
-                filters.iter().for_each(|(filter, _)| add("SUBSCRIBE ", filter, &mut scope));
-            }
-            Order::Unsubscribe(Unsubscribe { filters, .. }) => {
-                filters.iter().for_each(|filter| add("UNSUBSCRIBE ", filter, &mut scope));
-            }
-        }
-        self.trace_text(&text);
-    }
+    text
 }
 
 /// One that is being written.
@@ -190,7 +146,7 @@ impl Packet<'_> {
 }
 
 /// The mask of a frame: nobody between the two ends has to be protected from what is sent.
-fn mask_at(now: Time) -> [u8; 4] {
+pub(super) fn mask_at(now: Time) -> [u8; 4] {
     (now.as_nanos() as u32).to_ne_bytes()
 }
 
@@ -292,92 +248,11 @@ fn flawed(flaw: Flaw) -> Finding {
     (Cause::ScenarioFailed, flaw.said())
 }
 
-impl User {
-    /// The server acknowledges something: whoever waits for it goes on. What was sent without
-    /// waiting, or before the last connection was lost, nobody waits for.
-    pub(super) fn acknowledged(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        answer: &Answer<'_>,
-        cx: &mut Context<'_>,
-    ) {
-        let session = self.state.session;
-        let is_its = |task: &Task| {
-            task.exchange_on(line).is_some_and(|it| it.number == u32::from(answer.id))
-                && is_order(at(shard, session, task.pc).0)
-        };
-        let mut others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
-        let which = match is_its(&self.session) {
-            true => Some(Which::Session),
-            false => others.position(is_its).map(Which::Other),
-        };
-        match which {
-            Some(which) => self.with(which, shard, cx, |active| active.acknowledged(answer)),
-            None if answer.reason.is_error() => {
-                shard.recorder.borrow_mut().messages.unasked += 1;
-            }
-            None => {}
-        }
+/// What is wrong with an acknowledgement, where nothing is expected of its status.
+pub(super) fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> {
+    if checks.iter().any(|check| check.status().is_some()) {
+        return None;
     }
-
-    /// Says what keeps the connections alive, where it is due.
-    pub(super) fn keep_alive(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        let now = self.state.now;
-        for line in 0..self.state.lines.count() {
-            let Some(connection) = self.state.connection_mut(line) else { continue };
-            if now < connection.machine.due() {
-                continue;
-            }
-            let mut out = Vec::new();
-            let kept = connection.machine.keep_alive(now, mask_at(now), &mut out);
-            let sent = self.state.send(line, &out, cx);
-            match (kept, sent) {
-                (Err(violation), _) => {
-                    let failure = Failure::new(Cause::HeartbeatLost, violation.said());
-                    self.lost(shard, line, failure, Ended::TimedOut, cx);
-                }
-                (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
-                (Ok(()), Ok(())) => {}
-            }
-        }
-    }
-}
-
-fn is_order(instruction: &Instruction) -> bool {
-    let Instruction::Do(Statement::Request(request)) = instruction else { return false };
-    matches!(request.message.content, Content::Mqtt(_))
-}
-
-impl Active<'_> {
-    /// What the task has sent is acknowledged, or refused.
-    fn acknowledged(&mut self, answer: &Answer<'_>) {
-        let status = answer.reason.status();
-        if let Doing::Exchange(exchange) = &mut self.task.doing {
-            exchange.status = status;
-            exchange.came(0, self.user.now);
-        }
-        let (instruction, plan) = self.at_pc();
-        let checks = instruction.checks();
-        let refused = match checks.iter().any(|check: &Check| check.status().is_some()) {
-            true => None,
-            false => refusal(answer),
-        };
-        let verdict = match (refused, looking(instruction, plan)) {
-            (Some(finding), _) => Err(finding),
-            (None, None) => Ok(()),
-            (None, Some(looking)) => {
-                let elapsed = self.user.now - self.task.due;
-                let looked = Looked::new(Some(status), answer.text.as_bytes(), elapsed);
-                looking.judge(&looked, &mut scope!(self.user, self.shard))
-            }
-        };
-        self.message_came(verdict);
-    }
-}
-
-/// What is wrong with an acknowledgement, where nothing is expected of it.
-fn refusal(answer: &Answer<'_>) -> Option<Finding> {
     if answer.reason.is_error() {
         return Some(mqtt_refusal(answer));
     }

@@ -21,6 +21,7 @@ use super::State;
 use super::connection::{Connection, Later};
 use super::http::unix_seconds;
 use super::jar;
+use super::mqtt;
 use super::outcome::Onward;
 use super::redirect::{self, is_plain_path};
 use super::task::{Active, Doing, Opening};
@@ -36,14 +37,7 @@ use crate::spent::OpeningTimes;
 use crate::template::{finish_cookies, write_own_cookies};
 
 impl State {
-    fn is_event_stream(&self, link: u8) -> bool {
-        self.of_link(link).is_some_and(|link| link.events)
-    }
-
-    fn speaks_mqtt(&self, link: u8) -> bool {
-        self.of_link(link).is_some_and(|link| link.mqtt)
-    }
-
+    /// A link as the scenario has it.
     fn of_link(&self, link: u8) -> Option<&Link> {
         let links = &self.shard.prepared.program.sessions[usize::from(self.session)].links;
         links.get(usize::from(link))
@@ -95,8 +89,10 @@ impl State {
     fn settles(&mut self, line: u8, opening: &Opening) {
         self.lines.get_mut(line).place = opening.progress.place();
         // It did not open.
-        if let Some(client) = opening.progress.client.take() {
-            self.keep_client(line, client);
+        if let Some(mut client) = opening.progress.client.take()
+            && client.lost()
+        {
+            self.memory().keep_client(line, client);
         }
     }
 
@@ -209,48 +205,36 @@ impl Active<'_> {
         connect: &Connect,
         plan: &Plan,
     ) -> Result<(u16, Option<Handshake>), Finding> {
+        let shard = self.shard;
         let own = self.user.lines.get(self.task.line).target;
         if let (Some(opened), Plan::Connect { call: Some(head), .. }) = (&connect.call, plan) {
             return Ok((own, Some(Handshake::Call(self.ask_for_call(opened, head, own)?))));
         }
-        let (target, handshake) = self.ask_over_http(connect, own)?;
-        let Some(client) = &connect.mqtt else { return Ok((target, handshake)) };
-        let upgrade = match handshake {
-            Some(Handshake::WebSocket(upgrade)) => Some(upgrade),
-            _ => None,
-        };
-        let greeting = self.user.greet(self.task.line, client, upgrade)?;
-        Ok((target, Some(Handshake::Mqtt(greeting))))
-    }
-
-    /// An upgrade to a WebSocket, or the request for an event stream.
-    fn ask_over_http(
-        &mut self,
-        connect: &Connect,
-        own: u16,
-    ) -> Result<(u16, Option<Handshake>), Finding> {
-        let shard = self.shard;
-        let events = self.user.is_event_stream(connect.link);
-        if !events && !is_websocket(shard.prepared.targets[usize::from(own)].target.scheme) {
-            return Ok((own, None));
-        }
-        let mut scope = scope!(self.user, shard);
-        let asked = ask_of(connect, &mut scope)
-            .and_then(|asked| Ok((asked, protocols_of(connect, &mut scope)?)));
-        let ((ask, had_fragment), protocols) = asked.map_err(|fault| scope.finding(fault))?;
-        let (target, mut ask) = self.lead_handshake(connect, ask, had_fragment, events)?;
-        self.user.add_cookies(target, &mut ask);
-        let handshake = match events {
-            true => {
+        let events = self.user.of_link(connect.link).is_some_and(|link| link.events);
+        let scheme = shard.prepared.targets[usize::from(own)].target.scheme;
+        let (mut target, mut upgrade) = (own, None);
+        if events || is_websocket(scheme) {
+            let mut scope = scope!(self.user, shard);
+            let asked = ask_of(connect, &mut scope)
+                .and_then(|asked| Ok((asked, protocols_of(connect, &mut scope)?)));
+            let ((ask, had_fragment), protocols) = asked.map_err(|fault| scope.finding(fault))?;
+            let (led, mut ask) = self.lead_handshake(connect, ask, had_fragment, events)?;
+            self.user.add_cookies(led, &mut ask);
+            if events {
                 ask.resume = self.user.resume(self.task.line);
-                Handshake::Events(ask)
+                return Ok((led, Some(Handshake::Events(ask))));
             }
-            false => {
-                let key = Key::random(&mut self.user.random);
-                Handshake::WebSocket(Upgrade { ask, protocols, key })
-            }
+            let key = Key::random(&mut self.user.random);
+            (target, upgrade) = (led, Some(Upgrade { ask, protocols, key }));
+        }
+        let Some(client) = &connect.mqtt else {
+            return Ok((target, upgrade.map(Handshake::WebSocket)));
         };
-        Ok((target, Some(handshake)))
+        let line = self.task.line;
+        let kept = self.user.memory.as_mut().and_then(|memory| memory.take_client(line));
+        let mut scope = scope!(self.user, shard);
+        let greeting = mqtt::greeting(client, upgrade, kept, &mut scope)?;
+        Ok((target, Some(Handshake::Mqtt(greeting))))
     }
 
     /// As with a request: a path that begins with a value may be a URL.
@@ -371,15 +355,15 @@ impl Active<'_> {
         recorder.gauges.connections_opening -= 1;
         let stage = opening.progress.stage.get();
         let waited = self.user.now - self.task.due;
-        let link = self.instruction().link();
+        let link = self.instruction().link().and_then(|link| self.user.of_link(link));
         let failure = match stage {
-            Stage::Upgrade if link.is_some_and(|link| self.user.is_event_stream(link)) => {
+            Stage::Upgrade if link.is_some_and(|link| link.events) => {
                 Failure::new(Cause::Timeout, no_stream(waited))
             }
             Stage::Upgrade if matches!(self.at_pc().1, Plan::Connect { call: Some(_), .. }) => {
                 Failure::new(Cause::Timeout, no_call(waited))
             }
-            Stage::Upgrade if link.is_some_and(|link| self.user.speaks_mqtt(link)) => {
+            Stage::Upgrade if link.is_some_and(|link| link.mqtt) => {
                 Failure::new(Cause::Timeout, no_connack(waited))
             }
             _ => connector::no_answer(self.shard, opening.target, stage, waited),

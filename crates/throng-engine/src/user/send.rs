@@ -7,12 +7,15 @@ use std::task::Context;
 use throng_base::Random;
 use throng_expression::{Fault, Value};
 use throng_metrics::Cause;
+use throng_program::mqtt::Order;
 use throng_program::{Composed, Content, Message, MessageKind};
 use throng_protocol::framed::{self, EncodeError, Protocol};
 use throng_protocol::machine::Machine;
 use throng_protocol::protobuf::{self, Schema};
 
 use super::State;
+use super::connection::Connection;
+use super::mqtt;
 use crate::failure::Finding;
 use crate::scope::{UserScope, scope};
 
@@ -60,6 +63,33 @@ fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
     }
 }
 
+/// Sends a packet of MQTT. What a message contains lies in the shard's buffer behind that, unless
+/// it is the same for all users.
+fn send_order(
+    state: &mut State,
+    line: u8,
+    (order, cut): (&Order, Option<u32>),
+    cx: &mut Context<'_>,
+) -> Result<io::Result<Sent>, Finding> {
+    let shard = Rc::clone(&state.shard);
+    shard.recorder.borrow_mut().messages.sent += 1;
+    if shard.is_traced() {
+        let text = mqtt::text_of(order, &mut scope!(state, &shard));
+        state.trace_text(&text);
+    }
+    let Some(Connection { machine: Machine::Mqtt(client), .. }) =
+        &mut state.lines.get_mut(line).connection
+    else {
+        return Ok(Err(io::ErrorKind::NotConnected.into()));
+    };
+    let mut out = shard.write_buffer.borrow_mut();
+    out.clear();
+    let number = mqtt::write_order(order, client, &mut scope!(state, &shard), &mut out)?;
+    let cut = cut.map_or(out.len(), |cut| out.len().min(cut as usize));
+    let sent = state.send(line, &out[..cut], cx);
+    Ok(sent.map(|()| Sent { bytes: cut as u64, number: u32::from(number), ..Sent::default() }))
+}
+
 impl State {
     /// What the connection speaks, where it is declared.
     pub(super) fn protocol(&self, line: u8) -> Option<&Protocol> {
@@ -89,7 +119,7 @@ impl State {
                 (*kind, 0)
             }
             Content::Declared(declared) => (MessageKind::Binary, self.encode(line, declared)?),
-            Content::Mqtt(order) => return self.send_order(line, order, message.cut, cx),
+            Content::Mqtt(order) => return send_order(self, line, (order, message.cut), cx),
             Content::Proto(message) => {
                 let mut out = shard.content_buffer.borrow_mut();
                 out.clear();

@@ -178,10 +178,12 @@ impl Active<'_> {
         let bytes = self.user.wire_bytes(line, looked.document.bytes());
         if let Doing::Exchange(exchange) = &mut self.task.doing {
             exchange.came(bytes, self.user.now);
+            exchange.status = looked.status.unwrap_or_default();
         }
         let link = self.user.link_in(shard, line);
         let mut scope = scope!(self.user, shard);
-        let verdict = match wrong_reply(link, instruction, packet) {
+        let wrong = looked.refusal.clone().or_else(|| wrong_reply(link, instruction, packet));
+        let verdict = match wrong {
             Some(finding) => Err(finding),
             None => looking(instruction, plan)
                 .map_or(Ok(()), |looking| looking.judge(looked, &mut scope)),
@@ -243,13 +245,13 @@ fn wrong_reply(
 }
 
 /// What is looked at in the awaited message.
-pub(super) struct Looking<'a> {
+struct Looking<'a> {
     checks: &'a [Check],
     saves: &'a [Save],
     look: &'a Look,
 }
 
-pub(super) fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'a>> {
+fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'a>> {
     let Plan::Answer(AnswerPlan { look, .. }) = plan else { return None };
     Some(Looking { checks: instruction.checks(), saves: instruction.saves(), look })
 }
@@ -266,11 +268,7 @@ pub(super) fn awaited<'a>(
 }
 
 impl Looking<'_> {
-    pub(super) fn judge(
-        &self,
-        looked: &Looked<'_>,
-        scope: &mut UserScope<'_>,
-    ) -> Result<(), Finding> {
+    fn judge(&self, looked: &Looked<'_>, scope: &mut UserScope<'_>) -> Result<(), Finding> {
         self.look.judge(self.checks, self.saves, looked, scope)
     }
 }

@@ -117,10 +117,11 @@ impl Client {
         self.carrier = Some(Box::new(Carrier { reader, held: Vec::new(), at: 0 }));
     }
 
-    /// The connection has ended, however.
-    pub fn lost(&mut self) {
+    /// The connection has ended, however. Whether the session outlives it.
+    pub fn lost(&mut self) -> bool {
         self.carrier = None;
         self.session.lost();
+        self.session.is_persistent()
     }
 
     pub fn heap_bytes(&self) -> usize {
