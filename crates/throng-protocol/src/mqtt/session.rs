@@ -31,6 +31,8 @@ use super::wire::{VARINT_MAX, write_bytes};
 pub const WAITING_MESSAGES_MAX: usize = 10_000;
 /// The reason code for a PUBREL whose message is not known.
 const ID_NOT_FOUND: u8 = 0x92;
+/// The first byte of a CONNACK.
+const CONNACK_FIRST: u8 = (PacketType::Connack as u8) << 4;
 /// The reason code for a version that the server does not speak.
 const OTHER_VERSION: u8 = 0x84;
 
@@ -237,7 +239,13 @@ impl Session {
             }
         };
         let packet = PacketType::of(raw.first, self.version);
-        let read = decode(self.version, raw.first, raw.body).map_err(Breach::Malformed);
+        let read = match (self.version, raw.first, raw.body) {
+            // A server that speaks only 3.1.1 refuses in its own words (3.1.2.2).
+            (Version::V5, CONNACK_FIRST, [0, 1]) => {
+                Ok(Packet::Connack(Connack { code: OTHER_VERSION, ..Connack::default() }))
+            }
+            (version, first, body) => decode(version, first, body).map_err(Breach::Malformed),
+        };
         match read.and_then(|packet| self.take(packet, now, topic, out)) {
             Ok(event) => Ok(Some(event)),
             Err(breach) => Err(self.broken(packet, breach, out)),
@@ -320,8 +328,6 @@ impl Session {
             return Err(Breach::SecondConnack);
         }
         let Connack { session_present, code, properties } = connack;
-        // A server that speaks only 3.1.1 refuses in its own words (3.1.2.2).
-        let code = if self.version == Version::V5 && code == 1 { OTHER_VERSION } else { code };
         let reason = self.reason(PacketType::Connack, code)?;
         if session_present && (self.clean_start || reason.is_error()) {
             return Err(Breach::SessionPresent);
