@@ -142,7 +142,7 @@ pub enum EndedBy {
     NotRecovered,
     /// It collapsed a second time, although loads only rose in small steps.
     CollapsedAgain,
-    /// A person ended it.
+    /// The run ended first: a person ended it, or the target was lost.
     Asked,
 }
 

@@ -84,7 +84,7 @@ fn no_promise_is_made_without_one() {
           the search ended because its budget of 20m was used up
         not confirmed: thresholds met at 854/s;
           fails at 912/s (http p99);
-          the search was ended early on request
+          the run ended before the search did
         not confirmed: at least 854/s, the highest load that was tried;
           the generator reached its limit there: CPU
         not confirmed: at least 854/s, the highest load that was tried;

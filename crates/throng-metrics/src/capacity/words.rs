@@ -166,7 +166,7 @@ impl Capacity {
             EndedBy::CollapsedAgain => {
                 Some(say!("the search ended when the service collapsed again"))
             }
-            EndedBy::Asked => Some(say!("the search was ended early on request")),
+            EndedBy::Asked => Some(say!("the run ended before the search did")),
         }
     }
 

@@ -111,6 +111,11 @@ impl Table {
         }
     }
 
+    /// Whether there is a column that is called so in English.
+    pub(super) fn has(&self, head: &str) -> bool {
+        self.head.iter().any(|known| known.english() == head)
+    }
+
     /// Whether the text of a cell begins so.
     pub(super) fn holds(&self, mark: &str) -> bool {
         self.rows.iter().any(|row| row.iter().skip(1).any(|cell| cell.text.starts_with(mark)))

@@ -47,12 +47,15 @@ pub(in crate::terminal) fn searched_levels(found: &Capacity, most: usize, style:
     ]);
     shown.iter().for_each(|level| table.row(cells(found, level, style)));
     let more = say!("… and {{}} earlier levels; --details shows all of them");
-    let explained = say!(
-        "in flight: measured / by Little's law. Strain: bad attempts as a multiple of what the \
-         threshold allows"
-    );
-    let table = table.words_in(&[6]).render(style);
-    left_out(all.len(), shown.len(), more, style) + &table + &note(explained, style)
+    let mut table = table.words_in(&[6]);
+    table.leave_out_for_names(&["p50", "strain", "in flight"], style);
+    let explained = [
+        ("in flight", say!("in flight: measured / by Little's law")),
+        ("strain", say!("strain: bad attempts as a multiple of what the threshold allows")),
+    ];
+    let notes = explained.into_iter().filter(|(head, _)| table.has(head));
+    let notes: String = notes.map(|(_, told)| note(told, style)).collect();
+    left_out(all.len(), shown.len(), more, style) + &table.render(style) + &notes
 }
 
 fn cells(found: &Capacity, level: &Level, style: &Style) -> [Cell; 7] {

@@ -45,8 +45,8 @@ fn the_answer_with_its_picture() {
         860/s confirm          860    0.09  4.95ms  32.9ms    6.20 / 6.14  met
         1,190/s overload     1,000      97   2.00s   2.00s  2,284 / 2,261  backlog
         860/s confirm          860    0.09  4.95ms  32.9ms    6.20 / 6.14  met
-        in flight: measured / by Little's law. Strain: bad attempts as a multiple of
-        what the threshold allows
+        in flight: measured / by Little's law
+        strain: bad attempts as a multiple of what the threshold allows
         light load ends at 470 to 530/s: above that, 1 % more load adds more than 1 % to
         the response time
         heavy load ends at 970 to 1,010/s: above that, throughput does not grow
@@ -98,7 +98,8 @@ fn the_answer_in_chinese() {
         860/s 确认       860    0.09  4.95ms  32.9ms    6.20 / 6.14  达标
         1,190/s 过载   1,000      97   2.00s   2.00s  2,284 / 2,261  积压
         860/s 确认       860    0.09  4.95ms  32.9ms    6.20 / 6.14  达标
-        处理中：实测 / 按利特尔定律。紧张度：不合格尝试数与阈值所允许之比
+        处理中：实测 / 按利特尔定律
+        紧张度：不合格尝试数与阈值所允许之比
         轻载止于 470 至 530/s：此后负载每增加 1 %，响应时间增加超过 1 %
         重载止于 970 至 1,010/s：此后吞吐量不再增长
         错误         80 (0.079 %) status-unexpected 位置：GET / · 责任方：被测服务
@@ -138,29 +139,27 @@ fn a_bracket_of_users_in_ascii() {
                    0                                    1,190 users
         o met | x not met | . generator bound | = met to not met
         ~ and 14 earlier levels; --details shows all of them
-        level    served/s strain    p99     in flight verdict
-        860 ~irm      860   0.09 32.9ms   6.20 / 6.14 met
-        1,19~oad    1,000     97  2.00s 2,284 / 2,261 backlog
-        860 ~irm      860   0.09 32.9ms   6.20 / 6.14 generator: source ports
-        50 u~imb     50.0   0.00 4.85ms   0.05 / 0.05 met
-        100 ~imb      100   0.00 5.12ms   0.11 / 0.11 met
-        200 ~imb      200   0.00 5.76ms   0.25 / 0.25 met
-        400 ~imb      400   0.00 7.68ms   0.67 / 0.67 met
-        800 ~imb      800   0.00 23.0ms      4.04 / 4 met
-        1,04~imb    1,000     97  2.00s 1,996 / 1,976 backlog
-        912 ~ket      912   1.23 52.3ms   10.5 / 10.4 http p99
-        854 ~ket      854   0.07 31.5ms   5.91 / 5.85 met
-        820 ~ine      820   0.01 25.6ms   4.60 / 4.56 met
-        855 ~ine      855   0.07 31.8ms   5.96 / 5.90 met
-        891 ~ine      891   0.43 42.2ms   8.26 / 8.17 met
-        926 ~ine      926   2.47 62.2ms   12.6 / 12.5 http p99
-        829 ~ine      829   0.02 26.9ms   4.90 / 4.85 met
-        864 ~ine      864   0.11 33.9ms   6.42 / 6.35 met
-        860 ~irm      860   0.09 32.9ms   6.20 / 6.14 met
-        1,19~oad    1,000     97  2.00s 2,284 / 2,261 backlog
-        860 ~irm      860   0.09 32.9ms   6.20 / 6.14 generator: source ports
-        in flight: measured / by Little's law. Strain: bad attempts
-        as a multiple of what the threshold allows
+        level              served/s     p99  verdict
+        860 users confirm       860  32.9ms  met
+        1,190 us~overload     1,000   2.00s  backlog
+        860 users confirm       860  32.9ms  generator: source ports
+        50 users climb         50.0  4.85ms  met
+        100 users climb         100  5.12ms  met
+        200 users climb         200  5.76ms  met
+        400 users climb         400  7.68ms  met
+        800 users climb         800  23.0ms  met
+        1,040 users climb     1,000   2.00s  backlog
+        912 users bracket       912  52.3ms  http p99
+        854 users bracket       854  31.5ms  met
+        820 users refine        820  25.6ms  met
+        855 users refine        855  31.8ms  met
+        891 users refine        891  42.2ms  met
+        926 users refine        926  62.2ms  http p99
+        829 users refine        829  26.9ms  met
+        864 users refine        864  33.9ms  met
+        860 users confirm       860  32.9ms  met
+        1,190 us~overload     1,000   2.00s  backlog
+        860 users confirm       860  32.9ms  generator: source ports
         errors       80 status-unexpected in GET / | blame: target
                      ~ more kinds of errors with --details: 1
         directory    none | run again with --details for all figures
