@@ -12,6 +12,9 @@ const SLOPES: (f64, f64) = (0.75, 4.0 / 3.0);
 const APART: f64 = 1.15;
 /// Places between two levels at which the slope is computed.
 const STEPS: u32 = 16;
+/// Where responses do not become slower than this, times those of the fastest level, there is no
+/// knee in them: a slope is that of noise.
+const SLOWER: f64 = 1.5;
 /// A level is served as offered if its goodput is at least this part of the offered load.
 const SERVED: f64 = 0.98;
 
@@ -23,8 +26,13 @@ struct Spot {
 
 pub(in crate::capacity) fn knee(levels: &[Level]) -> Knee {
     let (maximum, collapse) = maximum(levels);
-    let at = |slope: f64| crossing(&slopes(levels), slope);
-    Knee { optimal: at(SLOPES.0).zip(at(SLOPES.1)), maximum, collapse }
+    let spots = spots(levels);
+    let fastest = spots.iter().map(|spot| spot.mean_s).fold(f64::INFINITY, f64::min);
+    let is_slower = spots.last().is_some_and(|last| last.mean_s >= SLOWER * fastest);
+    let slopes = slopes(&spots);
+    let at = |slope: f64| crossing(&slopes, slope);
+    let optimal = at(SLOPES.0).zip(at(SLOPES.1)).filter(|_| is_slower);
+    Knee { optimal, maximum, collapse }
 }
 
 /// Levels that were served, in order of their load; those close together as their mean.
@@ -56,8 +64,7 @@ fn is_served(level: &Level) -> bool {
 /// levels, the inverse of the response time is a curve without swings (monotone cubic, Fritsch and
 /// Butland 1984): of an M/M/1 queue it is a straight line, and other queues bend it little. The
 /// response time itself bends so much that a straight line between levels would be far off.
-fn slopes(levels: &[Level]) -> Vec<(f64, f64)> {
-    let spots = spots(levels);
+fn slopes(spots: &[Spot]) -> Vec<(f64, f64)> {
     let speed = |spot: &Spot| 1.0 / spot.mean_s;
     let rise = |pair: &[Spot]| (speed(&pair[1]) - speed(&pair[0])) / (pair[1].load - pair[0].load);
     let rises: Vec<f64> = spots.windows(2).map(rise).collect();
