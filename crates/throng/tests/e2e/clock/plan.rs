@@ -41,7 +41,7 @@ fn a_measured_run_says_how_many_agents_make_a_load() {
     // Twice what was measured, on machines that are described.
     plan("--rate 600/s --machine 64cores,64GiB").says(&[
         "1, each with 64 cores and 68.7 GB of memory",
-        ": the limit",
+        "which is the limit",
         "sent; the link capacity was not measured",
         "for n in $(seq 1); do throng fleet token agent-$n > agent-$n.token; done",
         "throng agent --join agent-1.token",
