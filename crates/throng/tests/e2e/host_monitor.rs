@@ -135,9 +135,9 @@ fn a_run_has_the_figures_of_its_target_s_host() {
     let monitor = Monitor::start(&words);
     let text = format!(
         "target: {listen}
-monitor: [{{url: \"{}\", every: 1s}}]
+monitor: [{{url: \"{}\", every: 2s}}]
 sessions: {{s: {{steps: [{{http: GET /}}, {{think: 5ms}}]}}}}
-load: [{{users: 4, for: 3500ms}}]
+load: [{{users: 4, for: 7s}}]
 ",
         monitor.url()
     );
@@ -159,7 +159,7 @@ load: [{{users: 4, for: 3500ms}}]
     };
     let drops = rows.iter().find(is_queue).expect("the queue of the target");
     assert_eq!((&drops["max"], &drops["counter"]), (&0.0.into(), &true.into()), "{run}");
-    // A reading that takes longer than a second on a busy machine is one that failed.
+    // A reading that takes longer than two seconds on a busy machine is one that failed.
     run.check(json["monitors"][0]["read"].as_u64() >= Some(2), "readings");
     let record = run.folder().join("record");
     let shown = throng("report --details").arg(&record).run().exits(0);
@@ -174,9 +174,9 @@ fn the_memory_of_the_target_is_told_by_its_connections() {
     let monitor = Monitor::start(&format!("--listen 127.0.0.1:0 --process {process}"));
     let text = format!(
         "target: ws://{}
-monitor: [{{url: \"{}\", every: 1s}}]
+monitor: [{{url: \"{}\", every: 2s}}]
 sessions: {{s: {{steps: [{{connect: /}}, {{stay: forever}}]}}}}
-load: [{{users: {{to: 40, step: 20, every: 3s}}, for: 6s}}]
+load: [{{users: {{to: 40, step: 20, every: 5s}}, for: 10s}}]
 ",
         target.address,
         monitor.url()
@@ -191,8 +191,11 @@ load: [{{users: {{to: 40, step: 20, every: 3s}}, for: 6s}}]
     shown.says(&["target memory", "per connection"]);
     let resident = format!("throng_process_resident_bytes{{name=\"{process}\"}}");
     let seen = series(&run, &json, &resident);
-    for level in &levels {
-        let bytes = level["target_memory_bytes"].as_f64();
+    // On a busy machine, a level may be without a reading.
+    let told = levels.iter().filter_map(|level| level["target_memory_bytes"].as_f64());
+    let told: Vec<f64> = told.collect();
+    run.check(!told.is_empty(), "a level with memory");
+    for bytes in told.into_iter().map(Some) {
         run.check(bytes >= seen["min"].as_f64() && bytes <= seen["max"].as_f64(), "one of them");
     }
 }
