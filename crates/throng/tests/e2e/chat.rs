@@ -292,7 +292,7 @@ fn users_who_leave_in_the_middle_are_excused() {
         .replace("      - {rendezvous: all are there, users: 30}\n", "")
         .replace("stay: STAY", LEAVES)
         .replace("LOST", "2s")
-        .replace("{iterations: 30, users: 30}", "{arrivals: 100/s, for: 3s}");
+        .replace("{iterations: 30, users: 30}", "{arrivals: 100/s, for: 3s}, {for: 2s}");
     let run = running(&target, &text, "--shards 3").run().exits(0);
     has(&run, &[("lost", 0), ("twice", 0), ("foreign", 0), ("stray", 0), ("out_of_order", 0)]);
     run.check(talk(&run, "excused") > 0, "somebody left before he got it");
