@@ -211,6 +211,17 @@ pub enum Unknown {
     ExplainedBy { code: Code },
     /// A point of so long a record covers more time than the rule can use.
     TooCoarse { point_s: u64 },
+    /// The record has nothing of what the rule looks at.
+    NotRecorded { needs: Needs },
+}
+
+/// What a record needs so that a rule can look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// A monitor of the target's host.
+    Monitor,
+    /// A version of throng whose records have at least this format.
+    Format(u32),
 }
 
 /// What a rule finds.

@@ -117,6 +117,8 @@ pub struct Facts {
     pub lasted_s: f64,
     /// False: it was killed, or it still goes on.
     pub ended: bool,
+    /// The version of throng did not count retries yet.
+    pub no_retries: bool,
     pub same_host: bool,
     pub targets: Vec<String>,
     /// By target, the first address of the same service; empty where each is one of its own.

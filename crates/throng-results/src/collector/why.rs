@@ -1,19 +1,24 @@
 //! What findings are drawn from: the facts of a run, with its seconds and the sums of its phases.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use throng_base::Said;
+use throng_base::units::format_duration;
 use throng_metrics::capacity::{LevelVerdict, Purpose};
 use throng_metrics::{Capacity, Comparison, Interval, Measure, StepKind, Subject, Verdict};
 use throng_why::{
-    Facts, FailedLevel, Judged, MissedRate, PhaseFacts, Record, SearchFacts, Span, Watched, around,
-    judge,
+    Facts, FailedLevel, Judged, MissedRate, PhaseFacts, RETRIES_FORMAT, Record, SearchFacts, Span,
+    Watched, around, judge,
 };
 
 use super::figures::Figures;
 use crate::directory::ThresholdInfo;
 use crate::summary::{Damage, Summary, Validity};
 use crate::verdict::record_trouble;
+
+/// How far apart merged runs may start. Rules ignore two seconds at each end of a phase.
+const APART_NS_MAX: i64 = 2_000_000_000;
 
 impl Figures {
     /// None where the seconds of the first lines are not known.
@@ -81,6 +86,7 @@ fn facts(summary: &Summary) -> Facts {
         phases: Vec::new(),
         lasted_s: summary.lasted.as_secs_f64(),
         ended: !summary.verdict.unended,
+        no_retries: info.format < RETRIES_FORMAT,
         same_host: info.same_host,
         targets: info.targets.clone(),
         services: info.services.clone(),
@@ -126,7 +132,13 @@ fn doubts(summary: &Summary) -> Vec<Said> {
     let adds_up = damage == Damage::default()
         && summary.info.lines_lost == 0
         && summary.verdict.unbalanced.is_empty();
-    if adds_up { Vec::new() } else { record_trouble(summary) }
+    let mut doubts = if adds_up { Vec::new() } else { record_trouble(summary) };
+    let apart_ns = summary.info.machines.iter().map(|it| it.offset_ns).max().unwrap_or(0);
+    if apart_ns > APART_NS_MAX {
+        let apart = format_duration(Duration::from_nanos(apart_ns.unsigned_abs()));
+        doubts.push(say!("the merged runs started {} apart, or their clocks disagree", apart));
+    }
+    doubts
 }
 
 fn missed_rate(info: &ThresholdInfo) -> Option<MissedRate> {

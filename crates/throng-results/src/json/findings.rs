@@ -1,7 +1,9 @@
 //! Findings as a program sees them.
 
 use serde_json::{Value, json};
-use throng_why::{Code, Figure, Finding, GaveWay, Judged, Measured, Rival, Span, Trend, Unknown};
+use throng_why::{
+    Code, Figure, Finding, GaveWay, Judged, Measured, Needs, Rival, Span, Trend, Unknown,
+};
 
 /// Null of a record that an older version has summed up.
 pub(super) fn findings(judged: Option<&Judged>) -> Value {
@@ -90,6 +92,12 @@ fn unknown(code: Code, why: &Unknown) -> Value {
         }
         Unknown::TooCoarse { point_s } => {
             json!({ "code": code, "why": "too-coarse", "point_s": point_s })
+        }
+        Unknown::NotRecorded { needs: Needs::Monitor } => {
+            json!({ "code": code, "why": "not-recorded", "needs": "monitor" })
+        }
+        Unknown::NotRecorded { needs: Needs::Format(format) } => {
+            json!({ "code": code, "why": "not-recorded", "needs_format": format })
         }
     }
 }

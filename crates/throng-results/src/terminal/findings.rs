@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use throng_base::Said;
-use throng_why::{Code, Finding, Judged, Level, Span, Trend, Unknown};
+use throng_why::{Code, Finding, Judged, Level, Needs, Span, Trend, Unknown};
 
 use super::text::{clean, second, wrap};
 use super::{Ink, Style};
@@ -176,6 +176,12 @@ fn reason(why: &Unknown) -> Said {
                 "the run is too long: its results have a resolution of only {}",
                 second(*point_s as f64)
             )
+        }
+        Unknown::NotRecorded { needs: Needs::Monitor } => {
+            say!("requires a monitor of the target's host (docs/monitor.md)")
+        }
+        Unknown::NotRecorded { needs: Needs::Format(format) } => {
+            say!("not recorded before format {} of the run directory", *format)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use throng_metrics::StepInterval;
 
-use crate::finding::{Code, Finding, Judgement, Level, count, percent};
+use crate::finding::{Code, Finding, Judgement, Level, Needs, Unknown, count, percent};
 use crate::record::Record;
 
 /// Tries by attempts, beyond one.
@@ -10,7 +10,13 @@ const MORE_MIN: f64 = 0.02;
 /// Tries that were repeated.
 const TRIES_MIN: u64 = 20;
 
+/// Records of this format count retries.
+pub const RETRIES_FORMAT: u32 = 3;
+
 pub(super) fn judge(record: &Record) -> Judgement {
+    if record.facts.no_retries {
+        return Err(Unknown::NotRecorded { needs: Needs::Format(RETRIES_FORMAT) });
+    }
     let total = record.whole.sum(|step| record.kind(step.0).is_attempt());
     Ok(by_throng(record, &total).into_iter().chain(by_proxy(record, &total)).collect())
 }

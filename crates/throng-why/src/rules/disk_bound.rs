@@ -2,12 +2,15 @@
 //! were slower meanwhile.
 
 use super::stalled::stalled;
-use crate::finding::{Code, Finding, Judgement, Level, percent};
+use crate::finding::{Code, Finding, Judgement, Level, Needs, Unknown, percent};
 use crate::record::Record;
 
 const STALLED: &str = "node_pressure_io_stalled_seconds_total";
 
 pub(super) fn judge(record: &Record) -> Judgement {
+    if record.watched(STALLED).next().is_none() {
+        return Err(Unknown::NotRecorded { needs: Needs::Monitor });
+    }
     let Some(stalled) = stalled(record, STALLED) else { return Ok(Vec::new()) };
     let (source, most) = (stalled.source.to_string(), percent(stalled.most));
     let text = say!("{source}: all threads waited for its disks, up to {most} of the time");

@@ -2,7 +2,7 @@
 //! memory and responses were slower meanwhile.
 
 use super::stalled::stalled;
-use crate::finding::{Code, Finding, Judgement, Level, Span, count, percent};
+use crate::finding::{Code, Finding, Judgement, Level, Needs, Span, Unknown, count, percent};
 use crate::record::Record;
 
 /// Processes that the kernel killed: on the whole host, and in watched control groups.
@@ -10,6 +10,10 @@ const KILLED: [&str; 2] = ["throng_cgroup_oom_kills_total", "node_vmstat_oom_kil
 const STALLED: &str = "node_pressure_memory_stalled_seconds_total";
 
 pub(super) fn judge(record: &Record) -> Judgement {
+    let mut rows = KILLED.into_iter().chain([STALLED]).flat_map(|series| record.watched(series));
+    if rows.next().is_none() {
+        return Err(Unknown::NotRecorded { needs: Needs::Monitor });
+    }
     Ok(killed(record).or_else(|| waited(record)).into_iter().collect())
 }
 

@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::fleet::by_label;
 use crate::run::{Child, Run, Throng, binary, throng};
 use crate::servers::{Target, program};
@@ -168,6 +170,27 @@ fn a_torn_record_is_merged_and_says_what_is_missing() {
     std::fs::write(&path, kept.join("\n") + "\n").expect("a file");
     let run = merge(folder, &[0, 1], "all").exits(5);
     run.check(run.json()["record"]["lines_lost"].as_u64() >= Some(1), "a line is missing");
+}
+
+/// One of two clocks is three seconds ahead: seconds of one part are not those of the other.
+#[test]
+fn no_findings_are_drawn_from_runs_whose_clocks_disagree() {
+    let (target, folder) = (Target::start("http"), tempfile::tempdir().expect("a folder"));
+    let folder = folder.path();
+    let text = scenario(&target).replace("for: 2s", "for: 5s");
+    for number in 0..2 {
+        let line = throng(&format!("run s.yaml --quiet --part {}/2", number + 1));
+        line.arg("--out").arg(folder.join(number.to_string())).file("s.yaml", &text).run();
+        let path = folder.join(format!("{number}/run.json"));
+        let facts = std::fs::read_to_string(&path).expect("facts");
+        let mut facts: Value = serde_json::from_str(&facts).expect("JSON");
+        facts["zero_unix_ns"] = (1_800_000_000_000_000_000_u64 + number * 3_000_000_000).into();
+        std::fs::write(&path, facts.to_string()).expect("a file");
+    }
+    // The rate of the threshold is lower, too.
+    merge(folder, &[0, 1], "all").exits(1);
+    let why = throng("why").arg(folder.join("all")).run().exits(0);
+    why.says(&["no findings", "the merged runs started 3.00s apart, or their clocks disagree"]);
 }
 
 /// No scenario brings a user to stand still, so the record of one part says that it did: the whole
