@@ -6,6 +6,7 @@ use throng_metrics::{Histogram, Slow, StepInterval};
 
 use crate::finding::{Code, Finding, Judgement, Level, Span, count, percent, time};
 use crate::record::{Record, within};
+use crate::stats;
 
 /// Bins per factor of ten: a peak is at least this narrow.
 const BINS: f64 = 12.0;
@@ -16,7 +17,10 @@ const VALLEY_MAX: f64 = 1.0 / 3.0;
 const RESPONSES_MIN: u64 = 1_000;
 const PEAK_MIN: f64 = 30.0;
 /// A slower peak below this may be what schedulers and caches of processors do: no cause is named.
+/// On a busy host that target and throng share, who waits for a processor waits for longer.
 const SLOW_NS_MIN: f64 = 5e6;
+const SLOW_BUSY_NS_MIN: f64 = 30e6;
+const BUSY_MIN: f64 = 0.9;
 /// How far apart the peaks are at least.
 const RATIO_MIN: f64 = 2.0;
 
@@ -37,9 +41,15 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let measured = record.sums.iter().zip(&record.facts.phases).filter(|(_, it)| it.measured);
     let largest = measured.max_by_key(|(sum, _)| sum.total().latency.count());
     let Some((sum, phase)) = largest else { return Ok(Vec::new()) };
+    // A search goes through loads, and so does whoever changes the load by hand.
+    let is_within = |at: &f64| phase.span.from_s < *at && *at < phase.span.to_s;
+    if record.facts.search.is_some() || record.facts.changes_s.iter().any(is_within) {
+        return Ok(Vec::new());
+    }
     let asked = sum.steps.iter().filter(|row| record.kind(row.step).is_asked());
+    let slow_ns_min = if is_busy(record) { SLOW_BUSY_NS_MIN } else { SLOW_NS_MIN };
     let found = asked.filter_map(|row| {
-        let peaks = peaks(row)?;
+        let peaks = peaks(row).filter(|peaks| peaks.high_ns >= slow_ns_min)?;
         let (level, name) = named(record, row, phase.span, &peaks);
         let text = say!(
             "{}: {} of the responses take about {}, the others about {}",
@@ -62,6 +72,12 @@ pub(super) fn judge(record: &Record) -> Judgement {
         })))
     });
     Ok(found.take(3).collect())
+}
+
+/// Whether the target shares a host with throng whose processors are busy most of the time.
+fn is_busy(record: &Record) -> bool {
+    let busy = stats::median(&record.values(&record.all(), |point| point.host_cpu));
+    record.facts.same_host && busy.is_some_and(|busy| busy >= BUSY_MIN)
 }
 
 /// What makes the slower peak, where its distance or its times tell.
@@ -174,7 +190,7 @@ fn peaks(row: &StepInterval) -> Option<Peaks> {
     let middle = |bin: usize| 10f64.powf((bin as f64 + 0.5) / BINS);
     let of_high: f64 = bins[valley + 1..].iter().sum();
     let (low_ns, high_ns) = (middle(low), middle(high));
-    let is_apart = high_ns >= (low_ns * RATIO_MIN).max(SLOW_NS_MIN);
+    let is_apart = high_ns >= low_ns * RATIO_MIN;
     // A timeout makes a peak of its own.
     let is_failure = row.failed() as f64 >= of_high / 2.0;
     (is_apart && !is_failure).then(|| Peaks {

@@ -6,7 +6,8 @@ use throng_metrics::{Chain, Ending, Slow};
 use super::clean::{KINDS, clean};
 use super::faults::{FAULTS, Fault, MORE, stalls_by_work};
 use super::{Simulated, World, simulate};
-use crate::finding::{Code, Finding, Level, Unknown};
+use crate::finding::{Code, Finding, Level, Needs, Unknown};
+use crate::record::SearchFacts;
 
 const SEEDS: u64 = 10;
 const CLEAN_RUNS: u64 = 108;
@@ -121,6 +122,18 @@ fn a_stall_is_no_lost_packet_and_no_delayed_acknowledgement() {
 }
 
 #[test]
+fn levels_of_a_search_are_no_peaks() {
+    let mut made = simulate(&World { steps: vec![1.5], ..World::new(4, 120) }, |second, _| {
+        second.slower = vec![(0.2, if second.t > 100 { 900.0 } else { 0.0 })];
+    });
+    assert!(peaks(&made).is_some());
+    made.facts.changes_s = vec![50.0];
+    assert_eq!(peaks(&made), None);
+    (made.facts.changes_s, made.facts.search) = (Vec::new(), Some(SearchFacts::default()));
+    assert_eq!(peaks(&made), None);
+}
+
+#[test]
 fn a_lost_packet_is_one_that_was_counted() {
     for seed in 1..=SEEDS {
         let mut made =
@@ -175,6 +188,20 @@ fn a_run_of_seconds_is_too_short_and_a_killed_one_is_judged_up_to_its_end() {
     let too_short = judged.unknown.iter().filter(|(_, it)| matches!(it, Unknown::TooShort { .. }));
     assert!(too_short.count() >= 5, "{:?}", judged.unknown);
     assert_eq!(judged.until_s, Some(6.0));
+}
+
+#[test]
+fn what_a_record_lacks_is_told_with_what_has_it() {
+    let mut made = simulate(&World::new(4, 60), |_, _| {});
+    made.facts.no_retries = true;
+    let unknown = made.judge().unknown;
+    for (code, needs) in [
+        (Code::MemoryShort, Needs::Monitor),
+        (Code::DiskBound, Needs::Monitor),
+        (Code::Amplified, Needs::Format(3)),
+    ] {
+        assert!(unknown.contains(&(code, Unknown::NotRecorded { needs })), "{unknown:?}");
+    }
 }
 
 /// Whether a load of that many seconds stays as it is; memory grows by such a share in all.

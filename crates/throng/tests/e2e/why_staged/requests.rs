@@ -159,7 +159,7 @@ fn a_cache_with_five_percent_of_misses_is_named() {
          name: page}}, {{think: 10ms}}]}}}}\n",
         nginx.url("")
     );
-    let run = throng("run s.yaml --json").file("s.yaml", text).run().exits(0);
+    let run = running(&text).run().exits(0);
     finds(&run, "too-good");
     let all = run.json()["findings"].to_string();
     run.check(all.contains("two-peaks"), "hits and misses are two peaks");
