@@ -90,6 +90,15 @@ impl Client {
 }
 
 impl Order {
+    /// The word of the language.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Order::Publish(_) => "publish",
+            Order::Subscribe(_) => "subscribe",
+            Order::Unsubscribe(_) => "unsubscribe",
+        }
+    }
+
     pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         match self {
             Order::Publish(publish) => publish.expressions(visit),

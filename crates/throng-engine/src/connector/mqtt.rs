@@ -73,16 +73,31 @@ pub(super) async fn connect(
     client.frame(&greeting.hello, [0x6d, 0x71, 0x74, 0x74], &mut hello);
     shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&greeting.hello)));
     let Some(machine) = &mut loan.machine else { return Err(lost()) };
-    let told = |bytes: &[u8]| {
+    let first = Cell::new([0; 5]);
+    let came = |bytes: &[u8]| {
         shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
+        if let (Some(begin), [0, ..]) = (bytes.first_chunk(), first.get()) {
+            first.set(*begin);
+        }
     };
-    let (said, pulled) = pull(shard, &mut opened.transport, machine, hello, told, verdict).await?;
+    let pulled = pull(shard, &mut opened.transport, machine, hello, came, verdict).await;
+    let (said, pulled) = pulled.map_err(|failure| in_other_words(failure, first.get()))?;
     opened.status = said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
     opened.machine = loan.machine.take();
     opened.surplus = pulled.surplus;
     opened.bytes_in += pulled.bytes_in;
     opened.bytes_out += pulled.bytes_out;
     Ok(opened)
+}
+
+/// A server that speaks something else is none that breaks MQTT.
+fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
+    match first {
+        [b'H', b'T', b'T', b'P', b'/'] => Failure::new(Cause::WrongScheme, SPEAKS_HTTP),
+        // An alert (RFC 8446, 5.1): its type and the version of the record.
+        [21, 3, ..] => Failure::new(Cause::WrongScheme, SPEAKS_TLS),
+        _ => failure,
+    }
 }
 
 /// What a server makes of a CONNECT.
@@ -112,3 +127,5 @@ fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
 }
 
 const CLOSED: Said = say!("the connection was closed before CONNACK");
+const SPEAKS_HTTP: Said = say!("this port speaks HTTP: write `ws://`, with `protocol: mqtt`");
+const SPEAKS_TLS: Said = say!("this port speaks TLS: write `mqtts://`");

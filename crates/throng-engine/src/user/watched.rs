@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Cause, Stage};
-use throng_program::Statement;
+use throng_program::{Content, Message, Statement};
 use throng_protocol::framed::Decoded;
 use throng_protocol::machine::{Fields, Parts};
 
@@ -200,9 +200,9 @@ fn verb(instruction: &Instruction) -> Option<&'static str> {
         Instruction::Do(Statement::Disconnect { .. }) => "disconnect",
         Instruction::Do(Statement::Http(_)) => "http",
         Instruction::Do(Statement::Call(_)) => "grpc",
-        Instruction::Do(Statement::Send(_)) => "send",
+        Instruction::Do(Statement::Send(one)) => word(&one.message, "send"),
         Instruction::Do(Statement::Expect(_)) => "expect",
-        Instruction::Do(Statement::Request(_)) => "request",
+        Instruction::Do(Statement::Request(one)) => word(&one.message, "request"),
         Instruction::Do(Statement::Think(_)) => "think",
         Instruction::Do(Statement::Stay(_)) => "stay",
         Instruction::TransactionBegin { .. } => "transaction",
@@ -213,4 +213,11 @@ fn verb(instruction: &Instruction) -> Option<&'static str> {
         Instruction::Do(Statement::Stop(_)) => "stop",
         _ => return None,
     })
+}
+
+fn word(message: &Message, usual: &'static str) -> &'static str {
+    match &message.content {
+        Content::Mqtt(order) => order.word(),
+        _ => usual,
+    }
 }

@@ -284,6 +284,17 @@ fn a_server_that_lies_is_cut_off() {
 }
 
 #[test]
+fn a_server_that_speaks_something_else_is_told_from_one_that_lies() {
+    for said in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], &[21, 3, 3, 0, 2, 2, 70]] {
+        let program = speaking(vec![open(client(Version::V5)), stay(1, None)], 1, 1, S);
+        let server: Server = Box::new(move |_, _| vec![(MS, say(said))]);
+        let outcome = run(program, 48, |world| world, server);
+        assert!(outcome.errors(Cause::WrongScheme) > 0, "{:?}", outcome.examples);
+        assert_eq!(outcome.errors(Cause::Malformed), 0);
+    }
+}
+
+#[test]
 fn a_session_goes_on_with_the_next_connection() {
     let own = Client { clean_start: false, ..client(Version::V3) };
     let code = vec![open(own), publish(1, Qos::AtLeastOnce), stay(2, None)];
