@@ -2,7 +2,7 @@
 
 use throng_base::mqtt as base;
 use throng_program::mqtt::{Client, Order, Publish, Subscribe};
-use throng_program::{Content, Expect, Handler};
+use throng_program::{Beat, Content, Expect, Handler};
 use throng_protocol::mqtt::{
     self, Ack, Codes, Connack, Packet, PropertyId, Qos, SubscribeOptions, Value, Version,
     write_property,
@@ -195,6 +195,32 @@ fn a_silent_user_says_pings_by_itself() {
                 assert!(lost >= 20 && pings.get() >= lost, "{lost} {}", pings.get());
                 assert!(outcome.examples[0].detail.english().contains("3.1.2.10"));
             }
+        }
+    }
+}
+
+#[test]
+fn a_heartbeat_that_is_a_ping_is_answered() {
+    for answers in [true, false] {
+        let heartbeat = Heartbeat {
+            step: StepId(2),
+            beat: Beat::Ping,
+            every: S,
+            answer: Which::default(),
+            lost_after: Some(500 * MS),
+            fault: Default::default(),
+        };
+        let code = vec![open(client(Version::V3)), stay(1, Some(heartbeat))];
+        let server = server(Version::V3, move |packet| match packet {
+            Packet::Pingreq if !answers => Vec::new(),
+            packet => echo(Version::V3, packet),
+        });
+        let outcome = run(speaking(code, 1, 10, 5 * S), 49, |world| world, server);
+        outcome.is_sound(49);
+        let beats = outcome.sum.heartbeats;
+        match answers {
+            true => assert!(beats.answered >= 40 && beats.lost == 0, "{beats:?}"),
+            false => assert!(beats.answered == 0 && beats.lost >= 30, "{beats:?}"),
         }
     }
 }
