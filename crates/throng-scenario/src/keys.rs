@@ -398,7 +398,7 @@ macro_rules! scenario_maps {
         csv: Text =>
             "A CSV file; a relative path is resolved against the scenario file's folder.",
         json_lines: Text => "A file with one JSON value per line.",
-        list: List(&Anything) => "Rows, written here: `[red, green]` or `[{name: ann}]`.",
+        list: List(&Anything) => "Inline rows: `[red, green]` or `[{name: ann}]`.",
         generate: Map(&Anything) => "Generated rows: `{id: 1..1_000_000, name: \"user-######\"}`.",
         rows: Count => "The number of generated rows.",
         take: Words(&["unique", "circular", "random", "shuffle", "per user"]) =>

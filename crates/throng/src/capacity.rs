@@ -210,7 +210,7 @@ fn driven(
     }
     if wants_users {
         return Err(mistake(
-            say!("this load has no fixed number of users that could be varied"),
+            say!("this load does not set a number of users, so there is none to vary"),
             say!("give it a phase with `users`, or vary its rate"),
         ));
     }

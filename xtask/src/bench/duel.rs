@@ -170,7 +170,7 @@ pub(super) fn run(
     let mut text = machine::facts(options, places, workspace);
     let note = match options.is("http2") {
         true => "HTTP/2 without TLS".to_string(),
-        false => format!("short connections at most {SHORT_SECONDS_MAX} s each"),
+        false => format!("a round of short connections lasts at most {SHORT_SECONDS_MAX} s"),
     };
     let _ = writeln!(text, "Medians of {} rounds; {note}.\n", options.rounds);
     let mut gates = hold(options, places, workspace, &mut text)?;

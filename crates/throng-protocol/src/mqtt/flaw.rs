@@ -100,7 +100,7 @@ impl Flaw {
             Flaw::NulCharacter => say!("a text contains the character U+0000"),
             Flaw::PacketIdZero => say!("the packet identifier is 0"),
             Flaw::QosThree => say!("the QoS is 3"),
-            Flaw::DupAtQosZero => say!("a message of QoS 0 has the DUP flag"),
+            Flaw::DupAtQosZero => say!("a QoS 0 message has the DUP flag set"),
             Flaw::ReasonCode(code) => say!("0x{code:02x} is not a reason code of this packet"),
             Flaw::PropertyUnknown(id) => say!("0x{id:02x} is not a property"),
             Flaw::PropertyMisplaced(id) => {

@@ -256,8 +256,8 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
         let end = here.start + here.text.len();
         let shown = whole(here.text[open..].trim_end_matches(['}', ']', ',']), quote);
         let help = match shown.chars().count() <= SHOWN_CHARS_MAX {
-            true => say!("put the whole text into single quotes: `'{shown}'`"),
-            false => say!("put the whole text into single quotes: `'… \"…\" …'`"),
+            true => say!("put the whole text in single quotes: `'{shown}'`"),
+            false => say!("put the whole text in single quotes: `'… \"…\" …'`"),
         };
         return Some(Mistake {
             message: say!("this is not valid YAML: there is more text after the closing quote"),
