@@ -72,8 +72,8 @@ server.listen(Number(process.argv[2]), "127.0.0.1", () => console.log("listening
     drop(node);
 }
 
-/// A service that is slow from its fourth second to its ninth, and an exporter that says why, as that
-/// of its host would.
+/// A service that is slow from its fourth second to its ninth, and an exporter that says why, as
+/// that of its host would.
 const WAITS: &str = r#"
 const [series, begun] = [process.argv[2], Date.now()];
 const waited = () => Math.min(5, Math.max(0, (Date.now() - begun) / 1000 - 4));

@@ -97,8 +97,8 @@ fn one_slow_address_of_three_is_named() {
 }
 
 /// The kernel gives the filter of a socket each segment that comes for it. This one drops a share
-/// of the SYNs, or of the segments with data, as a network does: nothing counts them, and the client
-/// sends them again. Connections that are accepted have it, too.
+/// of the SYNs, or of the segments with data, as a network does: nothing counts them, and the
+/// client sends them again. Connections that are accepted have it, too.
 fn loses(listener: &TcpListener, share: f64, is_data: bool) {
     const FLAGS: u32 = 13;
     const SYN: u32 = 0x02;
