@@ -286,14 +286,19 @@ fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
     let help = say!("write `header: {{content-type: text/plain}}`");
     for (key, value) in cx.entries(node, say!("a map of headers"), help.clone()).unwrap_or_default()
     {
-        if !crate::headers::is_token(&key.text) {
+        let is_property = matches!(cx.scope.spoken, Spoken::Mqtt);
+        if !is_property && !crate::headers::is_token(&key.text) {
             let message = say!("`{}` is not a valid header name", shorten(&key.text));
             let error = cx.error("bad-header", message, key.place).label(say!("not a header name"));
             cx.note(error.help(help.clone()));
             continue;
         }
-        let pick = Pick::Header(key.text.to_ascii_lowercase());
-        let want = read_text_check(cx, value, Plain::Equals);
+        // What MQTT says of a message has types: `qos: 1`, `retain: true`.
+        let (name, want) = match is_property {
+            true => (key.text.clone(), read_found(cx, value, Meaning::Json)),
+            false => (key.text.to_ascii_lowercase(), read_text_check(cx, value, Plain::Equals)),
+        };
+        let pick = Pick::Header(name);
         checks.extend(want.map(|want| Check { pick, want }));
     }
 }

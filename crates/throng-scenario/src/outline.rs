@@ -3,6 +3,7 @@
 //! like those of files.
 
 mod mqtt;
+mod shown;
 mod words;
 
 use std::time::Duration;

@@ -96,6 +96,9 @@ fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>
     if !answer.has_head() && !cx.scope.spoken.has_headers() {
         return not_of_message(cx, node, "header");
     }
+    if matches!(cx.scope.spoken, Spoken::Mqtt) {
+        return Some(Pick::Header(name.into()));
+    }
     if !is_token(name) {
         let message = say!("`{}` is not a valid header name", shorten(name));
         let error = cx.error("bad-header", message, cx.place_of(node, name));

@@ -27,6 +27,7 @@ pub(crate) mod docs;
 mod grpc;
 mod language;
 mod links;
+mod mqtt;
 
 /// The files that scenarios of the tests may name.
 fn memory_file(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {

@@ -4,18 +4,17 @@ use throng_program::Text;
 use throng_program::mqtt::{Client, Order, Property, Publish};
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version};
 
-use super::words::shown;
+use super::shown::shown;
 
 /// `publish rooms/1`, `subscribe rooms/+, jobs/#`
 pub(super) fn line(order: &Order) -> String {
     let list = |filters: Vec<&Text>| filters.into_iter().map(shown).collect::<Vec<_>>().join(", ");
-    match order {
-        Order::Publish(publish) => format!("publish {}", shown(&publish.topic)),
-        Order::Subscribe(subscribe) => {
-            format!("subscribe {}", list(subscribe.filters.iter().map(|(one, _)| one).collect()))
-        }
-        Order::Unsubscribe(one) => format!("unsubscribe {}", list(one.filters.iter().collect())),
-    }
+    let topics = match order {
+        Order::Publish(publish) => shown(&publish.topic),
+        Order::Subscribe(one) => list(one.filters.iter().map(|(filter, _)| filter).collect()),
+        Order::Unsubscribe(one) => list(one.filters.iter().collect()),
+    };
+    format!("{} {topics}", order.word())
 }
 
 pub(super) fn notes(order: &Order, notes: &mut Vec<String>) {
@@ -29,7 +28,7 @@ pub(super) fn notes(order: &Order, notes: &mut Vec<String>) {
             notes.extend(shown.into_iter().flat_map(of_subscription));
             notes.extend(all.map(|(filter, options)| {
                 let options: Vec<String> = of_subscription(*options).collect();
-                format!("{}: {}", super::words::shown(filter), options.join(", "))
+                format!("{}: {}", super::shown::shown(filter), options.join(", "))
             }));
             of_properties(&subscribe.properties, notes);
         }

@@ -6,22 +6,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use throng_base::units::{format_bytes, write_duration};
 use throng_data::{Origin, Source, Take};
-use throng_expression::{Expression, Value};
+use throng_expression::Value;
 use throng_metrics::Comparison;
 use throng_program::{
     Audience, Beat, Begins, Call, Check, Connect, Content, Delivery, Ends, Failing, Handler,
     Heartbeat, Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program,
-    Retry, RetryOn, Save, Scheme, Segment, Session, Slow, Statement, Stay, Text, Until, Want,
-    Which,
+    Retry, RetryOn, Save, Scheme, Session, Slow, Statement, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::grpc::{Code, Encoding};
 use throng_protocol::protobuf::{MethodId, Schema};
 
+use super::shown::{expression, shorten, shown};
 use super::{DataOutline, Line, mqtt};
-
-/// The longest text of a message or body that is shown.
-const SHOWN_CHARS_MAX: usize = 60;
 
 /// What is not worth a note: what steps have when nobody says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -553,7 +550,7 @@ fn check(check: &Check) -> String {
         }
         Want::Equals(text) => format!("{what} equals {}", shown(text)),
         Want::Contains(text) => format!("{what} contains {}", shown(text)),
-        Want::Topic(filter) => format!("{what} matches {}", shown(filter)),
+        Want::Topic(filter) => format!("topic {}", shown(filter)),
         Want::Matches(regex) => format!("{what} matches {}", shorten(regex.as_str())),
         Want::Count(comparison, count) => {
             format!("{what} count {} {count}", symbol(*comparison))
@@ -599,45 +596,11 @@ fn pick(pick: &Pick) -> String {
     }
 }
 
-fn expression(expression: &Expression) -> String {
-    match expression.as_constant() {
-        Some(value) if expression.text().is_empty() => constant(value),
-        _ => shorten(&format!("${{{}}}", expression.text())),
-    }
-}
-
-fn constant(value: &Value) -> String {
-    let mut bytes = Vec::new();
-    value.write_json(&mut bytes);
-    shorten(&String::from_utf8_lossy(&bytes))
-}
-
 /// `any`, or the codes of a WebSocket.
 fn ends_in_words(ends: &Ends) -> String {
     match ends {
         Ends::Any => "any".into(),
         Ends::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(" or "),
-    }
-}
-
-/// A text as it was written, `${…}` in it.
-pub(super) fn shown(text: &Text) -> String {
-    let mut out = String::new();
-    for segment in &text.segments {
-        match segment {
-            Segment::Literal(bytes) => out.push_str(&String::from_utf8_lossy(bytes)),
-            Segment::Value { value, .. } => out.push_str(&expression(value)),
-            Segment::Given(_) => {}
-        }
-    }
-    shorten(&out)
-}
-
-fn shorten(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    match text.char_indices().nth(SHOWN_CHARS_MAX) {
-        Some(_) => text.chars().take(SHOWN_CHARS_MAX - 1).map(clean).chain(['…']).collect(),
-        None => text.chars().map(clean).collect(),
     }
 }
 

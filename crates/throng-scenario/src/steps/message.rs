@@ -60,7 +60,9 @@ pub(crate) fn read_connect(
     let mut protocols = fields.protocols.node().map(|node| read_protocols(cx, node));
     let mqtt = match reach.is_mqtt() {
         true => {
-            protocols.get_or_insert_with(|| vec![Text::literal("mqtt")]);
+            if reach.is_websocket() {
+                protocols.get_or_insert_with(|| vec![Text::literal("mqtt")]);
+            }
             Some(Box::new(mqtt::read_client(cx, fields.mqtt)?))
         }
         false => None,

@@ -147,8 +147,8 @@ fn check_client_id(cx: &mut Context<'_>, fields: &ast::Mqtt<'_>, client: &Client
 pub(super) fn warn_same_id(cx: &mut Context<'_>, connects: &[&ast::Connect<'_>]) {
     for mqtt in connects.iter().filter_map(|connect| connect.mqtt.node()) {
         let Some(node) = part_of(mqtt, "client_id") else { continue };
-        let is_same = matches!(&node.kind, Kind::Scalar { text, .. } if !text.contains("${"));
-        if is_same && !node.is_null() {
+        let Kind::Scalar { text, .. } = &node.kind else { continue };
+        if !text.is_empty() && !text.contains("${") && !node.is_null() {
             let message = say!("all users have the same client ID");
             let warning = cx.warning("same-client-id", message, node.place);
             let warning = warning.label(say!("the broker closes all connections but the last"));

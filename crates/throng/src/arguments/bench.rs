@@ -68,8 +68,8 @@ pub(crate) struct BenchArguments {
     /// Bring all users online, keep them online for this long, then disconnect them
     #[arg(long, value_parser = duration, conflicts_with_all = ["duration", "requests", "warm_up"])]
     pub(crate) hold: Option<Duration>,
-    /// Keep users connected and send a heartbeat at this interval (ws, tcp, udp and mqtt); on ws and
-    /// mqtt, a ping by default
+    /// Keep users connected and send a heartbeat at this interval (ws, tcp, udp and mqtt); on ws
+    /// and mqtt, a ping by default
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) heartbeat: Option<Duration>,
     /// The heartbeat message; --body is then sent only once, as a login

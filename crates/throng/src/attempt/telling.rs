@@ -213,8 +213,10 @@ impl<'p> Telling<'p> {
         self.flush(user);
         let name = step.map(|step| self.program.step(step).name.as_str());
         let mut head = match name {
-            Some(name) if name != verb => format!("{verb} {name}"),
-            _ => verb.to_string(),
+            // The row of `publish rooms/1` is called so.
+            Some(name) if name.split(' ').next() == Some(verb) => name.to_string(),
+            Some(name) => format!("{verb} {name}"),
+            None => verb.to_string(),
         };
         if retry > 0 {
             let _ = write!(head, " · {}", tell!("attempt {}", retry + 1));

@@ -138,7 +138,7 @@ const EXAMPLES: &[Small] = &[
         ok: 60.0,
     },
     Small {
-        name: "mqtt.yaml",
+        name: "mqtt-devices.yaml",
         targets: &[("mqtt", "127.0.0.1:1883")],
         changes: &[
             ("think: 5s..15s", "think: 300ms"),
@@ -240,6 +240,7 @@ examples_are_run! {
     failover_is_run: "failover.yaml",
     once_per_run_is_run: "once-per-run.yaml",
     open_platform_api_is_run: "open-platform-api.yaml",
+    mqtt_devices_is_run: "mqtt-devices.yaml",
     quick_http_is_run: "quick-http.yaml",
     shapes_of_a_day_is_run: "shapes-of-a-day.yaml",
     side_by_side_is_run: "side-by-side.yaml",
