@@ -33,7 +33,7 @@ pub(crate) struct Looked<'a> {
     /// Of a message of protobuf: what it is one of.
     pub(crate) proto: Option<(&'a Schema, MessageType)>,
     /// What is wrong with it whatever is looked at.
-    pub(crate) refusal: Option<Finding>,
+    pub(crate) refusal: Option<&'a Finding>,
     /// Of a message that is more than its document: all of it, as it came.
     pub(crate) whole: Option<&'a [u8]>,
     /// What it says of itself beside its document, by name; looked at as headers are.

@@ -17,6 +17,7 @@ use throng_base::{Said, mqtt};
 use super::backlog::Backlog;
 use super::connection::{Came, Connection, Later};
 use super::exchange::{Awaits, Exchange};
+use super::mqtt::refusal;
 use super::outcome::Onward;
 use super::task::{Doing, Task, Which, at};
 use super::{State, User};
@@ -618,9 +619,9 @@ pub(super) fn acknowledged(
     let now = user.state.now;
     user.with(which, shard, cx, |active| {
         let (instruction, _) = active.at_pc();
-        let text = answer.text.as_bytes();
+        let (refusal, text) = (refusal(instruction.checks(), answer), answer.text.as_bytes());
         let mut looked = Looked::new(Some(answer.reason.status()), text, now - active.task.due);
-        looked.refusal = super::mqtt::refusal(instruction.checks(), answer);
+        looked.refusal = refusal.as_ref();
         active.answer_came(&looked, None);
     });
 }

@@ -182,7 +182,7 @@ impl Active<'_> {
         }
         let link = self.user.link_in(shard, line);
         let mut scope = scope!(self.user, shard);
-        let wrong = looked.refusal.clone().or_else(|| wrong_reply(link, instruction, packet));
+        let wrong = looked.refusal.cloned().or_else(|| wrong_reply(link, instruction, packet));
         let verdict = match wrong {
             Some(finding) => Err(finding),
             None => looking(instruction, plan)
