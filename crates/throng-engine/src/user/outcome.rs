@@ -6,8 +6,10 @@ use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Blame, Cause};
 use throng_program::{OnError, Retry, Statement};
+use throng_protocol::machine::Machine;
 
 use super::State;
+use super::connection::Connection;
 use super::task::{Active, GONE};
 use crate::code::Instruction;
 use crate::control::StoppedBy;
@@ -43,8 +45,16 @@ impl Active<'_> {
         if let Some(place) = place {
             recorder.target_ended(place, attempt, true);
         }
+        let may_sample = recorder.wants_tcp_sample();
         drop(recorder);
-        self.user.sample_shared(self.task.line);
+        // A lost segment holds up all streams of a connection. With one request at a time, it shows
+        // in the slowest attempts.
+        let line = self.task.line;
+        if may_sample
+            && let Some(Connection { machine: Machine::Http2(_), .. }) = self.user.connection(line)
+        {
+            self.user.sample(line);
+        }
         if self.shard.is_traced() {
             self.user.trace_ended(step, attempt, None);
         }

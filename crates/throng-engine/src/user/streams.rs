@@ -39,17 +39,6 @@ impl State {
         matches!(client.room(), Err(Refused::GoingAway | Refused::IdsUsedUp | Refused::Closed))
     }
 
-    /// Asks the kernel now and then how a connection is that streams share: a lost segment holds up
-    /// all of them. Those with one request at a time are asked about their slowest attempts only.
-    #[inline]
-    pub(super) fn sample_shared(&mut self, line: u8) {
-        if self.shard.recorder.borrow().wants_tcp_sample()
-            && let Some(Connection { machine: Machine::Http2(_), .. }) = self.connection(line)
-        {
-            self.sample(line);
-        }
-    }
-
     /// How many streams the target allows at once on the connection of a link that is in use, where
     /// that keeps requests waiting.
     pub(super) fn streams_max(&self, link: &LinkPlan) -> Option<u32> {
