@@ -55,7 +55,8 @@ const server = require("http").createServer((_, response) => {
   kept.push(Buffer.alloc(1 << 20, 1));
   setTimeout(() => response.end("x"), 20);
 });
-server.listen(Number(process.argv[2]), "127.0.0.1", () => console.log("listening " + process.argv[2]));
+const port = process.argv[2];
+server.listen(Number(port), "127.0.0.1", () => console.log("listening " + port));
 "#;
     let group = Group::of(160);
     let port = free_port().to_string();

@@ -98,7 +98,7 @@ fn one_slow_address_of_three_is_named() {
 
 /// The kernel gives the filter of a socket each segment that comes for it. This one drops a share
 /// of the SYNs, or of the segments with data, as a network does: nothing counts them, and the
-/// client sends them again. Connections that are accepted have it, too.
+/// client sends them again. Accepted connections have it, too.
 fn loses(listener: &TcpListener, share: f64, is_data: bool) {
     const FLAGS: u32 = 13;
     const SYN: u32 = 0x02;
@@ -170,7 +170,8 @@ fn lost_syns_are_told_by_their_second() {
 fn loses_data(module: &str, share: f64) -> Node {
     const SERVER: &str = r#"
 const [name, fd, port] = process.argv.slice(2);
-const server = require(name).createServer((_, response) => setTimeout(() => response.end("x"), 3));
+const answer = (_, response) => setTimeout(() => response.end("x"), 3);
+const server = require(name).createServer(answer);
 server.listen({ fd: Number(fd) }, () => console.log("listening " + port));
 "#;
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
