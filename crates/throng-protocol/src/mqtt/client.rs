@@ -10,7 +10,7 @@ use super::packet::Codes;
 use super::property::Properties;
 use super::property_id::PropertyId;
 use super::reason::Reason;
-use super::session::{Session, Wishes};
+use super::session::{ID_NOT_FOUND, Session, Wishes};
 use super::violation::Violation;
 use crate::websocket::{
     self, FrameReader, Inflater, Opcode, WebSocketError, write_close, write_frame,
@@ -305,6 +305,11 @@ fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<Kind> {
                 room.extend_from_slice(reason.name.as_bytes());
             }
             Kind::Closed { code: Some(reason.status()) }
+        }
+        // Nobody waits for it, and it is counted so.
+        Event::Unreleased(_) => {
+            let reason = Reason::of(Version::V5, PacketType::Pubcomp, ID_NOT_FOUND)?;
+            answered(0, PacketType::Pubrel, reason, 0)
         }
         // Nothing continues an authentication that no scenario can begin.
         Event::Auth { .. } | Event::Duplicate(_) | Event::Received(_) | Event::Released(_) => {

@@ -42,6 +42,8 @@ pub enum Event<'a> {
     Received(u16),
     /// A message of QoS 2 may not come again (PUBREL).
     Released(u16),
+    /// The same of one that never came, or was released before: it is answered.
+    Unreleased(u16),
     /// Our message is acknowledged, or refused.
     Published {
         id: u16,

@@ -30,7 +30,7 @@ use super::wire::{VARINT_MAX, write_bytes};
 /// More messages than this do not wait for room within the receive maximum of the server.
 pub const WAITING_MESSAGES_MAX: usize = 10_000;
 /// The reason code for a PUBREL whose message is not known.
-const ID_NOT_FOUND: u8 = 0x92;
+pub(super) const ID_NOT_FOUND: u8 = 0x92;
 /// The first byte of a CONNACK.
 const CONNACK_FIRST: u8 = (PacketType::Connack as u8) << 4;
 /// The reason code for a version that the server does not speak.
@@ -284,7 +284,7 @@ impl Session {
             Packet::Publish(publish) => self.message(publish, topic, out),
             Packet::Puback(ack) => self.acknowledged(ack.id, ack.code, Stage::Puback, out),
             Packet::Pubrec(ack) => self.acknowledged(ack.id, ack.code, Stage::Pubrec, out),
-            Packet::Pubrel(ack) => self.released(ack.id, out),
+            Packet::Pubrel(ack) => Ok(self.released(ack.id, out)),
             Packet::Pubcomp(ack) => self.acknowledged(ack.id, ack.code, Stage::Pubcomp, out),
             Packet::Suback(codes) => self.subscribed(codes),
             Packet::Unsuback(codes) => self.unsubscribed(codes),
@@ -469,15 +469,16 @@ impl Session {
         Ok(publish.topic)
     }
 
-    fn released<'e>(&mut self, id: u16, out: &mut Vec<u8>) -> Result<Event<'e>, Breach> {
-        let code = match self.flights.as_mut().is_some_and(|flights| flights.release(id)) {
-            true => 0,
-            // Not an error during recovery (3.7.2.1).
-            false if self.resumed => ID_NOT_FOUND,
-            false => return Err(Breach::UnknownId(id)),
-        };
+    fn released<'e>(&mut self, id: u16, out: &mut Vec<u8>) -> Event<'e> {
+        let is_known = self.flights.as_mut().is_some_and(|flights| flights.release(id));
+        let code = if is_known { 0 } else { ID_NOT_FOUND };
         write_ack(self.version, PacketType::Pubcomp, id, code, out);
-        Ok(Event::Released(id))
+        // Not an error during recovery (3.7.2.1), nor a reason to end a connection on which servers
+        // repeat what was not answered in time.
+        match is_known || self.resumed {
+            true => Event::Released(id),
+            false => Event::Unreleased(id),
+        }
     }
 
     /// A reply to a message that we published; `due` is what such a reply answers.

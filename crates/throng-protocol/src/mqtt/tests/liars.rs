@@ -87,7 +87,6 @@ fn packets_out_of_order_are_cut_off() {
         (subscribe.to_vec(), Breach::FromServer, "2.1.2"),
         (five(Packet::Puback(ack(7))), Breach::UnknownId(7), "4.3.2"),
         (five(Packet::Pubrec(ack(7))), Breach::UnknownId(7), "4.3.3"),
-        (five(Packet::Pubrel(ack(7))), Breach::UnknownId(7), "4.3.3"),
         (five(Packet::Pubcomp(ack(7))), Breach::UnknownId(7), "4.3.3"),
         (five(Packet::Suback(codes(7, &[0]))), Breach::UnknownId(7), "3.8.4"),
         (five(Packet::Unsuback(codes(7, &[0]))), Breach::UnknownId(7), "3.10.4"),

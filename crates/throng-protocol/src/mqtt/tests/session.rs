@@ -150,6 +150,9 @@ fn messages_of_each_qos_are_acknowledged() {
     assert_eq!(bench.said().len(), 2);
     assert_eq!(bench.hear(&Packet::Pubrel(ack(6))), Ok(vec!["Released(6)".into()]));
     assert_eq!(bench.said(), [format!("{:?}", Packet::Pubcomp(ack(6)))]);
+    // Repeated on the same connection: answered, and told.
+    assert_eq!(bench.hear(&Packet::Pubrel(ack(6))), Ok(vec!["Unreleased(6)".into()]));
+    assert_eq!(bench.said(), [format!("{:?}", Packet::Pubcomp(Ack { code: 0x92, ..ack(6) }))]);
     assert_eq!(bench.hear(&message(Qos::ExactlyOnce, 6)), Ok(vec!["t=m".into()]));
 }
 
