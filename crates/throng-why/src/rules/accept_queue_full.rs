@@ -2,7 +2,7 @@
 //! and the first response comes 0.2, 0.6, 1.4 or 3.0 s late, because the target dropped the last
 //! packet of the handshake and the client repeats its data.
 
-use throng_metrics::{Histogram, Stage};
+use throng_metrics::{Cause, Histogram, Stage};
 
 use super::syn_lost;
 use crate::finding::{Code, Finding, Judgement, Level, count};
@@ -15,9 +15,9 @@ const BEFORE_NS: f64 = 10e6;
 const WIDTH_NS: f64 = 40e6;
 const RESPONSES_MIN: u64 = 10;
 const DENSER_MIN: f64 = 8.0;
-/// Connects that failed in another way than by being refused, or waited until SYNs had been sent
-/// again twice. The counter of the kernel is that of all listeners of the host: without something
-/// that was felt it says nothing.
+/// Connects that timed out, or waited until SYNs had been sent again twice. Whoever refuses or
+/// resets them has seen them. The counter of the kernel is that of all listeners of the host:
+/// without something that was felt it says nothing.
 const FAILED_MIN: f64 = 10.0;
 const WAITING_S: f64 = 3.0;
 
@@ -54,7 +54,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let repeated = record.stage(Stage::Connect).and_then(syn_lost::repeated);
     let responses = record.whole.sum(|step| record.kind(step.0).is_asked()).latency;
     let mute = mute(&responses);
-    let failed = record.sum(&record.all(), |point| point.connect_failed - point.refused);
+    let failed = record.failures(Cause::ConnectTimeout).map_or(0.0, |(count, _)| count as f64);
     let waiting = waiting(record);
     let is_felt = repeated.is_some() || mute.is_some() || failed.max(waiting) >= FAILED_MIN;
     let is_here = record.facts.same_host && dropped > 0.0;

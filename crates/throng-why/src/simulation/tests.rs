@@ -1,7 +1,7 @@
 //! Each fault is found in ten of ten runs, and nothing is found in a hundred clean ones.
 
 use throng_metrics::host::{ALL, CAPACITY, OF_SERVICES, STABILITY};
-use throng_metrics::{Chain, Ending, Slow};
+use throng_metrics::{Cause, Chain, Ending, Slow};
 
 use super::clean::{KINDS, clean};
 use super::faults::{FAULTS, Fault, MORE, stalls_by_work};
@@ -78,6 +78,19 @@ fn two_rates_tell_a_timer_from_work_though_the_host_has_a_pause_of_its_own() {
         let told = causes(stalls_by_work(seed));
         assert!(told.contains("cause: work"), "seed {seed}: {told}");
     }
+}
+
+/// The kernel counts for all listeners of its host.
+#[test]
+fn resets_beside_a_full_queue_of_another_listener_are_not_its_doing() {
+    let mut made = simulate(&World::new(4, 60), |second, _| {
+        second.listen_dropped = 20.0;
+        (second.attempted, second.connect_failed) = (second.opened + 2.0, 2.0);
+        second.failing = vec![(0.02, Cause::Reset, 0)];
+    });
+    made.facts.same_host = true;
+    let found = told(&made.judge().findings);
+    assert!(!found.iter().any(|it| it.contains("accept-queue-full")), "{found:?}");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! What becomes of connections: timeouts, limits, full queues, and ends of a process.
 
+use std::net::TcpListener;
+use std::os::fd::AsRawFd as _;
+
 use super::{finds, running};
 use crate::host_monitor::Monitor;
 use crate::run::throng;
@@ -102,21 +105,17 @@ fn a_full_accept_queue_is_counted() {
     finds(&throng(&line).run(), "accept-queue-full");
 }
 
-/// The same queue before a process that needs longer for a response than the run takes.
+/// Nobody accepts while the run goes on: connects wait for the queue to empty, and do not end.
 #[test]
 fn a_full_accept_queue_of_a_slow_target_is_counted() {
-    const SLOW: &str = r#"
-const server = require("http").createServer(() => {
-  while (true);
-});
-const port = () => console.log("listening " + server.address().port);
-server.listen({ port: 0, host: "127.0.0.1", backlog: 8 }, port);
-"#;
-    let node = Node::start(SLOW, &[]);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    // SAFETY: the socket is open. Listening once more sets the length of its queue.
+    let done = unsafe { libc::listen(listener.as_raw_fd(), 8) };
+    assert_eq!(done, 0, "the queue is short");
+    let address = listener.local_addr().expect("an address");
     let text = format!(
-        "target: {}\nload: [{{users: 60, for: 7s}}]\ngraceful_stop: 0s\nsessions: {{s: {{steps: \
-         [{{http: GET /, timeout: 60s}}]}}}}\n",
-        node.url("http")
+        "target: http://{address}\nload: [{{users: 60, for: 7s}}]\ngraceful_stop: 0s\nsessions: \
+         {{s: {{steps: [{{http: GET /, timeout: 60s}}]}}}}\n"
     );
     let found = finds(&throng("run s.yaml --json").file("s.yaml", text).run(), "accept-queue-full");
     assert!(found.contains("connects that waited for 3 s or longer"), "{found}");
