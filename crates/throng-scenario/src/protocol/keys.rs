@@ -50,7 +50,7 @@ macro_rules! protocol_maps {
     }
     META Meta = "`meta`" {
         id: Text => "The name of the protocol; ignored.",
-        title: Text => "A title of the protocol; ignored.",
+        title: Text => "A title for the protocol; ignored.",
         endian: ENDIANS => "The same as the protocol's `endian`.",
         encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) =>
             "The encoding of text, always UTF-8.",
