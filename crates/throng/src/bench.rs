@@ -542,7 +542,25 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
             errors.push(mistake("flag-without-effect", message, say!("omit it")));
         }
     }
-    if (tcp || udp) && arguments.heartbeat.is_some() && arguments.heartbeat_body.is_none() {
+    together(arguments, bench, known, errors);
+}
+
+/// Flags that need or exclude each other with this scheme.
+fn together(
+    arguments: &BenchArguments,
+    bench: &Bench,
+    scheme: Scheme,
+    errors: &mut Vec<Diagnostic>,
+) {
+    let http = matches!(scheme, Scheme::Http | Scheme::Https);
+    let (grpc, mqtt) = (scheme.is_grpc(), scheme.is_mqtt());
+    let pings = mqtt || matches!(scheme, Scheme::Ws | Scheme::Wss);
+    if !pings
+        && !http
+        && !grpc
+        && arguments.heartbeat.is_some()
+        && arguments.heartbeat_body.is_none()
+    {
         let message = say!("--heartbeat sends a ping, which only WebSocket supports");
         let help = say!("set the heartbeat message with --heartbeat-body TEXT");
         errors.push(mistake("flag-without-effect", message, help));
@@ -551,10 +569,10 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         let help = say!("write `throng bench mqtt://HOST/TOPIC --body TEXT`");
         errors.push(mistake("url-missing", say!("the URL does not name a topic"), help));
     }
-    if (http || grpc) && request.streams.is_some() {
+    if (http || grpc) && arguments.request.streams.is_some() {
         streaming(arguments, bench, errors);
     }
-    if stays && (arguments.heartbeat.is_some() || arguments.hold.is_some()) {
+    if !http && !grpc && (arguments.heartbeat.is_some() || arguments.hold.is_some()) {
         staying(arguments, errors);
     }
 }
