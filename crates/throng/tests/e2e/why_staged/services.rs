@@ -65,8 +65,14 @@ server.listen(0, "127.0.0.1", () => console.log("listening " + server.address().
          [{{http: GET /, timeout: 60s}}, {{think: 100ms}}]}}}}\n",
         node.url("http")
     );
-    let found = finds(&running(&text).run(), "time-unaccounted");
-    assert!(found.contains("explain only 16"), "{found}");
+    let run = running(&text).run();
+    let findings = run.json()["findings"].as_array().cloned().unwrap_or_default();
+    let found = findings.into_iter().find(|it| it["code"] == "time-unaccounted");
+    let found = found.unwrap_or_default();
+    run.check(found["text"].to_string().contains("explain only 16"), &found.to_string());
+    // A generator that is late itself makes it a hint.
+    let is_late = run.figure("/generator/late_seconds") > 0.0;
+    run.check(found["level"] != "hint" || is_late, &found.to_string());
 }
 
 /// A hundred users, of whom the service drops forty and takes nobody for four seconds.
