@@ -37,7 +37,11 @@ struct Step {
     needed: bool,
 }
 
+/// What all steps write from nothing, at least.
+const DISK_NEEDED_KB: u64 = 5_000_000;
+
 const STEPS: &[Step] = &[
+    Step { name: "disk", run: check_disk, slow: false, needed: true },
     Step { name: "format", run: check_format, slow: false, needed: false },
     Step { name: "tidy", run: check_tidy, slow: false, needed: false },
     Step { name: "compile and lint", run: compile_tests, slow: false, needed: true },
@@ -118,6 +122,31 @@ fn install_packages(ci: &mut Ci) -> Result<(), String> {
     let found = installing.join().map_err(|_| "installing packages panicked")??;
     ci.environment.extend(found);
     Ok(())
+}
+
+/// A full disk would end the compiler minutes later, in the middle of its messages.
+fn check_disk(ci: &mut Ci) -> Result<(), String> {
+    let folder = &ci.workspace.target;
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let kilobytes = |command: &mut Command, row: usize, column: usize| {
+        // Its status does not matter: `du` fails where a file goes away meanwhile.
+        let output = command.arg(folder).output().map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let word = text.lines().nth(row).and_then(|line| line.split_whitespace().nth(column));
+        word.and_then(|word| word.parse::<u64>().ok()).ok_or(format!("no number in `{text}`"))
+    };
+    let free = kilobytes(Command::new("df").arg("-Pk"), 1, 3)?;
+    let written = kilobytes(Command::new("du").arg("-sk"), 0, 0)?;
+    match free + written >= DISK_NEEDED_KB {
+        true => Ok(()),
+        false => Err(format!(
+            "{} MB are free on the disk of {}, but all steps write about {} MB: delete files, or \
+             set CARGO_TARGET_DIR to a folder on another disk",
+            free / 1_000,
+            folder.display(),
+            (DISK_NEEDED_KB - written) / 1_000
+        )),
+    }
 }
 
 fn check_format(ci: &mut Ci) -> Result<(), String> {
