@@ -144,7 +144,13 @@ pub(super) fn a_socket_io_room(name: &str) {
 /// requests are answered by JSON lines.
 const LLM: &str = "
 const http = require('http');
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+// A timer of Node counts from when its loop last looked at the clock, and so may be early.
+const pause = async (ms) => {
+  const end = performance.now() + ms;
+  for (let left = ms; left > 0; left = end - performance.now()) {
+    await new Promise((done) => setTimeout(done, Math.ceil(left)));
+  }
+};
 const server = http.createServer((request, response) => {
   let body = '';
   request.on('data', (part) => { body += part; });
