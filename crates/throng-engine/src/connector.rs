@@ -193,16 +193,19 @@ impl Network {
 }
 
 /// Opens a connection as ordered; its progress tells at any time how far it has come.
-pub(crate) async fn open(shard: Rc<Lane>, order: Order) -> Result<Opened, Failure> {
-    let mut result = open_stages(&shard, &order).await;
-    match &mut result {
-        Ok(opened) => opened.times = order.times.get(),
-        Err(failure) => {
-            let stage = order.progress.stage.get();
-            shard.recorder.borrow_mut().stage_failed(stage, failure.cause);
+#[expect(clippy::manual_async_fn, reason = "an async fn holds each of its arguments twice")]
+pub(crate) fn open(shard: Rc<Lane>, order: Order) -> impl Future<Output = Result<Opened, Failure>> {
+    async move {
+        let mut result = open_stages(&shard, &order).await;
+        match &mut result {
+            Ok(opened) => opened.times = order.times.get(),
+            Err(failure) => {
+                let stage = order.progress.stage.get();
+                shard.recorder.borrow_mut().stage_failed(stage, failure.cause);
+            }
         }
+        result
     }
-    result
 }
 
 async fn open_stages(shard: &Rc<Lane>, order: &Order) -> Result<Opened, Failure> {
@@ -211,7 +214,7 @@ async fn open_stages(shard: &Rc<Lane>, order: &Order) -> Result<Opened, Failure>
         #[cfg(test)]
         Connector::World(world) => {
             let addresses = &order.progress.route.addresses;
-            let work = to_any(shard, order, |nth| world.connect(addresses[nth]));
+            let work = pin!(to_any(shard, order, |nth| world.connect(addresses[nth])));
             let stream = timed(shard, order, Stage::Connect, work).await?;
             (Transport::Memory(stream), Pulled::default())
         }
@@ -231,7 +234,7 @@ async fn reach(
     if let Some(proxy) = proxy_of(shard, order.target) {
         order.progress.stage.set(Stage::Proxy);
         let asked = tunnel::open(shard, order, proxy, &mut carrier);
-        before = Box::pin(timed(shard, order, Stage::Proxy, asked)).await?;
+        before = timed(shard, order, Stage::Proxy, Box::pin(asked)).await?;
     }
     let tls = network.tls_for(target.scheme, order);
     let (tls, below) = match (tls, carrier) {
@@ -245,8 +248,8 @@ async fn reach(
     order.progress.stage.set(Stage::Tls);
     let name = network.server_names[usize::from(order.target)].clone();
     // Boxed, so that connections without TLS do not carry its size while they open.
-    let work = Box::pin(timed(shard, order, Stage::Tls, handshake(tls, name, below)));
-    Ok((work.await?, before))
+    let work = Box::pin(handshake(tls, name, below));
+    Ok((timed(shard, order, Stage::Tls, work).await?, before))
 }
 
 /// What connections to a target go through, if they do.
@@ -272,7 +275,8 @@ impl Pulled {
 async fn carry(shard: &Lane, order: &Order, network: &Network) -> Result<Transport, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
     if let Some(socket) = &target.target.unix_socket {
-        let stream = Box::pin(timed(shard, order, Stage::Connect, unix::connect(socket))).await?;
+        let work = Box::pin(unix::connect(socket));
+        let stream = timed(shard, order, Stage::Connect, work).await?;
         return Ok(Transport::Unix(stream));
     }
     let route = &order.progress.route;
@@ -283,14 +287,16 @@ async fn carry(shard: &Lane, order: &Order, network: &Network) -> Result<Transpo
             let place = Place { network, pool: &pool(nth), address: addresses[nth], slow };
             udp(&place, shard.clock.now())
         };
-        let socket = timed(shard, order, Stage::Connect, to_any(shard, order, one)).await?;
+        let work = pin!(to_any(shard, order, one));
+        let socket = timed(shard, order, Stage::Connect, work).await?;
         return Ok(Transport::Udp(Datagrams::new(socket)));
     }
     let one = async |nth: usize| {
         let place = Place { network, pool: &pool(nth), address: addresses[nth], slow };
         tcp(shard, &place).await
     };
-    let stream = timed(shard, order, Stage::Connect, to_any(shard, order, one)).await;
+    let work = pin!(to_any(shard, order, one));
+    let stream = timed(shard, order, Stage::Connect, work).await;
     let stream = stream.map_err(|failure| tunnel::unreached(shard, order.target, failure))?;
     Ok(match network.stamps {
         Some(_) => Transport::Stamped(stream),
@@ -391,7 +397,7 @@ async fn finish(
             Handshake::Mqtt(greeting) => mqtt::connect(shard, order, greeting, transport).await,
         }
     };
-    let mut opened = Box::pin(timed(shard, order, Stage::Upgrade, work)).await?;
+    let mut opened = timed(shard, order, Stage::Upgrade, Box::pin(work)).await?;
     opened.bytes_in += before.bytes_in;
     opened.bytes_out += before.bytes_out;
     Ok(opened)
@@ -445,11 +451,12 @@ const NO_HTTP2: Said = say!(
 const NO_GRPC: Said =
     say!("throng offers h2 (ALPN), which gRPC requires, but the target did not choose a protocol");
 
+/// What it awaits is passed pinned: by value it would lie in this future twice.
 async fn timed<T>(
     shard: &Lane,
     order: &Order,
     stage: Stage,
-    work: impl Future<Output = Result<T, Failure>>,
+    work: impl Future<Output = Result<T, Failure>> + Unpin,
 ) -> Result<T, Failure> {
     shard.recorder.borrow_mut().stage_begins(stage);
     let begin = shard.clock.now();

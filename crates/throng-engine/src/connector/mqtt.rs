@@ -62,7 +62,7 @@ pub(super) async fn connect(
         times: Times::default(),
     };
     if let Some(ask) = &greeting.upgrade {
-        opened = upgrade(shard, order, ask, opened.transport).await?;
+        opened = Box::pin(upgrade(shard, order, ask, opened.transport)).await?;
         Pulled { surplus: std::mem::take(&mut opened.surplus), ..Pulled::default() }
             .nothing_more()?;
         if let Some(Machine::WebSocket(reader)) = opened.machine.take() {
