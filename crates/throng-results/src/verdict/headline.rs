@@ -40,11 +40,9 @@ pub(crate) fn headline(summary: &Summary) -> Headline {
     let cause = nothing_succeeded(summary);
     let (tone, text) = words(summary, cause.is_some());
     let cause = cause.filter(|_| text == NOTHING_SUCCEEDED);
-    match (tone, idle(summary)) {
-        (Tone::Good, Some(idle)) => {
-            Headline { tone: Tone::Warning, text: say!("{text}, {idle}"), cause }
-        }
-        _ => Headline { tone, text, cause },
+    match idle(summary).filter(|_| exit_code(summary) == Exit::Success) {
+        Some(idle) => Headline { tone: Tone::Warning, text: say!("{text}; {idle}"), cause },
+        None => Headline { tone, text, cause },
     }
 }
 
@@ -55,9 +53,8 @@ fn idle(summary: &Summary) -> Option<Said> {
     deserted.or_else(|| summary.events.outage.map(with_outage))
 }
 
-/// `nothing succeeded for 5 s from 12 s on`.
 fn with_outage(outage: Outage) -> Said {
-    say!("but no attempt succeeded for {} s, starting at second {}", outage.seconds, outage.from_s)
+    say!("no attempt succeeded for {} s, starting at second {}", outage.seconds, outage.from_s)
 }
 
 pub(crate) const NOTHING_SUCCEEDED: Said = say!("nothing succeeded");
@@ -178,18 +175,18 @@ pub(crate) fn stamp(summary: &Summary) -> Stamp {
     let met = summary.verdict.thresholds.iter().filter(is_met).count();
     let is_late = is_strained(summary);
     let (word, why) = match exit_code(summary) {
-        Exit::Success if all == 0 && !is_late => (say!("DONE"), idle(summary)),
-        Exit::Success if all == 0 => (say!("DONE"), Some(say!("but throng fell behind"))),
-        Exit::Success if is_late => {
-            (say!("PASSED"), Some(say!("{met} of {all} thresholds met, but throng fell behind")))
-        }
         Exit::Success => {
-            let why = say!("{met} of {all} thresholds met");
-            let why = match idle(summary) {
-                Some(idle) => say!("{why}, {idle}"),
-                None => why,
+            let why = match (all, is_late) {
+                (0, false) => None,
+                (0, true) => Some(say!("but throng fell behind")),
+                (_, false) => Some(say!("{met} of {all} thresholds met")),
+                (_, true) => Some(say!("{met} of {all} thresholds met, but throng fell behind")),
             };
-            (say!("PASSED"), Some(why))
+            let why = match (why, idle(summary)) {
+                (Some(why), Some(idle)) => Some(say!("{why}; {idle}")),
+                (why, idle) => why.or(idle),
+            };
+            (if all == 0 { say!("DONE") } else { say!("PASSED") }, why)
         }
         Exit::ThresholdsNotMet if cause.is_none() && met < all => {
             (say!("FAILED"), Some(say!("{} of {all} thresholds not met", (all - met))))
