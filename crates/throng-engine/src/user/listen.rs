@@ -252,6 +252,7 @@ impl User {
     }
 
     /// Gives an event to whom it is for.
+    #[inline]
     fn happened(
         &mut self,
         shard: &Lane,
