@@ -56,6 +56,9 @@ pub enum Subject {
         view: Option<u16>,
         figure: AuditFigure,
     },
+    /// How much of the load machines generated that yield to other programs. It stands beside the
+    /// intervals. [`Measure::ShareOfWhole`] applies.
+    Generated,
 }
 
 /// What is judged of sources beside the run.
@@ -465,7 +468,7 @@ impl Threshold {
             Subject::UsersOnline | Subject::UsersPresent | Subject::Connections => {
                 Interval { gauges: interval.gauges.clone(), ..empty }
             }
-            Subject::Audit { .. } => empty,
+            Subject::Audit { .. } | Subject::Generated => empty,
             Subject::Delivery { .. } => {
                 Interval { deliveries: interval.deliveries.clone(), ..empty }
             }
@@ -525,7 +528,7 @@ impl Threshold {
                 counter.figure(row.unwrap_or(&nothing), self.measure, duration)
             }
             // See [`Threshold::judge_figure`].
-            Subject::Audit { .. } => None,
+            Subject::Audit { .. } | Subject::Generated => None,
             Subject::Trend { step, unit } => {
                 let total = sum.sum(|other| other == *step);
                 let counts = (total.ok, total.ok_in_time());

@@ -25,9 +25,9 @@ use throng_metrics::{
 
 use crate::actions::Actions;
 use crate::audits::Audits;
-use crate::back_off::{BackOff, BackOffs};
+use crate::back_off::BackOffs;
 use crate::directory::{Outcome, RunInfo, StepInfo};
-use crate::event::{Event, moved};
+use crate::event::{Event, TEXT_CHARS_MAX, moved};
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::monitors::{self, Monitors};
 use crate::once::OnceRun;
@@ -49,8 +49,6 @@ use loads::time_of;
 
 /// How many examples of failures are kept.
 const EXAMPLES_MAX: usize = 1_000;
-/// Of a log line and of the reason of a stop; the record has the whole.
-const TEXT_CHARS_MAX: usize = 1_000;
 
 /// Sums up a run. Lines of one second and phase are parts of it and may come in any order.
 #[derive(Clone, Debug)]
@@ -116,6 +114,7 @@ impl Collector {
         let is_measured = |phase| phases.get(usize::from(phase)).is_some_and(|it| it.info.measured);
         self.monitors.event(event, is_measured);
         self.audits.event(event);
+        self.back_offs.event(event);
         match event {
             Event::PhaseBegun { .. } | Event::PhaseEnded { .. } | Event::MachineLost { .. } => {
                 self.figures.event(event);
@@ -152,10 +151,6 @@ impl Collector {
             Event::GrowthGivenUp { at_ns, limit, detail } => {
                 self.growth.given_up.get_or_insert_with(|| hold(*at_ns, limit, detail));
             }
-            Event::BackedOff { at_ns, machine, percent, detail } => {
-                let (at_ns, machine, percent) = (*at_ns, *machine, *percent);
-                self.back_offs.add(BackOff { at_ns, machine, percent, detail: short_said(detail) });
-            }
             Event::Amended { .. }
             | Event::ActionBegun { .. }
             | Event::ActionEnded { .. }
@@ -181,6 +176,7 @@ impl Collector {
             | Event::BooksRead { .. }
             | Event::Notice { .. }
             | Event::Released { .. }
+            | Event::BackedOff { .. }
             | Event::Unknown => {}
         }
     }
@@ -440,12 +436,16 @@ impl Collector {
         spans: &[Range<u64>],
     ) -> Vec<ThresholdRow> {
         let length = |span: &Range<u64>| Duration::from_nanos(span.end - span.start);
+        let generated = self.back_offs.generated(info, self.lasted());
         let of = |threshold: &Threshold, sum: &Interval, time: Duration| {
             (threshold.judge(sum, time), threshold.largest_of(sum))
         };
         let judge = |threshold: &Threshold| match (threshold.phase, threshold.load) {
             _ if matches!(threshold.subject, Subject::Audit { .. }) => {
                 (threshold.judge_figure(self.audits.figure(threshold)), None)
+            }
+            _ if threshold.subject == Subject::Generated => {
+                (threshold.judge_figure(Some(generated)), None)
             }
             (None, None) if measured.is_zero() => (Verdict::Unknown, None),
             (None, None) => of(threshold, sum, measured),

@@ -13,6 +13,9 @@ use throng_metrics::Duel;
 use throng_metrics::audit::{Entry, Round};
 use throng_metrics::capacity::Capacity;
 
+/// Of a log line and of the reason of a stop; the record has the whole.
+pub(crate) const TEXT_CHARS_MAX: usize = 1_000;
+
 /// One line of `events.ndjson`. `at_ns` counts from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]

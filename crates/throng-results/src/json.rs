@@ -429,7 +429,8 @@ fn back_offs(summary: &Summary) -> Value {
         json!({ "at_ns": step.at_ns, "machine": machine, "percent": step.percent, "detail": detail })
     };
     let first: Vec<Value> = summary.events.back_offs.first.iter().map(step).collect();
-    json!({ "count": summary.events.back_offs.count, "first": first })
+    let generated = summary.generated();
+    json!({ "count": summary.events.back_offs.count, "generated_share": generated, "first": first })
 }
 
 #[cfg(test)]

@@ -145,7 +145,10 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
             }
         }
     }
-    reasons.extend(summary.events.back_offs.machines.iter().map(|first| {
+    // A threshold judges what was left out.
+    let back_offs = &summary.events.back_offs.machines[..];
+    let back_offs = if judges_generated(summary) { &[] } else { back_offs };
+    reasons.extend(back_offs.iter().map(|first| {
         let name = machine_name(&summary.info, first.machine);
         let (at_ns, percent, detail) = (first.at_ns, first.percent, first.detail.clone());
         InvalidReason::BackedOff { name, at_ns, percent, detail }
@@ -593,17 +596,31 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
     reasons
 }
 
-fn backed_off(reason: &InvalidReason) -> Diagnostic {
-    let help = say!("run again when the host is idle, use more machines, or raise `--back-off`");
-    let told = Diagnostic::error("backed-off", reason.text());
-    told.note(say!(
-        "this part of the load was missing, except for what --redistribute moved to other \
-         machines"
-    ))
-    .help(help)
+/// Whether a threshold says how much of the load has to be generated.
+fn judges_generated(summary: &Summary) -> bool {
+    summary.info.thresholds.iter().any(|it| it.threshold.subject == Subject::Generated)
+}
+
+fn backed_off(summary: &Summary, reason: &InvalidReason) -> Diagnostic {
+    let help = say!(
+        "run again when the host is idle, use more machines, raise `--back-off`, or accept less \
+         load with a threshold: `generated > 70%`"
+    );
+    Diagnostic::error("backed-off", reason.text()).note(summary.generated_text()).help(help)
 }
 
 impl Summary {
+    /// How much of its load the run generated, at most 1: less where machines left their hosts to
+    /// other programs or were lost.
+    pub(crate) fn generated(&self) -> f64 {
+        self.events.back_offs.generated(&self.info, self.lasted.as_nanos() as u64)
+    }
+
+    fn generated_text(&self) -> Said {
+        let percent = format!("{:.0}", (self.generated() * 100.0).floor());
+        say!("{percent} % of the load was generated; hosts were busy with other programs")
+    }
+
     /// What a person must know before looking at any figure: why the result is invalid, and
     /// why the run was shorter than its load.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
@@ -630,11 +647,14 @@ impl Summary {
                     let help = say!("its last results are missing: run the test again");
                     Some(Diagnostic::error("machine-lost", reason.text()).help(help))
                 }
-                InvalidReason::BackedOff { .. } => Some(backed_off(reason)),
+                InvalidReason::BackedOff { .. } => Some(backed_off(self, reason)),
                 InvalidReason::GeneratorErrors { .. } => Some(self.limited(reason)),
                 InvalidReason::TooFewUsers { needed, .. } => Some(self.too_few(reason, *needed)),
                 InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),
             }));
+        }
+        if judges_generated(self) && !self.events.back_offs.machines.is_empty() {
+            diagnostics.push(Diagnostic::warning("backed-off", self.generated_text()));
         }
         if is_strained(self) && !generator_is_to_blame(self) {
             diagnostics.push(self.strained());

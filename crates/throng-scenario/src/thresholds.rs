@@ -5,11 +5,13 @@
 //!
 //! - [`audits`]: figures of audits.
 //! - [`chosen`]: steps that are chosen by their labels.
+//! - [`generated`]: how much of the load was generated.
 //! - [`monitored`]: figures of sources beside the run.
 //! - [`unmeasured`]: steps that run only while nothing is measured.
 
 mod audits;
 mod chosen;
+mod generated;
 mod monitored;
 mod unmeasured;
 
@@ -168,6 +170,24 @@ struct Reader<'r, 'a, 'p> {
     names: &'r Names<'p>,
 }
 
+/// What stands beside the intervals, if the left side names it; the inner `None` if that was
+/// refused.
+fn beside(
+    reader: &mut Reader<'_, '_, '_>,
+    left: &str,
+    value: &str,
+    is_share: bool,
+) -> Option<Option<(Subject, Measure)>> {
+    if let Some(monitored) = reader.monitored(left) {
+        return Some(monitored);
+    }
+    if left == generated::WORD {
+        return Some(generated::read(reader, value, is_share));
+    }
+    let audit = left.strip_prefix("audit ")?;
+    Some(reader.audit(audit.trim(), is_share))
+}
+
 impl Reader<'_, '_, '_> {
     fn read(&mut self, text: &str) -> Option<Threshold> {
         let (rest, around) = self.split_around(text)?;
@@ -189,6 +209,9 @@ impl Reader<'_, '_, '_> {
         let (rest, after_s) = self.split_time(text, " for ")?;
         let (condition, over_s) = self.split_time(rest, " over ")?;
         let condition = Threshold { text: written(text), over_s, ..self.condition(condition)? };
+        if condition.subject == Subject::Generated {
+            return generated::refuse_rule(self, text);
+        }
         if matches!(condition.subject, Subject::Monitored(_)) {
             let message = say!("a metric of a monitored host cannot end a run");
             let help = say!("write it as a threshold: `host cpu < 80%`");
@@ -432,12 +455,8 @@ impl Reader<'_, '_, '_> {
             return Some((gauge.clone(), Measure::Count, Timed::Whole));
         }
         let is_share = value.ends_with('%');
-        if let Some(monitored) = self.monitored(left) {
-            let (subject, measure) = monitored?;
-            return Some((subject, measure, Timed::Whole));
-        }
-        if let Some(rest) = left.strip_prefix("audit ") {
-            let (subject, measure) = self.audit(rest.trim(), is_share)?;
+        if let Some(found) = beside(self, left, value, is_share) {
+            let (subject, measure) = found?;
             return Some((subject, measure, Timed::Whole));
         }
         if let Some((step, counter, measure)) = self.delivery(left) {

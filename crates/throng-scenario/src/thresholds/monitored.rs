@@ -5,7 +5,7 @@ use throng_metrics::{HostFigure, Measure, Monitored, Subject, Threshold};
 use throng_program::Monitor;
 use throng_program::monitor::Origin;
 
-use super::Reader;
+use super::{Reader, generated};
 
 /// Every source.
 const HOST: &str = "host";
@@ -64,7 +64,8 @@ impl Reader<'_, '_, '_> {
         Some((Subject::Monitored(Monitored { source, figure }), measure))
     }
 
-    /// Refuses a part of the run for figures of sources, which are those of all measured phases.
+    /// Refuses a part of the run for what is known of the whole only: figures of sources, and how
+    /// much of the load was generated.
     pub(super) fn whole_run(&mut self, threshold: &Threshold) -> Option<()> {
         let is_part = threshold.over_s > 0 || threshold.phase.is_some() || threshold.load.is_some();
         match threshold.subject {
@@ -72,6 +73,9 @@ impl Reader<'_, '_, '_> {
                 let message = say!("a metric of a monitored host covers all measured phases");
                 let help = say!("remove what follows the value: `host cpu < 80%`");
                 self.fail("bad-threshold", message, &threshold.text, help)
+            }
+            Subject::Generated if is_part || threshold.around.is_some() => {
+                generated::refuse_part(self, &threshold.text)
             }
             _ => Some(()),
         }

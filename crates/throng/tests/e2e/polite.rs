@@ -85,6 +85,40 @@ fn a_host_that_is_busy_by_others_gets_less_load_and_the_report_says_so() {
 }
 
 #[test]
+fn a_threshold_accepts_a_part_of_the_load() {
+    let target = Target::start("http");
+    let _busy = Busy::begin();
+    let line = "run s.yaml --back-off 1% --json --out record";
+    let text = scenario(&target, "{arrivals: 100/s, for: 8s}");
+    let text = format!("{text}thresholds: [generated > 30%, generated > 99%]\n");
+    let run = throng(line).file("s.yaml", text).run();
+    let json = run.json();
+    let generated = json["back_offs"]["generated_share"].as_f64().expect("a share");
+    let verdicts = ["/thresholds/0/verdict", "/thresholds/1/verdict"].map(|it| json.pointer(it));
+    assert_eq!(verdicts.map(|it| it.and_then(Value::as_str)), [Some("met"), Some("not-met")]);
+    run.has("/thresholds/0/figure", generated);
+    // Of 800 starts so many were made.
+    let made = target.counts("/requests") as f64 / 800.0;
+    assert!((made - generated).abs() < 0.1, "{made} {generated} {run}");
+    let reasons = json["outcome"]["invalid_reasons"].as_array().cloned().unwrap_or_default();
+    assert!(reasons.iter().all(|reason| reason["reason"] != "backed-off"), "{run}");
+    run.says(&["% of the load was generated"]);
+}
+
+#[test]
+fn what_a_run_generates_is_a_share_of_the_whole() {
+    for (text, message) in [
+        ("thresholds: [generated > 5]", "`generated` is a share of the load"),
+        ("thresholds: [generated > 70% over 5s]", "`generated` covers the whole run"),
+        ("abort_when: [generated < 50%]", "`generated` cannot end a run"),
+    ] {
+        let session = "target: http://127.0.0.1:1\nsessions: {x: {steps: [http: GET /]}}\n";
+        let text = format!("{session}load: [{{users: 1, for: 1s}}]\n{text}\n");
+        throng("check s.yaml").file("s.yaml", text).run().exits(2).says(&[message]);
+    }
+}
+
+#[test]
 fn one_agent_backs_off_and_the_others_make_their_parts() {
     let mut fleet = Fleet::start(&["a"]);
     let token = fleet.token("polite");
@@ -100,6 +134,9 @@ fn one_agent_backs_off_and_the_others_make_their_parts() {
     let [own, backed_off] = begun(&run, 6);
     assert!(own.abs_diff(300) <= 1 && backed_off < 180, "{own} {backed_off} {run}");
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
+    let generated = run.figure("/back_offs/generated_share");
+    let made = run.figure("/total/count") / 1200.0;
+    assert!((made - generated).abs() < 0.1, "{made} {generated} {run}");
 }
 
 /// The process that makes the load of an agent.
