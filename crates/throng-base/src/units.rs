@@ -107,12 +107,12 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     Ok(bytes as u64)
 }
 
-/// `500/s`, `30/m`, `3600/h`, `1/2s`: events per second.
+/// `500/s`, `5k/s`, `30/m`, `3600/h`, `1/2s`: events per second.
 pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     let Some((number, unit)) = text.trim().split_once('/') else {
         return error(say!("the time unit of the rate is missing"), RATE_HELP);
     };
-    let value = decimal(number.trim(), RATE_HELP)?;
+    let value = scaled(number.trim(), RATE_HELP)?;
     let seconds = match unit.trim() {
         "s" | "sec" | "second" => 1.0,
         "m" | "min" | "minute" => 60.0,
@@ -138,14 +138,18 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
 }
 
 /// `100`, `50_000`, `10k`, `1M`.
-pub fn parse_count(text: &str) -> Result<u64, UnitError> {
-    let text = text.trim();
+fn scaled(text: &str, help: Said) -> Result<f64, UnitError> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000.0),
         Some(b'M') => (&text[..text.len() - 1], 1_000_000.0),
         _ => (text, 1.0),
     };
-    let value = decimal(digits, COUNT_HELP)? * factor;
+    Ok(decimal(digits, help)? * factor)
+}
+
+/// A whole number, as [`scaled`] reads it.
+pub fn parse_count(text: &str) -> Result<u64, UnitError> {
+    let value = scaled(text.trim(), COUNT_HELP)?;
     if value.fract() != 0.0 || value > 1e15 {
         return error(say!("the count is not a whole number, or it is too large"), COUNT_HELP);
     }
@@ -332,6 +336,8 @@ mod tests {
         assert!(parse_size("10 potatoes").is_err());
         assert_eq!(parse_rate("500/s"), Ok(500.0));
         assert_eq!(parse_rate("30/m"), Ok(0.5));
+        assert_eq!(parse_rate("1.5k/s"), Ok(1500.0));
+        assert_eq!(parse_rate("6M/m"), Ok(1e5));
         assert_eq!(parse_rate("1/2s"), Ok(0.5));
         assert_eq!(parse_rate("3 / 1m30s"), Ok(3.0 / 90.0));
         for text in ["500", "1/0s", "1/2", "1/2x", "1/s2", "/2s", "1/2s/3s"] {

@@ -145,9 +145,7 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
 /// A rate; a bare number is per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
-    let number = units::parse_count(number).map_or(number.to_string(), |count| count.to_string());
-    let text = format!("{number}/{unit}");
-    let rate = units::parse_rate(&text).map_err(|error| in_words(&error))?;
+    let rate = units::parse_rate(&format!("{number}/{unit}")).map_err(|error| in_words(&error))?;
     match rate > 0.0 {
         true => Ok(rate),
         false => Err(tell!("it must be more than 0")),
