@@ -85,9 +85,12 @@ fn a_web_socket_goes_through_a_socket() {
     );
     let line = "-n 100 -c 10 --body hello --expect-text hello";
     bench(&folder, "ws://chat.test/", line).run().succeeds(100).has("/connections/opened", 10);
-    let line = "-c 10 --hold 1s --heartbeat 100ms";
+    // A server beside busy programs may need a tenth of a second for one.
+    let line = "-c 10 --hold 3s --heartbeat 1s";
     let run = bench(&folder, "ws://chat.test/", line).run().exits(0);
-    run.check(run.json()["heartbeats"]["lost"] == 0, "each was answered");
+    let heartbeats = &run.json()["heartbeats"];
+    run.check(heartbeats["sent"].as_u64() >= Some(20), "they were sent");
+    run.check(heartbeats["lost"] == 0, "each was answered");
     drop(node);
 }
 
