@@ -160,10 +160,13 @@ fn a_slow_reader_fills_the_buffers_of_the_target() {
     let there = "- {rendezvous: all are there, users: 4}";
     let said = "- {rendezvous: all is said, users: 4}";
     let slow = format!("- connect\n{JOIN}- slow: {{read: 0B/s}}\n{there}\n{said}\n- stay: 4s");
-    let good = format!("- connect\n{JOIN}{there}\n{said}\n- stay: 4s");
+    // One message at a time, so that only who does not want to read is behind.
+    let heard = "    - expect: said\n    - {rendezvous: it is heard, users: 3}";
+    let repeat = "- repeat: 200\n  steps:";
+    let good = format!("- connect\n{JOIN}{there}\n{repeat}\n{heard}\n{said}\n- stay: 4s");
     let says = format!(
-        "- connect\n{JOIN}{there}\n- repeat: 200\n  steps:\n    - request: {{say: \
-         {{id: \"${{random.u64()}}\", sent_ns: 0, text: {long}}}}}\n{said}\n- stay: 4s"
+        "- connect\n{JOIN}{there}\n{repeat}\n    - request: {{say: \
+         {{id: \"${{random.u64()}}\", sent_ns: 0, text: {long}}}}}\n{heard}\n{said}\n- stay: 4s"
     );
     let sessions =
         [("users: 1", slow.as_str()), ("users: 2", good.as_str()), ("users: 1", says.as_str())];
