@@ -111,6 +111,8 @@ pub struct Program {
     pub thresholds: Vec<Threshold>,
     /// What ends the run before its time.
     pub abort_when: Vec<AbortRule>,
+    /// While one of them holds, no users are added.
+    pub hold_when: Vec<AbortRule>,
     /// What is done at set times, by the numbers that triggers use.
     pub events: Vec<TimedEvent>,
     pub tls: Tls,

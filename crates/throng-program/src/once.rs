@@ -70,6 +70,7 @@ impl Program {
             deliveries: Vec::new(),
             thresholds: Vec::new(),
             abort_when: Vec::new(),
+            hold_when: Vec::new(),
             events: Vec::new(),
             monitors: Vec::new(),
             audits: Vec::new(),

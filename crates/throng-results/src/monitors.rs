@@ -2,6 +2,7 @@
 //! counter as what it grew by in a second.
 
 mod busy;
+pub(crate) mod watch;
 
 use std::collections::BTreeMap;
 
@@ -115,6 +116,18 @@ impl Readings {
     /// By monitor and number.
     pub(crate) fn known(&self) -> &BTreeMap<(u16, u16), Known> {
         &self.known
+    }
+
+    /// A source by this one reading.
+    pub(crate) fn row(&self, name: &str, monitor: u16, figures: &[(u16, f64)]) -> MonitorRow {
+        let series = figures.iter().filter_map(|&(number, figure)| {
+            let known = self.known.get(&(monitor, number))?;
+            let (name, counter) = (known.name.clone(), known.counter);
+            let (mean, min, max, last) = (figure, figure, figure, figure);
+            Some(SeriesRow { name, counter, count: 1, mean, min, max, last })
+        });
+        let series = series.collect();
+        MonitorRow { name: name.to_string(), series, ..MonitorRow::default() }
     }
 
     /// The figures that an event brings, by number. The first reading of a counter brings none.

@@ -5,9 +5,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use throng_base::Time;
 use throng_metrics::{AbortRule, Around, Gauges, Interval, Measure, Threshold, Verdict};
 
 use crate::directory::{PhaseInfo, RunInfo};
+use crate::event::Event;
+use crate::monitors::watch::Watch;
+use crate::monitors::{MonitorRow, Readings};
 
 /// A threshold over a stretch of seconds that goes with the time. Lines come in the order of their
 /// seconds.
@@ -242,12 +246,17 @@ pub const ABORT_OVER_S: u64 = 10;
 #[derive(Clone, Debug, Default)]
 pub struct AbortRules {
     all: Vec<Rule>,
+    /// Of sources beside the run, by their numbers.
+    sources: Vec<String>,
+    readings: Readings,
 }
 
 #[derive(Clone, Debug)]
 struct Rule {
     rule: AbortRule,
     window: Window,
+    /// Of a figure of sources, which have nothing of lines.
+    watch: Option<Watch>,
     /// By phase: whether it counts.
     phases: Vec<bool>,
     /// From which second on it holds without a break.
@@ -274,16 +283,41 @@ impl AbortRules {
             };
             let window = Window::new(&rule.condition, seconds);
             let phases = phases(&rule.condition, info);
-            Rule { rule: rule.clone(), window, phases, since: None }
+            let watch = Watch::new(&rule.condition);
+            Rule { rule: rule.clone(), window, watch, phases, since: None }
         };
-        AbortRules { all: rules.iter().map(rule).collect() }
+        let sources = info.monitors.iter().map(|monitor| monitor.name.clone()).collect();
+        AbortRules { all: rules.iter().map(rule).collect(), sources, ..AbortRules::default() }
+    }
+
+    /// Takes what was read of a source beside the run.
+    pub fn read(&mut self, event: &Event) -> Vec<Ruling> {
+        let (source, at_ns, is_read) = match event {
+            Event::Series { monitor, at_ns, .. } | Event::Scrape { monitor, at_ns, .. } => {
+                (*monitor, *at_ns, true)
+            }
+            Event::ScrapeFailed { monitor, at_ns, .. } => (*monitor, *at_ns, false),
+            _ => return Vec::new(),
+        };
+        if self.all.iter().all(|rule| rule.watch.is_none()) {
+            return Vec::new();
+        }
+        let figures = self.readings.take(event);
+        if matches!(event, Event::Series { .. }) {
+            return Vec::new();
+        }
+        let name = self.sources.get(usize::from(source)).map_or("", String::as_str);
+        let row = is_read.then(|| self.readings.row(name, source, &figures));
+        let second = Time(at_ns).second();
+        self.all.iter_mut().filter_map(|rule| rule.read(source, row.as_ref(), second)).collect()
     }
 
     /// Takes a line of the run, and how many there are at its moment.
     pub fn add(&mut self, interval: &Interval, gauges: &Gauges) -> Vec<Ruling> {
         let mut rulings = Vec::new();
         for rule in &mut self.all {
-            if counts(&rule.phases, interval)
+            if rule.watch.is_none()
+                && counts(&rule.phases, interval)
                 && let Some((second, figure)) = rule.window.add(interval, gauges)
             {
                 rulings.extend(rule.judge(second, figure));
@@ -294,6 +328,15 @@ impl AbortRules {
 }
 
 impl Rule {
+    fn read(&mut self, source: u16, row: Option<&MonitorRow>, second: u64) -> Option<Ruling> {
+        let watch = self.watch.as_mut()?;
+        watch.see(source, row, second);
+        match watch.figure(&self.rule.condition) {
+            Some(figure) => self.judge(second, figure),
+            None => self.since.take().map(|_| Ruling::Cleared { rule: self.rule.clone() }),
+        }
+    }
+
     fn judge(&mut self, second: u64, figure: f64) -> Option<Ruling> {
         let rule = self.rule.clone();
         if !rule.condition.holds(figure) {
@@ -312,7 +355,7 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use throng_base::{Random, StepId};
-    use throng_metrics::{Comparison, StepInterval, Subject};
+    use throng_metrics::{Comparison, HostFigure, Monitored, StepInterval, Subject};
 
     use super::*;
 
@@ -328,6 +371,41 @@ mod tests {
         let row = StepInterval { step: 0, count, ok: count - failed, ..StepInterval::default() };
         let other = StepInterval { step: 1, count: 1000, ..StepInterval::default() };
         Interval { second, steps: vec![row, other], ..Interval::default() }
+    }
+
+    #[test]
+    fn a_rule_holds_where_one_source_is_over_it() {
+        let monitored =
+            Monitored { source: String::new(), figure: HostFigure::Series("load".into()) };
+        let condition = Threshold::new(
+            "host load > 4 for 2s",
+            Subject::Monitored(monitored),
+            Measure::Mean,
+            Comparison::Greater,
+            4.0,
+        );
+        let rule = AbortRule { condition, after: Duration::from_secs(2) };
+        let mut rules = AbortRules::new(std::slice::from_ref(&rule), &RunInfo::default());
+        for monitor in [0, 1] {
+            let (name, counter) = ("load".to_string(), false);
+            let series = Event::Series { at_ns: 0, monitor, number: 0, name, counter };
+            assert_eq!(rules.read(&series), []);
+        }
+        let mut read = |second: u64, monitor, value: f64| {
+            let values = vec![(0, value)];
+            let at_ns = second * 1_000_000_000;
+            rules.read(&Event::Scrape { at_ns, monitor, values, left_out: 0 })
+        };
+        assert_eq!(read(1, 0, 1.0), []);
+        let left = Duration::from_secs(2);
+        assert_eq!(read(1, 1, 5.0), [Ruling::Warned { rule: rule.clone(), figure: 5.0, left }]);
+        assert_eq!(read(2, 0, 1.0), [], "the other one still is");
+        assert_eq!(read(3, 1, 6.0), [Ruling::Aborted { rule: rule.clone(), figure: 6.0 }]);
+        assert_eq!(read(4, 1, 3.0), [Ruling::Cleared { rule: rule.clone() }]);
+        read(5, 1, 9.0);
+        let detail = throng_base::Said::default();
+        let failed = Event::ScrapeFailed { at_ns: 6_000_000_000, monitor: 1, detail };
+        assert_eq!(rules.read(&failed), [Ruling::Cleared { rule }], "nobody knows");
     }
 
     #[test]

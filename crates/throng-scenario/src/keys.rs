@@ -139,6 +139,7 @@ macro_rules! scenario_maps {
         thresholds: List(&Text) => "Pass/fail criteria, such as `http p99 < 50ms`.",
         abort_when: List(&Text) =>
             "Conditions that stop the run early: `errors > 10% over 10s for 20s`.",
+        hold_when: List(&Text) => "No users are added while one is true: `db cpu > 90% for 10s`.",
         source: Kind(&SOURCE) =>
             "Source addresses and ports of connections: `{addresses: 127.1.0.0/16}`.",
         outputs: List(&Kind(&OUTPUT)) =>

@@ -217,7 +217,8 @@ fn mask_names(program: &mut Program) {
         mask_labels(secrets, &mut step.labels);
     }
     mask_labels(secrets, &mut program.labels);
-    let conditions = program.abort_when.iter_mut().map(|rule| &mut rule.condition);
+    let rules = program.abort_when.iter_mut().chain(&mut program.hold_when);
+    let conditions = rules.map(|rule| &mut rule.condition);
     for threshold in program.thresholds.iter_mut().chain(conditions) {
         threshold.text = secrets.mask(&threshold.text).into_owned();
         if let Some(around) = &mut threshold.around {
@@ -305,6 +306,7 @@ fn read_scenario(
         precision,
         thresholds: rules.thresholds,
         abort_when: rules.abort_when,
+        hold_when: rules.hold_when,
         events: rules.events,
         connection,
         limits,
@@ -342,6 +344,7 @@ fn read_seed(cx: &mut Context<'_>, fields: &ast::Scenario<'_>, run: &RunOptions)
 struct Rules {
     thresholds: Vec<Threshold>,
     abort_when: Vec<AbortRule>,
+    hold_when: Vec<AbortRule>,
     events: Vec<TimedEvent>,
 }
 
@@ -370,11 +373,12 @@ fn read_rules(
     let names = thresholds::Names { events: &events, ..names };
     let thresholds = fields.thresholds.node();
     let thresholds = thresholds.map(|node| thresholds::read_thresholds(cx, node, &names));
-    let rules = fields.abort_when.node();
-    let rules = rules.map(|node| thresholds::read_abort_rules(cx, node, &names));
+    let [abort_when, hold_when] = [fields.abort_when.node(), fields.hold_when.node()]
+        .map(|node| node.map(|node| thresholds::read_abort_rules(cx, node, &names)));
     Rules {
         thresholds: thresholds.unwrap_or_default(),
-        abort_when: rules.unwrap_or_default(),
+        abort_when: abort_when.unwrap_or_default(),
+        hold_when: hold_when.unwrap_or_default(),
         events,
     }
 }

@@ -371,6 +371,7 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("SCENARIO", "target", &["http://127.0.0.1:8080"]),
     ("SCENARIO", "thresholds", &["http p99 < 50ms", "errors < 0.1%", "checks > 99.9%"]),
     ("SCENARIO", "abort_when", &["errors > 10% over 10s for 20s", "http p99 > 5s over 30s"]),
+    ("SCENARIO", "hold_when", &["errors > 1% for 5s", "host cpu > 90% for 10s"]),
     ("SCENARIO", "graceful_stop", &["30s"]),
     ("SCENARIO", "precision", &["250us", "1ms"]),
     ("CONNECTION", "proxy", &["http://proxy.example:3128"]),

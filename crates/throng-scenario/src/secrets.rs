@@ -14,7 +14,7 @@ use crate::syntax::{self, Key, Kind, Node, Place};
 
 /// Maps that hold what is looked for, files, or thresholds: nothing in them is sent, and their
 /// names are not those of values.
-const NOT_SENT: [&str; 12] = [
+const NOT_SENT: [&str; 13] = [
     "save",
     "check",
     "expect",
@@ -22,6 +22,7 @@ const NOT_SENT: [&str; 12] = [
     "tls",
     "thresholds",
     "abort_when",
+    "hold_when",
     "load",
     "deliveries",
     "extract",

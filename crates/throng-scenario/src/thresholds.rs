@@ -103,7 +103,7 @@ pub(crate) fn read_thresholds(
     })
 }
 
-/// `abort_when`: a condition, over how many seconds it is looked at, and for how long it has to
+/// `abort_when`, `hold_when`: a condition, over how many seconds it is looked at, and for how long it has to
 /// hold.
 pub(crate) fn read_abort_rules(
     cx: &mut Context<'_>,
@@ -212,11 +212,7 @@ impl Reader<'_, '_, '_> {
         if condition.subject == Subject::Generated {
             return generated::refuse_rule(self, text);
         }
-        if matches!(condition.subject, Subject::Monitored(_)) {
-            let message = say!("a metric of a monitored host cannot end a run");
-            let help = say!("write it as a threshold: `host cpu < 80%`");
-            return self.fail("bad-threshold", message, text, help);
-        }
+        self.whole_run(&Threshold { over_s: 0, ..condition.clone() })?;
         let message = match (condition.can_be_met(), condition.can_fail()) {
             (true, true) => {
                 return Some(AbortRule { condition, after: Duration::from_secs(after_s) });

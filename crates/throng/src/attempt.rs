@@ -144,6 +144,7 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
         precision: Duration::ZERO,
         thresholds: Vec::new(),
         abort_when: Vec::new(),
+        hold_when: Vec::new(),
         events: Vec::new(),
         monitors: Vec::new(),
         audits: Vec::new(),

@@ -121,6 +121,7 @@ fn prepare(program: &mut Program, arguments: &SearchArguments) -> Result<Wanted,
         }
     }
     (program.thresholds, program.abort_when) = (Vec::new(), Vec::new());
+    program.hold_when.clear();
     let shown: Vec<Share> = shares.iter().filter_map(share).collect();
     let settings = Settings {
         goals: Goals { shares: shown, plain: plain.iter().map(|one| one.text.clone()).collect() },

@@ -223,6 +223,7 @@ fn prepare(
         let phase = Phase { name, drive, time: Some(time), churn: None, measured: true };
         (load.phases, load.turns) = (vec![phase], Some(turns));
         (program.thresholds, program.abort_when) = (Vec::new(), Vec::new());
+        program.hold_when.clear();
     }
     let [a, b] = [&programs[0], &programs[1]].map(|program| {
         let first = program.targets.first().map(throng_program::Target::written);

@@ -90,6 +90,7 @@ fn program(phases: Vec<Phase>) -> Program {
         precision: Duration::ZERO,
         thresholds: Vec::new(),
         abort_when: Vec::new(),
+        hold_when: Vec::new(),
         events: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions::default(),

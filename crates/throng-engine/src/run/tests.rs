@@ -176,6 +176,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
         precision: Duration::ZERO,
         thresholds: Vec::new(),
         abort_when: Vec::new(),
+        hold_when: Vec::new(),
         events: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions::default(),

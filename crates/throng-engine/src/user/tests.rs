@@ -67,6 +67,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         precision: Duration::ZERO,
         thresholds: Vec::new(),
         abort_when: Vec::new(),
+        hold_when: Vec::new(),
         events: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions { connect_timeout: S, ..ConnectionOptions::default() },

@@ -6,6 +6,7 @@ mod auditing;
 mod duel;
 mod moves;
 mod redistribute;
+mod rules;
 mod search;
 mod steer;
 
@@ -18,12 +19,11 @@ use throng_base::{Clock, Diagnostic, Exit, Said, Time};
 use throng_engine::{Options, Spare};
 use throng_export::{Exports, Opened, Told};
 use throng_load::plan;
-use throng_metrics::{AbortRule, Interval, StepInterval};
-use throng_results::terminal::figure_text;
+use throng_metrics::{Interval, StepInterval};
 use throng_results::terminal::{Live as Lines, Progress, progress_line};
 use throng_results::{
-    AbortRules, AllGauges, Collector, Event, Line, Merge, OnceRun, Recorder, Ruling, RunInfo,
-    StopBy, is_connecting, machine_name, moved,
+    AbortRules, AllGauges, Collector, Event, Line, Merge, OnceRun, Recorder, RunInfo, StopBy,
+    is_connecting, machine_name, moved,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -46,6 +46,7 @@ use crate::signals::Signals;
 use duel::Ring;
 use moves::Moves;
 use redistribute::Parts;
+use rules::Holds;
 use steer::Steer;
 
 /// A target that nobody could connect to for so long is not there.
@@ -183,6 +184,7 @@ pub(super) struct Desk<'a> {
     /// Of all machines together.
     gauges: AllGauges,
     rules: AbortRules,
+    holds: Holds,
     stops: u32,
     /// Posts whose load is over, when the last of them was, and whether all ended well.
     over: usize,
@@ -211,6 +213,7 @@ impl<'a> Desk<'a> {
         let screen = if conduct.output.json { errors } else { Screen::output(no_color) };
         let screen = screen.with_details(conduct.output.details);
         let rules = AbortRules::new(&conduct.program.abort_when, &info);
+        let holds = Holds::new(&conduct.program.hold_when, &info);
         Desk {
             moves: Moves::default(),
             merge: Merge::new(posts.orders.posts()),
@@ -248,6 +251,7 @@ impl<'a> Desk<'a> {
             loss: Loss::default(),
             gauges: AllGauges::default(),
             rules,
+            holds,
             stops: 0,
             over: 0,
             ended_ns: 0,
@@ -311,7 +315,10 @@ impl<'a> Desk<'a> {
                 Some(told) = Monitors::next(&mut monitors) => {
                     let told = monitors.as_mut().map(|monitors| monitors.take(told));
                     let (events, text) = told.unwrap_or_default();
-                    events.iter().for_each(|event| self.event(event));
+                    for event in &events {
+                        self.event(event);
+                        rules::read(&mut self, event);
+                    }
                     text.into_iter().for_each(|text| self.say(text));
                 }
                 Some(told) = Events::next(&mut self.events) => self.act(told),
@@ -610,7 +617,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Ends the run where one of its rules wants it.
+    /// Ends or holds the run where one of its rules wants it.
     fn judge(&mut self, interval: &Interval) {
         let load = self.running.load_of(interval.phase);
         let gauges = self.gauges.add(load, interval);
@@ -620,37 +627,10 @@ impl<'a> Desk<'a> {
         let now = self.posts.clock.now();
         self.events.iter_mut().for_each(|events| events.see(interval, &gauges, now));
         self.count_for_audits(interval);
-        for ruling in self.rules.add(interval, &gauges) {
-            if self.stops > 0 {
-                return;
-            }
-            let at_ns = self.posts.clock.now().as_nanos();
-            let shown = |rule: &AbortRule, figure| figure_text(rule.condition.unit(), figure);
-            let notice = match &ruling {
-                Ruling::Warned { rule, figure, left } => say!(
-                    "`{}` is true (value: {}); the run ends in {} unless this changes",
-                    rule.condition.text,
-                    shown(rule, *figure),
-                    format_duration(*left)
-                ),
-                Ruling::Cleared { rule } => {
-                    say!("`{}` is no longer true: the run continues", rule.condition.text)
-                }
-                Ruling::Aborted { rule, figure } => {
-                    self.stops = 1;
-                    let reason = say!(
-                        "the condition `abort_when: {}` was true (value: {})",
-                        rule.condition.text,
-                        shown(rule, *figure)
-                    );
-                    self.say(say!("the run ends here: {reason}", reason = &reason));
-                    self.event(&Event::Stopped { at_ns, reason, by: StopBy::Rule });
-                    return self.order(Order::Stop);
-                }
-            };
-            self.say(notice.clone());
-            self.event(&Event::Notice { at_ns, text: notice.english() });
-        }
+        let (rulings, held) =
+            (self.rules.add(interval, &gauges), self.holds.add(interval, &gauges));
+        rules::judge(self, rulings);
+        rules::hold(self, held);
     }
 
     /// A run against a target that is not there is over soon.

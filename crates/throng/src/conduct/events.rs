@@ -137,10 +137,20 @@ impl Events {
 
     /// Takes a line of the run: conditions are looked at once a second.
     pub(super) fn see(&mut self, interval: &Interval, gauges: &Gauges, now: Time) {
+        self.met(now, |rules| rules.add(interval, gauges));
+    }
+
+    /// Takes what was read of a source beside the run.
+    pub(super) fn read(&mut self, event: &Event, now: Time) {
+        self.met(now, |rules| rules.read(event));
+    }
+
+    /// Sends on what begins as its condition holds.
+    fn met(&mut self, now: Time, mut judged: impl FnMut(&mut AbortRules) -> Vec<Ruling>) {
         let mut held = Vec::new();
         self.rules.retain_mut(|(number, rules)| {
             let is_met = |ruling: &Ruling| matches!(ruling, Ruling::Aborted { .. });
-            let holds = rules.add(interval, gauges).iter().any(is_met);
+            let holds = judged(rules).iter().any(is_met);
             held.extend(holds.then_some(*number));
             !holds
         });

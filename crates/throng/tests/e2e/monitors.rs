@@ -10,7 +10,7 @@ use serde_json::Value;
 use throng_base::Clock;
 
 use crate::run::{Child, Run, throng};
-use crate::servers::{Target, free_port, program};
+use crate::servers::{Node, Target, free_port, program};
 
 /// Of whoever asks without it.
 const SECRET: &str = "Authorization: Basic bWU6c3dvcmRmaXNo";
@@ -217,4 +217,59 @@ load: [{{users: 4, for: 2500ms}}]
         assert_eq!(row["machine"], machine["name"], "{run}");
         assert_eq!(row["series"][0]["max"], 7.0, "{run}");
     }
+}
+
+/// Says that it is busy from its fourth reading to its seventh.
+const NEIGHBOUR: &str = r#"
+let readings = 0;
+const server = require("http").createServer((_, response) => {
+  readings += 1;
+  response.end(JSON.stringify({ busy: readings > 3 && readings <= 7 ? 9 : 1 }));
+});
+server.listen(0, "127.0.0.1", () => console.log("listening " + server.address().port));
+"#;
+
+fn beside(neighbour: &Node, target: &Target, rules: &str) -> String {
+    format!(
+        "target: {}
+monitor: [{{json: {}, name: neighbour, every: 1s, values: {{busy: busy}}}}]
+sessions: {{s: {{steps: [{{http: GET /}}, {{think: 100ms}}]}}}}
+load: [{{users: {{to: 1000, rate: 5/s}}, for: 12s}}]
+{rules}
+",
+        target.http(""),
+        neighbour.url("http")
+    )
+}
+
+#[test]
+fn no_users_are_added_while_a_neighbour_is_busy() {
+    let (target, neighbour) = (Target::start("http"), Node::start(NEIGHBOUR, &[]));
+    let text = beside(&neighbour, &target, "hold_when: [neighbour busy > 5 for 1s]");
+    let run = throng("run s.yaml --json --out record").file("s.yaml", text).run().exits(0);
+    let changes = run.json()["changes"].as_array().cloned().unwrap_or_default();
+    let at = |word: &str| {
+        let change = changes.iter().find(|change| change["change"] == word);
+        change.and_then(|change| change["at_ns"].as_u64()).unwrap_or_else(|| panic!("{run}"))
+    };
+    let (pause, go_on) = (at("pause"), at("go-on"));
+    run.check(go_on - pause > 1_500_000_000, "it was held for some readings");
+    // Users come at 5/s at all other times.
+    let came = run.figure("/users/started");
+    let wanted = (12.0 - (go_on - pause) as f64 / 1e9) * 5.0;
+    run.check((came - wanted).abs() < 5.0, &format!("{came} users instead of {wanted}"));
+    run.says(&["`hold_when: neighbour busy > 5 for 1s` is true (value: 9)"]);
+    run.says(&["`hold_when: neighbour busy > 5 for 1s` is no longer true"]);
+}
+
+#[test]
+fn a_busy_neighbour_ends_a_run_or_begins_an_event() {
+    let (target, neighbour) = (Target::start("http"), Node::start(NEIGHBOUR, &[]));
+    let rules = "events: [{when: neighbour busy > 5, mark: busy}]
+abort_when: [neighbour busy > 5 for 2s]";
+    let text = beside(&neighbour, &target, rules);
+    let run = throng("run s.yaml --json --out record").file("s.yaml", text).run().exits(4);
+    run.says(&["the condition `abort_when: neighbour busy > 5 for 2s` was true (value: 9)"]);
+    let events = run.json()["events"].to_string();
+    run.check(events.contains("\"busy\""), "the event has begun before");
 }

@@ -96,7 +96,7 @@ fn a_threshold_accepts_a_part_of_the_load() {
     let generated = json["back_offs"]["generated_share"].as_f64().expect("a share");
     let verdicts = ["/thresholds/0/verdict", "/thresholds/1/verdict"].map(|it| json.pointer(it));
     assert_eq!(verdicts.map(|it| it.and_then(Value::as_str)), [Some("met"), Some("not-met")]);
-    run.has("/thresholds/0/figure", generated);
+    assert_eq!(run.figure("/thresholds/0/figure"), generated, "{run}");
     // Of 800 starts so many were made.
     let made = target.counts("/requests") as f64 / 800.0;
     assert!((made - generated).abs() < 0.1, "{made} {generated} {run}");

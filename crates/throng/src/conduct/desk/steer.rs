@@ -16,7 +16,7 @@ use crate::conduct::wire::{Change, Order};
 /// What was said so far.
 pub(super) struct Steer {
     levels: Levels,
-    paused: bool,
+    pub(super) paused: bool,
     /// When the last amendment is so: those of hammered keys follow each other.
     amended: Time,
     marks: u64,

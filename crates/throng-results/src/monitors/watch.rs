@@ -1,0 +1,58 @@
+//! What conditions see of sources beside the run, while it goes on.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use throng_metrics::{Measure, Monitored, Subject, Threshold};
+
+use super::MonitorRow;
+
+/// The readings of the last so many seconds that a condition looks at.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    monitored: Monitored,
+    measure: Measure,
+    seconds: u64,
+    /// By source: when it was read, and the figure.
+    seen: BTreeMap<u16, VecDeque<(u64, f64)>>,
+}
+
+impl Watch {
+    /// None where the condition looks at something else.
+    pub(crate) fn new(condition: &Threshold) -> Option<Watch> {
+        let Subject::Monitored(monitored) = &condition.subject else { return None };
+        let (measure, seconds) = (condition.measure, condition.over_s.max(1));
+        Some(Watch { monitored: monitored.clone(), measure, seconds, seen: BTreeMap::new() })
+    }
+
+    /// A source was read, or could not be read.
+    pub(crate) fn see(&mut self, source: u16, row: Option<&MonitorRow>, second: u64) {
+        let is_meant = |row: &&MonitorRow| {
+            self.monitored.source.is_empty() || row.name == self.monitored.source
+        };
+        let Some(row) = row else {
+            self.seen.remove(&source);
+            return;
+        };
+        let figure = Some(row).filter(is_meant);
+        let figure = figure.and_then(|row| row.figure(&self.monitored.figure, Measure::Mean));
+        let Some(figure) = figure else { return };
+        let seen = self.seen.entry(source).or_default();
+        seen.push_back((second, figure));
+        while seen.front().is_some_and(|(at, _)| at + self.seconds <= second) {
+            seen.pop_front();
+        }
+    }
+
+    /// Of several sources one for which the condition holds; None where none was read.
+    pub(crate) fn figure(&self, condition: &Threshold) -> Option<f64> {
+        let figures = self.seen.values().filter_map(|seen| {
+            let figures = seen.iter().map(|(_, figure)| *figure);
+            match self.measure {
+                Measure::Min => figures.reduce(f64::min),
+                Measure::Max => figures.reduce(f64::max),
+                _ => Some(figures.sum::<f64>() / seen.len().max(1) as f64),
+            }
+        });
+        figures.reduce(|one, other| if condition.holds(other) { other } else { one })
+    }
+}
