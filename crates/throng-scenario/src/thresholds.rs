@@ -103,8 +103,8 @@ pub(crate) fn read_thresholds(
     })
 }
 
-/// `abort_when`, `hold_when`: a condition, over how many seconds it is looked at, and for how long it has to
-/// hold.
+/// `abort_when`, `hold_when`: a condition, over how many seconds it is looked at, and for how long
+/// it has to hold.
 pub(crate) fn read_abort_rules(
     cx: &mut Context<'_>,
     node: &Node,
