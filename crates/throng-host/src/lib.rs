@@ -35,7 +35,7 @@ pub use facts::{HostFacts, facts};
 pub use listening::Listening;
 pub use memory::{MemoryBound, MemoryLeft, address_space_limit, room};
 pub use monitor::{Monitor, Reading};
-pub use network::{SocketCost, source_ports};
+pub use network::{SocketCost, Throughput, source_ports};
 pub use usage::{HostCpu, HostShare, ProcessUsage, kill_group, set_nice};
 
 /// Where `/proc`, `/sys` and `/etc` are.

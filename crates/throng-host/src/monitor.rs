@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::kernel::pressures;
 use crate::memory::{Memory, MemoryLeft};
-use crate::network::{Drops, SocketCost, Sockets};
+use crate::network::{Drops, SocketCost, Sockets, Throughput, Traffic};
 use crate::quota::Quotas;
 use crate::threads::Threads;
 use crate::usage::{HostCpu, HostShare, ProcessUsage};
@@ -29,6 +29,7 @@ pub struct Monitor {
     host_processors: f64,
     usage: ProcessUsage,
     drops: Drops,
+    traffic: Traffic,
     shares: Shares,
 }
 
@@ -47,6 +48,7 @@ struct Told {
     process: f64,
     host: Option<HostShare>,
     others: Option<f64>,
+    throughput: Option<Throughput>,
 }
 
 /// What was read. Counters are since the reading before.
@@ -73,6 +75,8 @@ pub struct Reading {
     pub others_cpu: Option<f64>,
     /// Of the last ten seconds, 0 to 1: in which some program of the host waited for memory.
     pub memory_stall: Option<f64>,
+    /// Of the interface with the most of it.
+    pub throughput: Option<Throughput>,
     pub packets_dropped: u64,
     pub listen_dropped: u64,
     /// Connections that the firewall of the host tracks, and its limit; 0 where there is none.
@@ -104,6 +108,7 @@ impl Monitor {
             host_processors: all,
             usage: ProcessUsage::read(root),
             drops: Drops::read(root),
+            traffic: Traffic::read(root),
             shares: Shares { since: now, ..Shares::default() },
             root: root.clone(),
         }
@@ -151,6 +156,7 @@ impl Monitor {
             host: self.shares.told.host,
             others_cpu: self.shares.told.others,
             memory_stall: memory_stall(&self.root),
+            throughput: self.shares.told.throughput,
             packets_dropped: dropped.packets,
             listen_dropped: dropped.connections,
             conntrack: conntrack(&self.root, "count"),
@@ -168,11 +174,14 @@ impl Monitor {
         };
         let host = self.host.since_last();
         let own = of(self.shares.cpu_ns, self.host_processors);
+        let traffic = Traffic::read(&self.root);
+        let before = std::mem::replace(&mut self.traffic, traffic);
         self.shares.told = Told {
             shard: of(shard_cpu_max_ns, 1.0),
             process: of(self.shares.cpu_ns, self.processors),
             host: host.or(self.shares.told.host),
             others: host.map(|host| others(host, own)).or(self.shares.told.others),
+            throughput: self.traffic.since(&before, passed),
         };
         self.shares.cpu_ns = 0;
     }

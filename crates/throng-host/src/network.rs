@@ -1,8 +1,11 @@
 //! What the network stack of this host says of itself: packets and connections it dropped, what
 //! its sockets cost, and how many source ports there are.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use crate::Root;
-use crate::kernel::{counters, sockets, softnet};
+use crate::kernel::{counters, interfaces, sockets, softnet};
 use crate::usage::page_bytes;
 
 /// What a TCP socket that is open and polled costs the kernel where it does not tell: TCP 2,521,
@@ -51,6 +54,46 @@ fn connections(text: &str) -> u64 {
     let of_listeners = counters(text, "TcpExt")
         .filter(|(name, _)| ["ListenOverflows", "ListenDrops"].contains(name));
     of_listeners.map(|(_, value)| value).max().unwrap_or(0)
+}
+
+/// What went over the interfaces of this host since they are there: by name, bytes and packets that
+/// were received, and those that were sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic(BTreeMap<String, [u64; 4]>);
+
+/// Of each, the direction of an interface with the most of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Throughput {
+    pub bits_per_s: f64,
+    pub packets_per_s: f64,
+}
+
+impl Traffic {
+    pub(crate) fn read(root: &Root) -> Traffic {
+        let text = root.read("proc/net/dev").unwrap_or_default();
+        let all = interfaces(&text).map(|it| {
+            let ([bytes_in, packets_in, ..], [bytes_out, packets_out, ..]) = (it.received, it.sent);
+            (it.name.to_string(), [bytes_in, packets_in, bytes_out, packets_out])
+        });
+        Traffic(all.collect())
+    }
+
+    /// None where the kernel does not tell.
+    pub(crate) fn since(&self, before: &Traffic, passed: Duration) -> Option<Throughput> {
+        let mut most = [0; 4];
+        for (name, now) in &self.0 {
+            let Some(before) = before.0.get(name) else { continue };
+            for (most, (now, before)) in most.iter_mut().zip(now.iter().zip(before)) {
+                *most = (*most).max(now.saturating_sub(*before));
+            }
+        }
+        let [bytes_in, packets_in, bytes_out, packets_out] = most;
+        let per_s = |count: u64| count as f64 / passed.as_secs_f64().max(0.001);
+        (!self.0.is_empty()).then(|| Throughput {
+            bits_per_s: per_s(bytes_in.max(bytes_out)) * 8.0,
+            packets_per_s: per_s(packets_in.max(packets_out)),
+        })
+    }
 }
 
 /// The sockets of the whole host: of TCP, and of UDP.

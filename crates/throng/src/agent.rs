@@ -183,10 +183,13 @@ fn about(arguments: &AgentArguments, token: Token, (ceiling, host): (Ceiling, Ra
 
 /// Limits as a child is told them.
 fn flags(limits: &LimitArguments) -> Vec<String> {
-    let LimitArguments { max_cpu, max_memory, back_off, nice, force } = limits;
+    let LimitArguments { max_cpu, max_memory, max_bandwidth, max_packets, back_off, nice, force } =
+        limits;
     let flags = [
         max_cpu.map(|share| format!("--max-cpu={}%", share * 100.0)),
         max_memory.map(|bytes| format!("--max-memory={bytes}B")),
+        max_bandwidth.map(|bits| format!("--max-bandwidth={}kbit/s", bits / 1e3)),
+        max_packets.map(|rate| format!("--max-packets={rate}/s")),
         back_off.map(|share| format!("--back-off={}%", share * 100.0)),
         nice.map(|nice| format!("--nice={nice}")),
         force.then(|| "--force".to_string()),

@@ -79,6 +79,25 @@ fn drops_since_the_reading_before() {
     assert_eq!(dropped(monitor.read(3 * SECOND)), (0, 0));
 }
 
+#[test]
+fn the_busiest_direction_of_an_interface_is_told() {
+    let devices = |own: &str, other: &str| {
+        let head = "Inter-|   Receive  |  Transmit\n face |bytes    packets errs\n";
+        format!("{head}    lo: {other}\n  eth0: {own}\n")
+    };
+    let idle = "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
+    let one = "1000 10 0 0 0 0 0 0 5000 7 0 0 0 0 0 0";
+    let two = "3000 90 0 0 0 0 0 0 505000 27 0 0 0 0 0 0";
+    let (_directory, root) = computer(&[("proc/net/dev", &devices(one, idle))]);
+    let mut monitor = Monitor::new(&root, Duration::ZERO);
+    write(&root, "proc/net/dev", &devices(two, idle));
+    let throughput = monitor.read(2 * SECOND).throughput;
+    let told = throughput.map(|it| (it.bits_per_s, it.packets_per_s));
+    assert_eq!(told, Some((2_000_000.0, 40.0)));
+    write(&root, "proc/net/dev", "");
+    assert_eq!(monitor.read(3 * SECOND).throughput, None);
+}
+
 const SOCKSTAT: &str = "sockets: used 39\nTCP: inuse 16 orphan 0 tw 3 alloc 1000 mem 7\n\
                         UDP: inuse 2 mem 1\n";
 const SLABINFO: &str = "\

@@ -9,8 +9,8 @@ use throng_program::Output;
 use throng_scenario::LoadChanges;
 
 use super::values::{
-    FLEET, LoadPart, agents, count, duration, export, factor, few, label, load_part, memory, nice,
-    precision, rate, shards, share_of_processors, size,
+    FLEET, LoadPart, agents, bandwidth, count, duration, export, factor, few, label, load_part,
+    memory, nice, precision, rate, shards, share_of_processors, size,
 };
 
 #[derive(Args, Debug)]
@@ -118,6 +118,14 @@ pub(crate) struct LimitArguments {
     /// included; bodies and messages may use half of it: `8GiB`
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub(crate) max_memory: Option<u64>,
+    /// Stop adding users while an interface of this host sends or receives more than this:
+    /// `200Mbit/s`
+    #[arg(long, value_name = "RATE", value_parser = bandwidth)]
+    pub(crate) max_bandwidth: Option<f64>,
+    /// Stop adding users while an interface of this host sends or receives more packets than this:
+    /// `50k/s`
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) max_packets: Option<f64>,
     /// Reduce the load generated here, down to a tenth, while other programs use more than this
     /// share of this host's processors for 3 s; restore it slowly when they use less: `60%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]

@@ -315,10 +315,7 @@ impl<'a> Desk<'a> {
                 Some(told) = Monitors::next(&mut monitors) => {
                     let told = monitors.as_mut().map(|monitors| monitors.take(told));
                     let (events, text) = told.unwrap_or_default();
-                    for event in &events {
-                        self.event(event);
-                        rules::read(&mut self, event);
-                    }
+                    rules::read(&mut self, &events);
                     text.into_iter().for_each(|text| self.say(text));
                 }
                 Some(told) = Events::next(&mut self.events) => self.act(told),

@@ -1,14 +1,15 @@
-//! The limits of the generator itself: those it was told to keep (`--max-cpu`, `--max-memory`) and
-//! the memory that the host needs. Pure: a reading comes in, what is to be done comes out.
+//! The limits of the generator itself: those it was told to keep (`--max-cpu`, `--max-memory`,
+//! `--max-bandwidth`, `--max-packets`) and the memory that the host needs. Pure: a reading comes
+//! in, what is to be done comes out.
 //!
 //! At a limit nobody comes any more; below it again, users come as the load wants them. Where that
 //! does not happen soon, growth is given up: users who stay give no memory back.
 
 use std::time::Duration;
 
-use throng_base::units::format_bytes;
+use throng_base::units::{format_bytes, format_count};
 use throng_base::{Said, Time};
-use throng_host::{MemoryBound, MemoryLeft};
+use throng_host::{MemoryBound, MemoryLeft, Throughput};
 use throng_program::{Drive, Load};
 
 use super::polite::Others;
@@ -20,8 +21,8 @@ const RELEASE_AFTER: Duration = Duration::from_secs(3);
 /// How long a limit is kept before growth is given up. Memory of a host that ends soon is urgent.
 const HOST_MEMORY_PATIENCE: Duration = Duration::from_secs(5);
 const MEMORY_PATIENCE: Duration = Duration::from_secs(30);
-/// A busy host may be less busy later; a run must end all the same.
-const CPU_PATIENCE: Duration = Duration::from_secs(300);
+/// A busy host or network may be less busy later; a run must end all the same.
+const BUSY_PATIENCE: Duration = Duration::from_secs(300);
 
 /// The share of what this process may take that all users together may keep of bodies, messages
 /// and bytes that wait to be sent. The rest is for the users themselves, and for the sockets.
@@ -47,6 +48,8 @@ pub(crate) struct Seen {
     /// Resident, and what the kernel spends on our connections.
     pub(crate) memory_bytes: u64,
     pub(crate) memory_left: Option<MemoryLeft>,
+    /// Of the host, by everybody.
+    pub(crate) throughput: Option<Throughput>,
     /// Users are to come who are not there.
     pub(crate) is_growing: bool,
     pub(crate) others: Others,
@@ -78,10 +81,13 @@ pub(crate) enum Limit {
     HostMemory,
     Memory,
     Cpu,
+    Bandwidth,
+    Packets,
 }
 
 /// The most urgent first.
-const LIMITS: [Limit; 3] = [Limit::HostMemory, Limit::Memory, Limit::Cpu];
+const LIMITS: [Limit; 5] =
+    [Limit::HostMemory, Limit::Memory, Limit::Cpu, Limit::Bandwidth, Limit::Packets];
 
 impl Limit {
     /// The word that records carry.
@@ -90,14 +96,21 @@ impl Limit {
             Limit::HostMemory => "host-memory",
             Limit::Memory => "memory",
             Limit::Cpu => "cpu",
+            Limit::Bandwidth => "bandwidth",
+            Limit::Packets => "packets",
         }
+    }
+
+    /// Of some time: between two looks at that, the figure is as it was.
+    fn is_per_time(self) -> bool {
+        matches!(self, Limit::Cpu | Limit::Bandwidth | Limit::Packets)
     }
 
     fn patience(self) -> Duration {
         match self {
             Limit::HostMemory => HOST_MEMORY_PATIENCE,
             Limit::Memory => MEMORY_PATIENCE,
-            Limit::Cpu => CPU_PATIENCE,
+            Limit::Cpu | Limit::Bandwidth | Limit::Packets => BUSY_PATIENCE,
         }
     }
 }
@@ -116,10 +129,12 @@ enum Level {
 pub(crate) struct Limits {
     cpu_share_max: Option<f64>,
     memory_bytes_max: Option<u64>,
+    bits_per_s_max: Option<f64>,
+    packets_per_s_max: Option<f64>,
     state: State,
-    /// As it was when the share was seen.
-    cpu_level: Level,
-    /// Since when each limit was not well kept, in the order of [`LIMITS`].
+    /// How far each figure was from its limit, in the order of [`LIMITS`].
+    levels: [Level; LIMITS.len()],
+    /// Since when each limit was not well kept.
     since: [Option<Time>; LIMITS.len()],
     /// Since when all figures are well below their limits.
     well_since: Option<Time>,
@@ -145,8 +160,10 @@ impl Limits {
         Limits {
             cpu_share_max: told.max_cpu,
             memory_bytes_max: told.max_memory,
+            bits_per_s_max: told.max_bandwidth,
+            packets_per_s_max: told.max_packets,
             state: State::Free,
-            cpu_level: Level::Below,
+            levels: [Level::Below; LIMITS.len()],
             since: [None; LIMITS.len()],
             well_since: None,
             trend: Vec::with_capacity(TREND_LOOKS),
@@ -164,13 +181,12 @@ impl Limits {
             return None;
         }
         let seen = &self.ahead(seen, now);
-        if seen.cpu_share.is_some() {
-            self.cpu_level = self.level(Limit::Cpu, seen);
-        }
-        let levels = LIMITS.map(|limit| match limit {
-            Limit::Cpu => self.cpu_level,
-            limit => self.level(limit, seen),
+        let is_old = |limit: Limit| limit.is_per_time() && seen.cpu_share.is_none();
+        let levels = std::array::from_fn(|nth| match is_old(LIMITS[nth]) {
+            true => self.levels[nth],
+            false => self.level(LIMITS[nth], seen),
         });
+        self.levels = levels;
         let is_held = self.is_held();
         for (level, since) in levels.iter().zip(&mut self.since) {
             match level {
@@ -262,6 +278,8 @@ impl Limits {
                 let share = seen.cpu_share?.max(seen.host_cpu.unwrap_or(0.0));
                 Some(share / self.cpu_share_max?)
             }
+            Limit::Bandwidth => Some(seen.throughput?.bits_per_s / self.bits_per_s_max?),
+            Limit::Packets => Some(seen.throughput?.packets_per_s / self.packets_per_s_max?),
         }
     }
 
@@ -302,8 +320,27 @@ impl Limits {
                     _ => say!("throng uses {own} % of its processors; --max-cpu is {most} %"),
                 }
             }
+            Limit::Bandwidth => {
+                let seen = format_bits(seen.throughput?.bits_per_s);
+                let most = format_bits(self.bits_per_s_max?);
+                say!("this host has {seen} of traffic; --max-bandwidth is {most}")
+            }
+            Limit::Packets => {
+                let seen = format_count(seen.throughput?.packets_per_s as u64);
+                let most = format_count(self.packets_per_s_max? as u64);
+                say!("this host has {seen} packets/s of traffic; --max-packets is {most}/s")
+            }
         };
         Some(Reason { limit, detail })
+    }
+}
+
+/// `120 Mbit/s`, as networks are told.
+fn format_bits(per_s: f64) -> String {
+    match per_s {
+        1e9.. => format!("{:.1} Gbit/s", per_s / 1e9),
+        1e6.. => format!("{:.0} Mbit/s", per_s / 1e6),
+        _ => format!("{:.0} kbit/s", per_s / 1e3),
     }
 }
 

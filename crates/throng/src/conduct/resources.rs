@@ -67,6 +67,7 @@ impl Watcher {
             host_cpu: reading.host.map(|host| host.busy),
             memory_bytes: reading.memory_bytes.saturating_add(kernel),
             memory_left: reading.memory_left,
+            throughput: reading.throughput,
             is_growing: false,
             others: Others {
                 cpu: reading.others_cpu.filter(|_| !reading.shares_are_old),

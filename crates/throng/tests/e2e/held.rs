@@ -28,6 +28,21 @@ fn too_little_memory_lets_nobody_come_and_is_the_generators_fault() {
 }
 
 #[test]
+fn traffic_that_was_agreed_on_lets_nobody_more_come() {
+    let target = Target::start("im");
+    // The loopback interface has more than that as soon as somebody connects.
+    for (flag, limit, words) in [
+        ("--max-bandwidth 1kbit/s", "bandwidth", "--max-bandwidth is 1 kbit/s"),
+        ("--max-packets 1/s", "packets", "--max-packets is 1/s"),
+    ] {
+        let run = run(&target, &format!("{flag} --json")).run().exits(5);
+        assert_eq!(run.json()["growth"]["held"]["limit"], limit, "{run}");
+        run.says(&["growth paused: this host has ", words]);
+    }
+    assert!(target.counts("/connections/accepted") < 200, "both ramps");
+}
+
+#[test]
 fn what_was_held_is_in_the_record_and_told_again() {
     let target = Target::start("im");
     let line = "run ramp.yaml --max-memory 1MiB --out record --lang zh";
@@ -108,6 +123,8 @@ fn impossible_limits_are_refused_with_the_cure() {
         ("--max-cpu 101%", "a share is at most 100%"),
         ("--max-memory much", "a size is a number and a unit"),
         ("--max-memory 0", "it must be more than 0"),
+        ("--max-bandwidth 200", "a bandwidth is a number with its unit: `200Mbit/s`, `1Gbit/s`"),
+        ("--max-packets many/s", "a rate is a number per unit of time"),
         ("--back-off 60", "a share is a percentage: `5%`"),
         ("--back-off 60% --processes 2", "`--back-off` does not work across processes"),
         ("--nice 20", "it must be a number from -20 to 19; a higher number means a lower priority"),

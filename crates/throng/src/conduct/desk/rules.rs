@@ -36,13 +36,16 @@ fn shown(rule: &AbortRule, figure: f64) -> String {
     figure_text(rule.condition.unit(), figure)
 }
 
-/// What was read of a source beside the run.
-pub(super) fn read(desk: &mut Desk<'_>, event: &Event) {
-    let now = desk.posts.clock.now();
-    desk.events.iter_mut().for_each(|events| events.read(event, now));
-    let (rulings, held) = (desk.rules.read(event), desk.holds.rules.read(event));
-    judge(desk, rulings);
-    hold(desk, held);
+/// Records what was read of sources beside the run, and what conditions make of it.
+pub(super) fn read(desk: &mut Desk<'_>, read: &[Event]) {
+    for event in read {
+        desk.event(event);
+        let now = desk.posts.clock.now();
+        desk.events.iter_mut().for_each(|events| events.read(event, now));
+        let (rulings, held) = (desk.rules.read(event), desk.holds.rules.read(event));
+        judge(desk, rulings);
+        hold(desk, held);
+    }
 }
 
 /// Ends the run where a rule wants it.

@@ -10,6 +10,35 @@ fn limits(max_cpu: Option<f64>, max_memory: Option<u64>) -> Limits {
     Limits::new(&LimitArguments { max_cpu, max_memory, ..LimitArguments::default() })
 }
 
+#[test]
+fn traffic_is_held_within_what_was_agreed() {
+    let told = LimitArguments {
+        max_bandwidth: Some(100e6),
+        max_packets: Some(10_000.0),
+        ..LimitArguments::default()
+    };
+    let traffic = |bits_per_s: f64, packets_per_s: f64| {
+        let throughput = Some(Throughput { bits_per_s, packets_per_s });
+        Seen { cpu_share: Some(0.1), throughput, is_growing: true, ..Seen::default() }
+    };
+    let (low, wide) = (traffic(50e6, 5_000.0), traffic(120e6, 5_000.0));
+    let between = Seen { is_growing: true, ..Seen::default() };
+    let seconds = [low, wide, between, low, low, low, low];
+    let mut limits = Limits::new(&told);
+    assert_eq!(deeds(&mut limits, 0, &seconds), ["1 hold Bandwidth", "6 release"]);
+    let seconds = [traffic(50e6, 20_000.0), traffic(95e6, 5_000.0)];
+    assert_eq!(deeds(&mut limits, 7, &seconds), ["7 hold Packets"]);
+    let words = |seen: &Seen, limit| limits.reason(limit, seen).map(|it| it.detail.english());
+    assert_eq!(
+        words(&wide, Limit::Bandwidth).as_deref(),
+        Some("this host has 120 Mbit/s of traffic; --max-bandwidth is 100 Mbit/s")
+    );
+    assert_eq!(
+        words(&traffic(0.0, 12_000.0), Limit::Packets).as_deref(),
+        Some("this host has 12,000 packets/s of traffic; --max-packets is 10,000/s")
+    );
+}
+
 fn memory(bytes: u64) -> Seen {
     Seen { memory_bytes: bytes, is_growing: true, ..Seen::default() }
 }
