@@ -58,7 +58,6 @@ const PAGES: [Page; 7] = [
         shorter: &[
             ("for: 8s", "for: 2s"),
             ("for: 2s, measured", "for: 1s, measured"),
-            ("for: 3s", "for: 1s"),
             ("authorize rate > 10/s", "authorize rate > 3/s"),
             ("http p95 < 2s", "http p95 < 20s"),
         ],
@@ -76,7 +75,7 @@ const PAGES: [Page; 7] = [
         ],
     },
     Page { name: "tutorial/capacity", shorter: &[("--confirm 10s", "--confirm 2s")] },
-    Page { name: "tutorial/proxy", shorter: &[("for: 6s", "for: 5s"), ("\n180\n", "\n150\n")] },
+    Page { name: "tutorial/proxy", shorter: &[("for: 6s", "for: 5s")] },
 ];
 
 /// Where the pages are.
