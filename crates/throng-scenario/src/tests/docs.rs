@@ -354,7 +354,7 @@ fn steps() -> String {
         let shares = |kind: &MapKind| kind.keys.iter().any(|one| row(one) == row(key));
         keys::VERBS.iter().filter(|(_, kind)| shares(kind)).map(|(verb, _)| *verb).collect()
     };
-    let is_shared = |key: &KeyDoc| sharing(key).len() >= 3;
+    let is_shared = |key: &KeyDoc| sharing(key).len() >= 2;
     let (mut verbs, mut shared) = (String::new(), Vec::new());
     for (verb, kind) in keys::VERBS {
         let own = kind.find(verb).expect("the verb is a key");
@@ -400,15 +400,29 @@ fn rows(key: &KeyDoc, before: &str, within: &str) -> String {
     out
 }
 
+/// Functions; other names and the variants for base64 share the row of the function.
 fn functions() -> String {
-    let mut out =
-        String::from("## Functions\n\n| call | result | example |\n| --- | --- | --- |\n");
+    let mut rows: Vec<[String; 4]> = Vec::new();
     for function in FUNCTIONS {
-        let (call, example) = (cell(&function.signature()), cell(function.example));
-        out += &format!("| `{call}` | {} | `{example}` |\n", cell(&function.doc.english()));
+        let signature = function.signature();
+        let name = signature.split('(').next().unwrap_or_default().to_string();
+        let (call, doc) = (format!("`{}`", cell(&signature)), cell(&function.doc.english()));
+        let other = doc.strip_prefix("the same as ").or(name.strip_suffix("_base64"));
+        match rows.iter_mut().find(|row| other == Some(row[0].as_str())) {
+            Some([_, calls, result, _]) => {
+                *calls += &format!(", {call}");
+                if name.ends_with("_base64") {
+                    *result += ", or in base64";
+                }
+            }
+            None => rows.push([name, call, doc, cell(function.example)]),
+        }
     }
-    out.push('\n');
-    out
+    let row = |[_, calls, result, example]: &[String; 4]| {
+        format!("| {calls} | {result} | `{example}` |\n")
+    };
+    let rows: String = rows.iter().map(row).collect();
+    format!("## Functions\n\n| call | result | example |\n| --- | --- | --- |\n{rows}\n")
 }
 
 /// The counters that thresholds may name.
