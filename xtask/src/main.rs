@@ -67,8 +67,8 @@ options of bench million, heartbeat, chat and push, which are scenarios below be
   --only run,peers        of million: the users, or the other tools
   --tools A,B             of million: of throng, tsung, k6, locust, artillery
   -- FLAGS                what else `throng run` is told, such as `--precision 1ms` or `--force`
-  The runs of a million, of two millions and of 100000 with --tls, and the others with nothing
-  chosen, go to docs/benchmarks.md; all others to a file below target/.
+  The runs of a million, and of 100000 with --tls, and the others with nothing chosen, go to
+  docs/benchmarks.md; all others to a file below target/.
 
 options of all
   --against FILE          another throng, an older one for example, takes turns with this one
@@ -83,7 +83,7 @@ options of the other benches
                           of protocol: 64, 1000 (users); of rate: cost, served;
                           of fleet: many, thousand, starts, counts
   --tools A,B             only these tools; written below target/, not to docs/
-  --rates A,B             of rate, only these: 1000, 5000, 20000, 30000, 100000; written below
+  --rates A,B             of rate, only these: 1000, 5000, 20000, 100000; written below
                           target/, not to docs/
 ";
 

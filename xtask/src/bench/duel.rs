@@ -96,23 +96,9 @@ const PING: Case = Case {
     ..KEPT
 };
 
-static CASES: [Case; 13] = [
-    Case { title: "Keep-alive, 1 connection", connections: 1, thresholds: &[], ..KEPT },
+static CASES: [Case; 9] = [
     KEPT,
-    Case { title: "Keep-alive, 1000 connections", connections: 1000, thresholds: &[], ..KEPT },
-    Case {
-        title: "A connection per request, 1 at a time",
-        connections: 1,
-        thresholds: &[],
-        ..SHORT
-    },
     SHORT,
-    Case {
-        title: "A connection per request, 1000 at a time",
-        connections: 1000,
-        thresholds: &[],
-        ..SHORT
-    },
     Case {
         part: "websocket",
         title: "WebSocket echo of `hello`, 64 connections, npm's ws",

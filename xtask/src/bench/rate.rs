@@ -24,7 +24,7 @@ const DEFAULT: Tool = Tool::Throng;
 pub(super) const WORDS: [&str; 4] = ["throng", "wrk2", "vegeta", "h2load"];
 /// Beyond it throng's own target has no time to spare on one core.
 const RATE_SERVED_MAX: u32 = 20_000;
-pub(super) const RATES: [u32; 5] = [1_000, 5_000, 20_000, 30_000, 100_000];
+pub(super) const RATES: [u32; 4] = [1_000, 5_000, 20_000, 100_000];
 const CONNECTIONS: u32 = 100;
 /// From here on a tool has all cores, with two threads, and the server one of them beside it.
 const RATE_UNPINNED: u32 = 100_000;

@@ -100,7 +100,7 @@ const MILLION: Scene = Scene {
         ("memory per connection, target", 1_000.0),
         ("highest memory of the machine", 14.0),
     ],
-    published: &["", "--users 2000000", "--tls"],
+    published: &["", "--tls"],
 };
 
 pub(super) const SCENES: [Scene; 4] = [
