@@ -342,35 +342,3 @@ pub(super) fn a_page_with_resources(name: &str) {
     let open = scribe.accepted();
     assert!((8..=24).contains(&open), "{open} connections of four users\n{run}");
 }
-
-pub(super) fn two_services(name: &str) {
-    let shop = Scribe::answering(|asked, number| match asked.what.as_str() {
-        "POST /cart" => ok(&json!({"cart": format!("c{number}"), "total": number}).to_string()),
-        _ => {
-            let body = json_of(asked);
-            let paid = format!("paid {}", body["cart"].as_str().unwrap_or_default());
-            if body["receipt"] == paid { ok("{}") } else { answer("402 Payment Required", "", "") }
-        }
-    });
-    let pay = Scribe::answering(|asked, _| {
-        let body = json_of(asked);
-        let cart = body["cart"].as_str().unwrap_or_default();
-        match body["amount"].as_u64() {
-            Some(_) => ok(&json!({"receipt": format!("paid {cart}")}).to_string()),
-            None => answer("400 Bad Request", "", ""),
-        }
-    });
-    let (one, other) = (shop.target(), pay.target());
-    let changes = [
-        (SHOP, one.as_str()),
-        (OTHER, other.as_str()),
-        THINK,
-        ("{users: 50, for: 2m}", "{iterations: 30, users: 3}"),
-        ("p95 < 500ms", "p95 < 20s"),
-        ("p95 < 200ms", "p95 < 20s"),
-    ];
-    let run = cooked(name, &changes).run().exits(0);
-    run.has("/total/ok", 90);
-    assert_eq!((shop.count("POST /cart"), shop.count("POST /orders")), (30, 30), "{run}");
-    assert_eq!(pay.count("POST /payments"), 30, "{run}");
-}
