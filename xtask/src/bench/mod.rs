@@ -96,7 +96,7 @@ impl Options {
         std::iter::once(own).chain(other).collect()
     }
 
-    /// Only a whole run may replace the published figures. What an expression costs is for contributors.
+    /// Only a whole run replaces the published figures; the cost of an expression is not published.
     fn is_whole(&self) -> bool {
         match Scene::find(&self.name) {
             Some(scene) => scene.published.contains(&self.choice.as_str()),
