@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use throng_metrics::{INSTANCES_MAX, InstanceInterval};
+use throng_metrics::{INSTANCES_MAX, InstanceInterval, Keyed as _};
 
 use crate::spent::nanos;
 
@@ -46,11 +46,13 @@ impl Instances {
 
     /// Hands over the responses since the last call.
     pub(crate) fn take(&mut self) -> Vec<InstanceInterval> {
-        let mut taken = Vec::new();
-        for row in self.0.iter_mut().filter(|row| row.count > 0) {
+        let rows = self.0.iter_mut().filter(|row| row.count > 0);
+        let take = |row: &mut InstanceInterval| {
             let next = empty(row.target, row.name.clone());
-            InstanceInterval::merge_all(&mut taken, &[std::mem::replace(row, next)]);
-        }
+            std::mem::replace(row, next)
+        };
+        let mut taken: Vec<InstanceInterval> = rows.map(take).collect();
+        taken.sort_by(|one, other| one.key().cmp(&other.key()));
         taken
     }
 }

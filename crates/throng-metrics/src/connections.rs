@@ -5,6 +5,7 @@ use throng_base::Said;
 
 use crate::figures::Connections;
 use crate::histogram::Histogram;
+use crate::merge::Keyed;
 
 /// Who ended a connection, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -70,42 +71,43 @@ impl Ending {
     }
 }
 
-/// How long those connections were there that ended in one way: from when they were established to
-/// their end. All rows of an ending together have as many times as its counter says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ResidenceInterval {
-    pub ended: Ending,
-    /// They ended before they were open: their TLS, or what they began with, failed. A connect that
-    /// nobody answered is one of them, and was there for no time.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unopened: bool,
-    pub time: Histogram,
+merged! {
+    /// How long those connections were there that ended in one way: from when they were established
+    /// to their end. All rows of an ending together have as many times as its counter says.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct ResidenceInterval {
+        pub ended: Ending => Key,
+        /// They ended before they were open: their TLS, or what they began with, failed. A connect
+        /// that nobody answered is one of them, and was there for no time.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub unopened: bool => Key,
+        pub time: Histogram => Sum,
+    }
 }
 
 impl ResidenceInterval {
-    /// Adds times to the row that has them.
-    pub fn add(rows: &mut Vec<ResidenceInterval>, other: &ResidenceInterval) {
-        ResidenceInterval::of(rows, other.ended, other.unopened).merge(&other.time);
-    }
-
     /// The times of an ending, in the order of endings.
     pub fn of(rows: &mut Vec<ResidenceInterval>, ended: Ending, unopened: bool) -> &mut Histogram {
-        let place =
-            match rows.binary_search_by_key(&(unopened, ended), |row| (row.unopened, row.ended)) {
-                Ok(place) => place,
-                Err(place) => {
-                    let row = ResidenceInterval { ended, unopened, time: Histogram::new() };
-                    rows.insert(place, row);
-                    place
-                }
-            };
+        let place = match rows.binary_search_by_key(&(unopened, ended), Keyed::key) {
+            Ok(place) => place,
+            Err(place) => {
+                let row = ResidenceInterval { ended, unopened, time: Histogram::new() };
+                rows.insert(place, row);
+                place
+            }
+        };
         &mut rows[place].time
     }
+}
+
+keyed! {
+    sorted ResidenceInterval: (bool, Ending), |row| (row.unopened, row.ended);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::merge::Merge as _;
 
     #[test]
     fn rows_add_up_by_their_ending() {
@@ -122,7 +124,7 @@ mod tests {
             (Ending::Reset, false, 4),
             (Ending::Reset, true, 5),
         ] {
-            ResidenceInterval::add(&mut sum, &row(ended, unopened, times));
+            sum.merge(&vec![row(ended, unopened, times)]);
         }
         let counts = sum.iter().map(|row| (row.ended, row.unopened, row.time.count()));
         let wanted = [

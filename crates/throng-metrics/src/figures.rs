@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::merge::Merge;
+
 /// A count as a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
@@ -23,13 +25,11 @@ impl Figure {
 }
 
 /// Counts that stand together in an interval and in a summary.
-pub trait Counts {
+pub trait Counts: Merge {
     const FIGURES: &'static [Figure];
 
     /// In the order of the table.
     fn counts(&self) -> Vec<u64>;
-
-    fn merge(&mut self, other: &Self);
 
     /// Each with its row.
     fn rows(&self) -> impl Iterator<Item = (&'static Figure, u64)> {
@@ -56,22 +56,26 @@ macro_rules! group {
             )+
         }
     ) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(default)]
-        pub struct $name {
-            $(
-                /// The row.
-                pub $key: $type,
-            )?
-            $(
-                $(#[doc = $doc])+
-                $(#[serde($($serde)+)])?
-                pub $field: u64,
-            )+
+        merged! {
+            $(#[doc = $about])+
+            #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+            #[serde(default)]
+            pub struct $name {
+                $(
+                    /// The row.
+                    pub $key: $type => Key,
+                )?
+                $(
+                    $(#[doc = $doc])+
+                    $(#[serde($($serde)+)])?
+                    pub $field: u64 => Sum,
+                )+
+            }
         }
 
-        $(impl $name {
+        $(keyed! { unsorted $name: $type, |row| row.$key; }
+
+        impl $name {
             /// The row of a key in a list of them, which gets one if it has none.
             pub fn of(rows: &mut Vec<$name>, $key: $type) -> &mut $name {
                 let index = rows.iter().position(|row| row.$key == $key).unwrap_or_else(|| {
@@ -91,10 +95,6 @@ macro_rules! group {
 
             fn counts(&self) -> Vec<u64> {
                 vec![$(self.$field,)+]
-            }
-
-            fn merge(&mut self, other: &$name) {
-                $(self.$field += other.$field;)+
             }
         }
     };

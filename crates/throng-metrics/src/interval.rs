@@ -8,66 +8,70 @@ use throng_base::StepId;
 
 use crate::connections::ResidenceInterval;
 use crate::figures::{
-    Connections, Counts as _, DeliveryInterval, Groups, Heartbeats, Lifecycle, Messages,
-    Population, Retries, SampleInterval, is_zero,
+    Connections, DeliveryInterval, Groups, Heartbeats, Lifecycle, Messages, Population, Retries,
+    SampleInterval, is_zero,
 };
 use crate::histogram::Histogram;
+use crate::merge::Merge as _;
 use crate::outcome::{Blame, Cause, Stage};
 use crate::places::{InstanceInterval, SessionInterval, TargetInterval};
 use crate::slowest::Slow;
 
-/// What one step did. An attempt is one doing of it, with all its tries. Each that is begun ends
-/// once: it is `ok`, or it is in `errors`, or it is `interrupted`; `count` has the first two. So
-/// `begun = count + interrupted` holds of a whole run, though not of a second of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StepInterval {
-    pub step: u16,
-    #[serde(default)]
-    pub begun: u64,
-    pub count: u64,
-    pub ok: u64,
-    /// Of `ok` those that came after the load had ended: they are in no rate.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub ok_after: u64,
-    /// Neither good nor bad: cut off by the end of the run, or as its user had to go.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub interrupted: u64,
-    /// Tries that failed and were followed by another of the same attempt, by cause. They are no
-    /// errors: the last try decides. Their codes and bytes are in the row.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub retried: Vec<(Cause, u64)>,
-    /// Of the failed attempts those that had been tried again.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub given_up: u64,
-    /// From the due time to the last byte of the answer; a timeout counts with its wait.
-    /// Attempts that got no answer at all (refused, reset) are not in it.
-    pub latency: Histogram,
-    /// From when the request of the last try was handed over for sending to the last byte of the
-    /// answer: `latency` without what the attempt waited for on our side, be it a free user, a
-    /// connection, or a stream. None where all of them are those of `latency`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service: Option<Histogram>,
-    /// Of transactions: `latency` is without the times in which the user paused, this is with them.
-    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
-    pub with_pauses: Histogram,
-    /// From the due time to the first byte of the answer.
-    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
-    pub first_byte: Histogram,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<(Cause, u64)>,
-    /// Answers by their code: HTTP status, WebSocket close code.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub codes: Vec<(u16, u64)>,
-    /// Of the failures for their status, those with a 4xx: the target or the scenario is wrong.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub refused: u64,
-    /// Requests and calls that were sent again, as the target had not looked at them: it had closed
-    /// the idle connection before they came, or says so (HTTP/2). Of the attempts in `count`, not
-    /// in addition to them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub resent: u64,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
+merged! {
+    /// What one step did. An attempt is one doing of it, with all its tries. Each that is begun
+    /// ends once: it is `ok`, or it is in `errors`, or it is `interrupted`; `count` has the first
+    /// two. So `begun = count + interrupted` holds of a whole run, though not of a second of it.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct StepInterval {
+        pub step: u16 => Key,
+        #[serde(default)]
+        pub begun: u64 => Sum,
+        pub count: u64 => Sum,
+        pub ok: u64 => Sum,
+        /// Of `ok` those that came after the load had ended: they are in no rate.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub ok_after: u64 => Sum,
+        /// Neither good nor bad: cut off by the end of the run, or as its user had to go.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub interrupted: u64 => Sum,
+        /// Tries that failed and were followed by another of the same attempt, by cause. They are
+        /// no errors: the last try decides. Their codes and bytes are in the row.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub retried: Vec<(Cause, u64)> => Sum,
+        /// Of the failed attempts those that had been tried again.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub given_up: u64 => Sum,
+        /// From the due time to the last byte of the answer; a timeout counts with its wait.
+        /// Attempts that got no answer at all (refused, reset) are not in it.
+        pub latency: Histogram => Sum,
+        /// From when the request of the last try was handed over for sending to the last byte of
+        /// the answer: `latency` without what the attempt waited for on our side, be it a free
+        /// user, a connection, or a stream. None where all of them are those of `latency`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub service: Option<Histogram> => By(StepInterval::merge_service),
+        /// Of transactions: `latency` is without the times in which the user paused, this is with
+        /// them.
+        #[serde(default, skip_serializing_if = "Histogram::is_empty")]
+        pub with_pauses: Histogram => Sum,
+        /// From the due time to the first byte of the answer.
+        #[serde(default, skip_serializing_if = "Histogram::is_empty")]
+        pub first_byte: Histogram => Sum,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub errors: Vec<(Cause, u64)> => Sum,
+        /// Answers by their code: HTTP status, WebSocket close code.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub codes: Vec<(u16, u64)> => Sum,
+        /// Of the failures for their status, those with a 4xx: the target or the scenario is wrong.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub refused: u64 => Sum,
+        /// Requests and calls that were sent again, as the target had not looked at them: it had
+        /// closed the idle connection before they came, or says so (HTTP/2). Of the attempts in
+        /// `count`, not in addition to them.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub resent: u64 => Sum,
+        pub bytes_in: u64 => Sum,
+        pub bytes_out: u64 => Sum,
+    }
 }
 
 fn is_first(machine: &u16) -> bool {
@@ -124,27 +128,12 @@ impl StepInterval {
         self.begun == self.count + self.interrupted
     }
 
-    pub fn merge(&mut self, other: &StepInterval) {
-        self.begun += other.begun;
-        self.count += other.count;
-        self.ok += other.ok;
-        self.ok_after += other.ok_after;
-        self.interrupted += other.interrupted;
-        other.retried.iter().for_each(|(cause, n)| add(&mut self.retried, *cause, *n));
-        self.given_up += other.given_up;
+    /// Where only one of both has service times of its own, those of the other are its `latency`.
+    fn merge_service(&mut self, other: &StepInterval) {
         if self.service.is_some() || other.service.is_some() {
             let service = self.service.get_or_insert_with(|| self.latency.clone());
             service.merge(other.service());
         }
-        self.latency.merge(&other.latency);
-        self.with_pauses.merge(&other.with_pauses);
-        self.first_byte.merge(&other.first_byte);
-        other.errors.iter().for_each(|(cause, n)| add(&mut self.errors, *cause, *n));
-        other.codes.iter().for_each(|(code, n)| add(&mut self.codes, *code, *n));
-        self.refused += other.refused;
-        self.resent += other.resent;
-        self.bytes_in += other.bytes_in;
-        self.bytes_out += other.bytes_out;
     }
 }
 
@@ -156,191 +145,194 @@ pub fn add<K: Copy + PartialEq>(counters: &mut Vec<(K, u64)>, key: K, n: u64) {
     }
 }
 
-/// What one stage of a connection's life did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StageInterval {
-    pub stage: Stage,
-    /// Came to it. Of the whole run, `began - ok - failed` were cut off by its end.
-    #[serde(default)]
-    pub began: u64,
-    pub ok: u64,
-    pub failed: u64,
-    /// Of the successful ones.
-    pub latency: Histogram,
-    /// Of the failed ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<(Cause, u64)>,
-}
-
-/// What the kernel says of connections that are looked at now and then (tcp(7), TCP_INFO).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TcpSamples {
-    pub count: u64,
-    /// The smoothed round-trip time.
-    pub round_trip: Histogram,
-    /// Segments that were sent again on the connections looked at, since they were opened.
-    pub retransmits: u64,
-    /// Segments that came out of order on them, which loss on the way here causes.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub out_of_order: u64,
-    /// The most bytes that one of them had sent and not seen acknowledged, or not sent.
-    pub backlog_bytes_max: u64,
-}
-
-/// What is so at the end of the interval. Shards add up; over time the last one counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Gauges {
-    pub users_wanted: u64,
-    /// Users who are there, online or not.
-    pub users_present: u64,
-    /// Of them, those who can do what they came for: on a long-lived connection that is open, with
-    /// the login behind them; HTTP users always.
-    pub users_online: u64,
-    pub connections_opening: u64,
-    pub connections_open: u64,
-    /// Requests sent whose answer has not come.
-    pub in_flight: u64,
-    /// Starts at a rate that were due and have not begun.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub backlog: u64,
-}
-
-impl Gauges {
-    /// Of the same moment, elsewhere.
-    pub fn add(&mut self, other: &Gauges) {
-        self.users_wanted += other.users_wanted;
-        self.users_present += other.users_present;
-        self.users_online += other.users_online;
-        self.connections_opening += other.connections_opening;
-        self.connections_open += other.connections_open;
-        self.in_flight += other.in_flight;
-        self.backlog += other.backlog;
+merged! {
+    /// What one stage of a connection's life did.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct StageInterval {
+        pub stage: Stage => Key,
+        /// Came to it. Of the whole run, `began - ok - failed` were cut off by its end.
+        #[serde(default)]
+        pub began: u64 => Sum,
+        pub ok: u64 => Sum,
+        pub failed: u64 => Sum,
+        /// Of the successful ones.
+        pub latency: Histogram => Sum,
+        /// Of the failed ones.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub errors: Vec<(Cause, u64)> => Sum,
     }
 }
 
-/// The resources of this process and its host during the interval, measured once for all shards.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Resources {
-    pub cpu_user_ns: u64,
-    pub cpu_system_ns: u64,
-    /// Of the busiest shard: the share of one processor that its thread used, 0 to 1.
-    pub shard_cpu_max: f64,
-    /// How long our threads could have run and had no processor, all together.
-    pub run_queue_ns: u64,
-    /// Of the CPU quota of the control group that stopped us longest: its periods, those of them
-    /// in which it did, and for how long, all processors together.
-    pub quota_periods: u64,
-    pub throttled_periods: u64,
-    pub throttled_ns: u64,
-    pub memory_bytes: u64,
-    /// Of `memory_bytes`, by what it is for, as far as it can be reckoned.
-    pub users_bytes: u64,
-    pub connections_bytes: u64,
-    pub recorder_bytes: u64,
-    /// What the kernel spends on the sockets of the whole host.
-    pub kernel_socket_bytes: u64,
-    /// What the host could still give.
-    pub memory_available_bytes: u64,
-    /// Shares of all processors of the host, 0 to 1; everything that ran there.
-    pub host_cpu: f64,
-    pub host_steal: f64,
-    pub host_softirq: f64,
-    /// Packets that this host dropped as its receive queues were full, and connections that its
-    /// listeners did, since the interval before.
-    pub packets_dropped: u64,
-    pub listen_dropped: u64,
-    /// Connections that the firewall of this host tracks, and its limit; 0 where it tracks none.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub conntrack: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub conntrack_max: u64,
-    /// Source ports that are left for more connections; absent where nobody can run out of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ports_left: Option<u64>,
-    /// The generator let nobody come, as one of its own limits was reached.
-    pub held: bool,
+merged! {
+    /// What the kernel says of connections that are looked at now and then (tcp(7), TCP_INFO).
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct TcpSamples {
+        pub count: u64 => Sum,
+        /// The smoothed round-trip time.
+        pub round_trip: Histogram => Sum,
+        /// Segments that were sent again on the connections looked at, since they were opened.
+        pub retransmits: u64 => Sum,
+        /// Segments that came out of order on them, which loss on the way here causes.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub out_of_order: u64 => Sum,
+        /// The most bytes that one of them had sent and not seen acknowledged, or not sent.
+        pub backlog_bytes_max: u64 => Most,
+    }
+}
+
+merged! {
+    /// What is so at the end of the interval. Shards add up; over time the last one counts.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Gauges {
+        pub users_wanted: u64 => Sum,
+        /// Users who are there, online or not.
+        pub users_present: u64 => Sum,
+        /// Of them, those who can do what they came for: on a long-lived connection that is open,
+        /// with the login behind them; HTTP users always.
+        pub users_online: u64 => Sum,
+        pub connections_opening: u64 => Sum,
+        pub connections_open: u64 => Sum,
+        /// Requests sent whose answer has not come.
+        pub in_flight: u64 => Sum,
+        /// Starts at a rate that were due and have not begun.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub backlog: u64 => Sum,
+    }
+}
+
+merged! {
+    /// The resources of this process and its host during the interval, measured once for all
+    /// shards.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Resources {
+        pub cpu_user_ns: u64 => Sum,
+        pub cpu_system_ns: u64 => Sum,
+        /// Of the busiest shard: the share of one processor that its thread used, 0 to 1.
+        pub shard_cpu_max: f64 => Most,
+        /// How long our threads could have run and had no processor, all together.
+        pub run_queue_ns: u64 => Sum,
+        /// Of the CPU quota of the control group that stopped us longest: its periods, those of
+        /// them in which it did, and for how long, all processors together.
+        pub quota_periods: u64 => Sum,
+        pub throttled_periods: u64 => Sum,
+        pub throttled_ns: u64 => Sum,
+        pub memory_bytes: u64 => Most,
+        /// Of `memory_bytes`, by what it is for, as far as it can be reckoned.
+        pub users_bytes: u64 => Most,
+        pub connections_bytes: u64 => Most,
+        pub recorder_bytes: u64 => Most,
+        /// What the kernel spends on the sockets of the whole host.
+        pub kernel_socket_bytes: u64 => Most,
+        /// What the host could still give.
+        pub memory_available_bytes: u64 => LeastKnown,
+        /// Shares of all processors of the host, 0 to 1; everything that ran there.
+        pub host_cpu: f64 => Most,
+        pub host_steal: f64 => Most,
+        pub host_softirq: f64 => Most,
+        /// Packets that this host dropped as its receive queues were full, and connections that its
+        /// listeners did, since the interval before.
+        pub packets_dropped: u64 => Sum,
+        pub listen_dropped: u64 => Sum,
+        /// Connections that the firewall of this host tracks, and its limit; 0 where it tracks
+        /// none.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub conntrack: u64 => Most,
+        #[serde(skip_serializing_if = "is_zero")]
+        pub conntrack_max: u64 => Most,
+        /// Source ports that are left for more connections; absent where nobody can run out of
+        /// them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ports_left: Option<u64> => Least,
+        /// The generator let nobody come, as one of its own limits was reached.
+        pub held: bool => Any,
+    }
 }
 
 /// A shard that did nothing for so long though something was due has lost that time: it neither
 /// sent nor measured.
 pub const LOST_NS_MIN: u64 = 20_000_000;
 
-/// One second of a run, or the part of it that lies in one phase.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// The second of the run.
-    pub second: u64,
-    /// The phase of the load, counted from 0; what ends after the last phase counts to it.
-    pub phase: u16,
-    /// The machine whose figures these are, counted from 0.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub machine: u16,
-    /// How many shards' figures are in it.
-    pub shards: u16,
-    pub steps: Vec<StepInterval>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stages: Vec<StageInterval>,
-    pub connections: Connections,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub residence: Vec<ResidenceInterval>,
-    /// The slowest attempts so far of its phase, by step: those that are among them for a shard.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slowest: Vec<Slow>,
-    /// By the address it went to, where there are several.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<TargetInterval>,
-    /// By the instance that a response header names, where the scenario names the header.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub instances: Vec<InstanceInterval>,
-    /// Iterations by their session, where there are several.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sessions: Vec<SessionInterval>,
-    pub population: Population,
-    #[serde(default)]
-    pub lifecycle: Lifecycle,
-    #[serde(default)]
-    pub heartbeats: Heartbeats,
-    #[serde(default)]
-    pub retries: Retries,
-    #[serde(default)]
-    pub tcp: TcpSamples,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deliveries: Vec<DeliveryInterval>,
-    /// By step, what its responses are like.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub samples: Vec<SampleInterval>,
-    pub gauges: Gauges,
-    pub messages: Messages,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    /// How late the generator itself was with what was due.
-    pub lateness: Histogram,
-    /// What was begun in one waking.
-    #[serde(default)]
-    pub together: Together,
-    /// How long the shards did nothing though something was due, beyond what is only late
-    /// ([`LOST_NS_MIN`]): all of them together, and the longest time of one of them.
-    #[serde(default)]
-    pub lost_ns: u64,
-    #[serde(default)]
-    pub lost_max_ns: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resources: Option<Resources>,
+merged! {
+    /// One second of a run, or the part of it that lies in one phase.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct Interval {
+        /// The second of the run.
+        pub second: u64 => Own,
+        /// The phase of the load, counted from 0; what ends after the last phase counts to it.
+        pub phase: u16 => Own,
+        /// The machine whose figures these are, counted from 0.
+        #[serde(default, skip_serializing_if = "is_first")]
+        pub machine: u16 => Key,
+        /// How many shards' figures are in it.
+        pub shards: u16 => Own,
+        pub steps: Vec<StepInterval> => Sum,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub stages: Vec<StageInterval> => Sum,
+        pub connections: Connections => Sum,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub residence: Vec<ResidenceInterval> => Sum,
+        /// The slowest attempts so far of its phase, by step: those that are among them for a
+        /// shard.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub slowest: Vec<Slow> => Sum,
+        /// By the address it went to, where there are several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub targets: Vec<TargetInterval> => Sum,
+        /// By the instance that a response header names, where the scenario names the header.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub instances: Vec<InstanceInterval> => Sum,
+        /// Iterations by their session, where there are several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub sessions: Vec<SessionInterval> => Sum,
+        pub population: Population => Sum,
+        #[serde(default)]
+        pub lifecycle: Lifecycle => Sum,
+        #[serde(default)]
+        pub heartbeats: Heartbeats => Sum,
+        #[serde(default)]
+        pub retries: Retries => Sum,
+        #[serde(default)]
+        pub tcp: TcpSamples => Sum,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub deliveries: Vec<DeliveryInterval> => Sum,
+        /// By step, what its responses are like.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub samples: Vec<SampleInterval> => Sum,
+        pub gauges: Gauges => Now,
+        pub messages: Messages => Sum,
+        pub bytes_in: u64 => Sum,
+        pub bytes_out: u64 => Sum,
+        /// How late the generator itself was with what was due.
+        pub lateness: Histogram => Sum,
+        /// What was begun in one waking.
+        #[serde(default)]
+        pub together: Together => Sum,
+        /// How long the shards did nothing though something was due, beyond what is only late
+        /// ([`LOST_NS_MIN`]): all of them together, and the longest time of one of them.
+        #[serde(default)]
+        pub lost_ns: u64 => Sum,
+        #[serde(default)]
+        pub lost_max_ns: u64 => Most,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub resources: Option<Resources> => Sum,
+    }
 }
 
-/// What a shard began in one waking: starts, ends of pauses, heartbeats. So many reach the target
-/// together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Together {
-    /// Wakings in which something was begun.
-    pub wakings: u64,
-    /// What was begun in all of them.
-    pub begun: u64,
-    /// The most in one of them.
-    pub max: u64,
+merged! {
+    /// What a shard began in one waking: starts, ends of pauses, heartbeats. So many reach the
+    /// target together.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Together {
+        /// Wakings in which something was begun.
+        pub wakings: u64 => Sum,
+        /// What was begun in all of them.
+        pub begun: u64 => Sum,
+        /// The most in one of them.
+        pub max: u64 => Most,
+    }
 }
 
 impl Together {
@@ -349,12 +341,6 @@ impl Together {
         self.wakings += 1;
         self.begun += begun;
         self.max = self.max.max(begun);
-    }
-
-    pub fn merge(&mut self, other: &Together) {
-        self.wakings += other.wakings;
-        self.begun += other.begun;
-        self.max = self.max.max(other.max);
     }
 
     /// The mean of a waking; None where there was none.
@@ -400,14 +386,14 @@ impl Groups for Interval {
 impl Interval {
     /// Adds another shard's figures of the same second.
     pub fn merge_shard(&mut self, other: &Interval) {
-        self.add_counters(other);
+        self.merge(other);
         self.shards += other.shards;
-        self.gauges.add(&other.gauges);
+        self.gauges.merge(&other.gauges);
     }
 
     /// Adds a later interval: counters add up, gauges are the later ones.
     pub fn merge_later(&mut self, later: &Interval) {
-        self.add_counters(later);
+        self.merge(later);
         self.second = self.second.max(later.second);
         self.phase = later.phase;
         self.shards = self.shards.max(later.shards);
@@ -423,44 +409,8 @@ impl Interval {
             interrupted: row.interrupted,
             ..StepInterval::default()
         };
-        merge_steps(&mut self.steps, &other.steps.iter().map(counts).collect::<Vec<_>>());
+        self.steps.merge(&other.steps.iter().map(counts).collect());
         self.heartbeats.merge(&other.heartbeats);
-    }
-
-    fn add_counters(&mut self, other: &Interval) {
-        merge_steps(&mut self.steps, &other.steps);
-        for stage in &other.stages {
-            self.stage_mut(stage.stage).merge(stage);
-        }
-        self.connections.merge(&other.connections);
-        for row in &other.residence {
-            ResidenceInterval::add(&mut self.residence, row);
-        }
-        other.slowest.iter().for_each(|slow| Slow::add(&mut self.slowest, slow));
-        TargetInterval::merge_all(&mut self.targets, &other.targets);
-        InstanceInterval::merge_all(&mut self.instances, &other.instances);
-        SessionInterval::merge_all(&mut self.sessions, &other.sessions);
-        self.population.merge(&other.population);
-        self.lifecycle.merge(&other.lifecycle);
-        self.heartbeats.merge(&other.heartbeats);
-        self.retries.merge(&other.retries);
-        self.tcp.merge(&other.tcp);
-        for delivery in &other.deliveries {
-            self.delivery_mut(delivery.step).merge(delivery);
-        }
-        for sample in &other.samples {
-            SampleInterval::of(&mut self.samples, sample.step).merge(sample);
-        }
-        self.messages.merge(&other.messages);
-        self.bytes_in += other.bytes_in;
-        self.bytes_out += other.bytes_out;
-        self.lateness.merge(&other.lateness);
-        self.together.merge(&other.together);
-        self.lost_ns += other.lost_ns;
-        self.lost_max_ns = self.lost_max_ns.max(other.lost_max_ns);
-        if let Some(theirs) = &other.resources {
-            self.resources.get_or_insert_default().merge(theirs);
-        }
     }
 
     /// The share of the time, 0 to 1, in which the shards did nothing though something was due.
@@ -508,105 +458,16 @@ impl Interval {
     }
 }
 
-/// Adds rows of steps to others, in a time that grows with the number of rows: with a thousand
-/// steps on a thousand shards nobody searches for each. Rows that throng writes are in the order
-/// of their steps; those of a foreign record need not be.
-fn merge_steps(mine: &mut Vec<StepInterval>, theirs: &[StepInterval]) {
-    if !mine.is_sorted_by_key(|row| row.step) {
-        mine.sort_by_key(|row| row.step);
-    }
-    let known = mine.len();
-    let mut from = 0;
-    for row in theirs {
-        // The next row is the next one here, or not far behind it.
-        if mine[..known].get(from).is_none_or(|mine| mine.step > row.step) {
-            from = mine[..known].partition_point(|mine| mine.step < row.step);
-        }
-        from += mine[from..known].iter().take_while(|mine| mine.step < row.step).count();
-        match mine[..known].get_mut(from).filter(|mine| mine.step == row.step) {
-            Some(mine) => mine.merge(row),
-            None => mine.push(row.clone()),
-        }
-    }
-    if mine.len() > known {
-        mine.sort_by_key(|row| row.step);
-        // A record may name a step twice that was not known here.
-        mine.dedup_by(|later, first| {
-            let is_same = later.step == first.step;
-            if is_same {
-                first.merge(later);
-            }
-            is_same
-        });
-    }
-}
-
 impl StageInterval {
     pub fn new(stage: Stage) -> StageInterval {
         let latency = Histogram::new();
         StageInterval { stage, began: 0, ok: 0, failed: 0, latency, errors: Vec::new() }
     }
-
-    fn merge(&mut self, other: &StageInterval) {
-        self.began += other.began;
-        other.errors.iter().for_each(|(cause, n)| add(&mut self.errors, *cause, *n));
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.latency.merge(&other.latency);
-    }
 }
 
-impl TcpSamples {
-    fn merge(&mut self, other: &TcpSamples) {
-        self.count += other.count;
-        self.round_trip.merge(&other.round_trip);
-        self.retransmits += other.retransmits;
-        self.out_of_order += other.out_of_order;
-        self.backlog_bytes_max = self.backlog_bytes_max.max(other.backlog_bytes_max);
-    }
-}
-
-impl Resources {
-    /// Adds what was seen later: counters add up, of the rest the worst counts.
-    pub fn merge(&mut self, later: &Resources) {
-        self.cpu_user_ns += later.cpu_user_ns;
-        self.cpu_system_ns += later.cpu_system_ns;
-        self.run_queue_ns += later.run_queue_ns;
-        self.quota_periods += later.quota_periods;
-        self.throttled_periods += later.throttled_periods;
-        self.throttled_ns += later.throttled_ns;
-        self.packets_dropped += later.packets_dropped;
-        self.listen_dropped += later.listen_dropped;
-        self.held |= later.held;
-        for (mine, theirs) in [
-            (&mut self.memory_bytes, later.memory_bytes),
-            (&mut self.users_bytes, later.users_bytes),
-            (&mut self.connections_bytes, later.connections_bytes),
-            (&mut self.recorder_bytes, later.recorder_bytes),
-            (&mut self.kernel_socket_bytes, later.kernel_socket_bytes),
-            (&mut self.conntrack, later.conntrack),
-            (&mut self.conntrack_max, later.conntrack_max),
-        ] {
-            *mine = theirs.max(*mine);
-        }
-        for (mine, theirs) in [
-            (&mut self.shard_cpu_max, later.shard_cpu_max),
-            (&mut self.host_cpu, later.host_cpu),
-            (&mut self.host_steal, later.host_steal),
-            (&mut self.host_softirq, later.host_softirq),
-        ] {
-            *mine = theirs.max(*mine);
-        }
-        // What is left is worth knowing where it was least.
-        self.memory_available_bytes = match self.memory_available_bytes {
-            0 => later.memory_available_bytes,
-            mine => mine.min(later.memory_available_bytes),
-        };
-        self.ports_left = match (self.ports_left, later.ports_left) {
-            (Some(mine), Some(theirs)) => Some(mine.min(theirs)),
-            (mine, theirs) => mine.or(theirs),
-        };
-    }
+keyed! {
+    sorted StepInterval: u16, |row| row.step;
+    unsorted StageInterval: Stage, |row| row.stage;
 }
 
 #[cfg(test)]

@@ -22,6 +22,9 @@
 #[macro_use]
 extern crate throng_base;
 
+#[macro_use]
+pub mod merge;
+
 pub mod audit;
 pub mod capacity;
 pub mod chain;
@@ -53,6 +56,7 @@ pub use interval::{
     Gauges, Interval, LOST_NS_MIN, Resources, StageInterval, StepInterval, TcpSamples, Together,
 };
 pub use kind::{StepKind, Table};
+pub use merge::{Keyed, Merge};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_text, status_word};
 pub use percentile::Percentile;
 pub use places::{INSTANCES_MAX, InstanceInterval, Place, SessionInterval, TargetInterval};

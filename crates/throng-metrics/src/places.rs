@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::figures::is_zero;
 use crate::histogram::Histogram;
 
 /// Where connections go: an address of a target, or of the proxy before it. A unix socket has none.
@@ -17,32 +18,30 @@ pub struct Place {
     pub address: Option<SocketAddr>,
 }
 
-/// What went to one address. Attempts count there from when they are sent the first time, or open
-/// a connection for that; they end where the last of their tries went. So of a whole run all rows
-/// together have `begun = count + interrupted`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TargetInterval {
-    #[serde(flatten)]
-    pub place: Place,
-    pub begun: u64,
-    pub count: u64,
-    pub ok: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub interrupted: u64,
-    /// As that of steps.
-    pub latency: Histogram,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    pub connections_attempted: u64,
-    pub connections_opened: u64,
-    pub connections_failed: u64,
-    /// Connections that this address refused and another one of the target accepted.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub connections_passed_over: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+merged! {
+    /// What went to one address. Attempts count there from when they are sent the first time, or
+    /// open a connection for that; they end where the last of their tries went. So of a whole run
+    /// all rows together have `begun = count + interrupted`.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct TargetInterval {
+        #[serde(flatten)]
+        pub place: Place => Key,
+        pub begun: u64 => Sum,
+        pub count: u64 => Sum,
+        pub ok: u64 => Sum,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub interrupted: u64 => Sum,
+        /// As that of steps.
+        pub latency: Histogram => Sum,
+        pub bytes_in: u64 => Sum,
+        pub bytes_out: u64 => Sum,
+        pub connections_attempted: u64 => Sum,
+        pub connections_opened: u64 => Sum,
+        pub connections_failed: u64 => Sum,
+        /// Connections that this address refused and another one of the target accepted.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub connections_passed_over: u64 => Sum,
+    }
 }
 
 impl TargetInterval {
@@ -53,46 +52,24 @@ impl TargetInterval {
     pub fn failed(&self) -> u64 {
         self.count.saturating_sub(self.ok)
     }
-
-    /// Adds rows to others, which are in the order of their places.
-    pub fn merge_all(rows: &mut Vec<TargetInterval>, others: &[TargetInterval]) {
-        for other in others {
-            match rows.binary_search_by_key(&other.place, |row| row.place) {
-                Ok(at) => rows[at].merge(other),
-                Err(at) => rows.insert(at, other.clone()),
-            }
-        }
-    }
-
-    fn merge(&mut self, other: &TargetInterval) {
-        self.begun += other.begun;
-        self.count += other.count;
-        self.ok += other.ok;
-        self.interrupted += other.interrupted;
-        self.latency.merge(&other.latency);
-        self.bytes_in += other.bytes_in;
-        self.bytes_out += other.bytes_out;
-        self.connections_attempted += other.connections_attempted;
-        self.connections_opened += other.connections_opened;
-        self.connections_failed += other.connections_failed;
-        self.connections_passed_over += other.connections_passed_over;
-    }
 }
 
-/// Responses of one instance of a target: the server behind its address that a response header
-/// names. An attempt that is tried again has a response of each try.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct InstanceInterval {
-    /// The target, by its index in the run.
-    pub target: u16,
-    /// What the header says; [`InstanceInterval::OTHERS`] of those beyond the first
-    /// [`INSTANCES_MAX`].
-    pub name: String,
-    pub count: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub failed: u64,
-    /// Response times.
-    pub latency: Histogram,
+merged! {
+    /// Responses of one instance of a target: the server behind its address that a response header
+    /// names. An attempt that is tried again has a response of each try.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct InstanceInterval {
+        /// The target, by its index in the run.
+        pub target: u16 => Key,
+        /// What the header says; [`InstanceInterval::OTHERS`] of those beyond the first
+        /// [`INSTANCES_MAX`].
+        pub name: String => Key,
+        pub count: u64 => Sum,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub failed: u64 => Sum,
+        /// Response times.
+        pub latency: Histogram => Sum,
+    }
 }
 
 /// So many instances of all targets have a row of their own.
@@ -100,69 +77,38 @@ pub const INSTANCES_MAX: usize = 64;
 
 impl InstanceInterval {
     pub const OTHERS: &str = "…";
+}
 
-    fn key(&self) -> (u16, &str) {
-        (self.target, &self.name)
-    }
-
-    /// Adds rows to others, which are in the order of their targets and names.
-    pub fn merge_all(rows: &mut Vec<InstanceInterval>, others: &[InstanceInterval]) {
-        for other in others {
-            match rows.binary_search_by(|row| row.key().cmp(&other.key())) {
-                Ok(at) => rows[at].merge(other),
-                Err(at) => rows.insert(at, other.clone()),
-            }
-        }
-    }
-
-    fn merge(&mut self, other: &InstanceInterval) {
-        self.count += other.count;
-        self.failed += other.failed;
-        self.latency.merge(&other.latency);
+merged! {
+    /// Iterations of one session. Each that begins ends once: of a whole run
+    /// `begun = finished + failed + interrupted`.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct SessionInterval {
+        /// By its index in the run.
+        pub session: u16 => Key,
+        pub begun: u64 => Sum,
+        pub finished: u64 => Sum,
+        /// Given up, as a step failed or a connection was lost.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub failed: u64 => Sum,
+        /// Cut off, as the user had to go.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub interrupted: u64 => Sum,
+        /// Of the finished ones.
+        pub time: Histogram => Sum,
     }
 }
 
-/// Iterations of one session. Each that begins ends once: of a whole run
-/// `begun = finished + failed + interrupted`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SessionInterval {
-    /// By its index in the run.
-    pub session: u16,
-    pub begun: u64,
-    pub finished: u64,
-    /// Given up, as a step failed or a connection was lost.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub failed: u64,
-    /// Cut off, as the user had to go.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub interrupted: u64,
-    /// Of the finished ones.
-    pub time: Histogram,
-}
-
-impl SessionInterval {
-    /// Adds rows to others, which are in the order of their sessions.
-    pub fn merge_all(rows: &mut Vec<SessionInterval>, others: &[SessionInterval]) {
-        for other in others {
-            match rows.binary_search_by_key(&other.session, |row| row.session) {
-                Ok(at) => rows[at].merge(other),
-                Err(at) => rows.insert(at, other.clone()),
-            }
-        }
-    }
-
-    fn merge(&mut self, other: &SessionInterval) {
-        self.begun += other.begun;
-        self.finished += other.finished;
-        self.failed += other.failed;
-        self.interrupted += other.interrupted;
-        self.time.merge(&other.time);
-    }
+keyed! {
+    sorted TargetInterval: Place, |row| row.place;
+    sorted InstanceInterval: (u16, &'a str), |row| (row.target, &row.name);
+    sorted SessionInterval: u16, |row| row.session;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::merge::{Keyed as _, Merge as _};
 
     #[test]
     fn instances_add_up_by_target_and_name() {
@@ -173,7 +119,7 @@ mod tests {
             InstanceInterval { target, name, count, failed: count / 2, latency }
         };
         let mut sum = vec![row(0, "b", 4)];
-        InstanceInterval::merge_all(&mut sum, &[row(1, "a", 2), row(0, "a", 8), row(0, "b", 6)]);
+        sum.merge(&vec![row(1, "a", 2), row(0, "a", 8), row(0, "b", 6)]);
         let seen: Vec<_> =
             sum.iter().map(|row| (row.key(), row.count, row.failed, row.latency.count())).collect();
         assert_eq!(seen, [((0, "a"), 8, 4, 8), ((0, "b"), 10, 5, 10), ((1, "a"), 2, 1, 2)]);
@@ -195,7 +141,7 @@ mod tests {
         };
         let (one, two) = (Some("127.0.0.1:80"), Some("127.0.0.2:80"));
         let mut sum = vec![row(0, one, 4)];
-        TargetInterval::merge_all(&mut sum, &[row(1, None, 2), row(0, two, 8), row(0, one, 6)]);
+        sum.merge(&vec![row(1, None, 2), row(0, two, 8), row(0, one, 6)]);
         let seen = sum.iter().map(|row| (row.place.target, row.count, row.latency.count()));
         assert_eq!(seen.collect::<Vec<_>>(), [(0, 10, 10), (0, 8, 8), (1, 2, 2)]);
         assert_eq!((sum[0].begun, sum[0].interrupted, sum[0].failed()), (12, 2, 5));
@@ -218,7 +164,7 @@ mod tests {
             SessionInterval { session, begun: finished + 3, finished, failed, interrupted, time }
         };
         let mut sum = vec![row(1, 4)];
-        SessionInterval::merge_all(&mut sum, &[row(2, 1), row(0, 3), row(1, 6)]);
+        sum.merge(&vec![row(2, 1), row(0, 3), row(1, 6)]);
         let seen = sum.iter().map(|row| (row.session, row.begun, row.time.count()));
         assert_eq!(seen.collect::<Vec<_>>(), [(0, 6, 3), (1, 16, 10), (2, 4, 1)]);
         assert_eq!((sum[1].finished, sum[1].failed, sum[1].interrupted), (10, 2, 4));

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chain::Chain;
+use crate::merge::Merge;
 use crate::outcome::Cause;
 
 /// So many are kept of a step.
@@ -49,6 +50,17 @@ impl Slow {
         if let Some(at) = fastest.filter(|at| order(&all[*at]) < order(other)) {
             all[at] = other.clone();
         }
+    }
+}
+
+impl Merge for Vec<Slow> {
+    fn merge(&mut self, other: &Vec<Slow>) {
+        other.iter().for_each(|slow| Slow::add(self, slow));
+    }
+
+    /// They are compared, and never added up.
+    fn weight(&self) -> u64 {
+        0
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use throng_metrics::{Gauges, Interval};
+use throng_metrics::{Gauges, Interval, Merge as _};
 
 /// How many seconds are kept: as late as a part of one may come.
 const SECONDS_MAX: usize = 8;
@@ -56,10 +56,10 @@ impl AllGauges {
         if part.phase < interval.phase {
             *part = Part { phase: interval.phase, gauges: interval.gauges.clone() };
         } else if part.phase == interval.phase {
-            part.gauges.add(&interval.gauges);
+            part.gauges.merge(&interval.gauges);
         }
         let mut all = Gauges::default();
-        parts.0.values().for_each(|part| all.add(&part.gauges));
+        parts.0.values().for_each(|part| all.merge(&part.gauges));
         all
     }
 

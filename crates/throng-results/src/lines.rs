@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use throng_metrics::{Histogram, InstanceInterval, Interval, StepInterval};
+use throng_metrics::{Interval, Merge, StepInterval};
 
 use crate::directory::SEQ;
 use crate::event::Event;
@@ -294,88 +294,15 @@ impl Plausible for Event {
 
 impl Plausible for Interval {
     fn weight(&self) -> Option<u64> {
-        let steps = self.steps.iter().all(|step| {
-            let timed = [&step.latency, &step.with_pauses, &step.first_byte, step.service()];
-            let ok = step.ok_after <= step.ok && step.ok <= step.count;
-            ok && timed.into_iter().all(is_sound)
-        });
-        let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
-        let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
-        let lived = self.residence.iter().all(|row| is_sound(&row.time));
-        let sessions = self.sessions.iter().all(|row| is_sound(&row.time));
-        let is_whole = |row: &InstanceInterval| row.failed <= row.count && is_sound(&row.latency);
-        let instances = self.instances.iter().all(is_whole);
-        let places = self.targets.iter().all(|row| row.ok <= row.count && is_sound(&row.latency));
-        (steps && stages && own && lived && places && instances && sessions).then(|| weight(self))
+        let step = |row: &StepInterval| row.ok_after <= row.ok && row.ok <= row.count;
+        let parts_fit = self.steps.iter().all(step)
+            && self.targets.iter().all(|row| row.ok <= row.count)
+            && self.instances.iter().all(|row| row.failed <= row.count);
+        (parts_fit && self.is_sound()).then(|| Merge::weight(self))
     }
 
     fn is_equal(&self) -> bool {
-        let failed = |step: &StepInterval| sum(step.errors.iter().map(|(_, count)| *count));
+        let failed = |step: &StepInterval| Merge::weight(&step.errors);
         self.steps.iter().all(|step| step.count == step.ok.saturating_add(failed(step)))
     }
-}
-
-fn is_sound(histogram: &Histogram) -> bool {
-    histogram.min() <= histogram.max()
-}
-
-/// The sum of all counters: each of them is at most this.
-fn weight(interval: &Interval) -> u64 {
-    let step = |step: &StepInterval| {
-        let errors = step.errors.iter().map(|(_, count)| *count);
-        let codes = step.codes.iter().map(|(_, count)| *count);
-        let timed = [&step.latency, &step.with_pauses, &step.first_byte, step.service()];
-        let timed = timed.map(Histogram::count);
-        let plain = [step.count, step.begun, step.interrupted, step.given_up];
-        let plain = plain.into_iter().chain([step.bytes_in, step.bytes_out]);
-        let retried = step.retried.iter().map(|(_, count)| *count);
-        sum(errors.chain(codes).chain(retried).chain(timed).chain(plain))
-    };
-    let steps = interval.steps.iter().map(step);
-    let stages = interval.stages.iter().map(|s| {
-        let errors = s.errors.iter().map(|(_, count)| *count);
-        sum([s.began, s.ok, s.failed, s.latency.count()].into_iter().chain(errors))
-    });
-    let (c, p) = (&interval.connections, &interval.population);
-    let (g, m, t) = (&interval.gauges, &interval.messages, &interval.tcp);
-    let (l, h, a) = (&interval.lifecycle, &interval.heartbeats, &interval.retries);
-    // What is only ever compared cannot overflow.
-    let r = interval.resources.clone().unwrap_or_default();
-    let plain = [
-        [c.attempted, c.opened, c.closed_by_us, c.closed_by_target, c.reset, c.timed_out],
-        [c.reconnects, c.reset_by_us, c.vanished, l.begun, l.complete, l.broken],
-        [h.interrupted, h.without_answer, a.retried, a.given_up, 0, 0],
-        [h.sent, h.answered, h.lost, h.skipped, t.count, t.round_trip.count()],
-        [p.started, p.finished, p.iterations_started, p.iterations_finished, p.interrupted, 0],
-        [p.unmet, p.waited, g.users_wanted, g.users_online, g.users_present, t.retransmits],
-        [g.connections_opening, g.connections_open, g.in_flight, m.received, m.sent, m.pushes],
-        [m.pings, interval.bytes_in, interval.bytes_out, interval.lateness.count(), 0, 0],
-        [r.cpu_user_ns, r.cpu_system_ns, r.run_queue_ns, r.packets_dropped, r.listen_dropped, 0],
-        [p.dropped, p.wanted, p.begun, p.withdrawn, g.backlog, 0],
-    ];
-    let lived = interval.residence.iter().map(|row| row.time.count());
-    let places = interval.targets.iter().map(|row| {
-        let attempts = [row.begun, row.count, row.interrupted, row.latency.count()];
-        let connections =
-            [row.connections_attempted, row.connections_opened, row.connections_passed_over];
-        let bytes = [row.bytes_in, row.bytes_out, row.connections_failed];
-        sum(attempts.into_iter().chain(connections).chain(bytes))
-    });
-    let instances =
-        interval.instances.iter().map(|row| sum([row.count, row.failed, row.latency.count()]));
-    let sessions = interval
-        .sessions
-        .iter()
-        .map(|row| sum([row.begun, row.finished, row.failed, row.interrupted, row.time.count()]));
-    sum(steps
-        .chain(stages)
-        .chain(lived)
-        .chain(places)
-        .chain(instances)
-        .chain(sessions)
-        .chain(plain.into_iter().flatten()))
-}
-
-fn sum(numbers: impl IntoIterator<Item = u64>) -> u64 {
-    numbers.into_iter().fold(0, u64::saturating_add)
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use throng_base::plain;
-use throng_metrics::Interval;
+use throng_metrics::{Interval, Merge as _};
 use zstd::stream::read::Decoder;
 
 use crate::collector::Figures;
@@ -149,7 +149,7 @@ impl Sums {
             Some(sum) if sum.second == interval.second => {
                 // Parts of one second are there at the same time.
                 let mut gauges = sum.gauges.clone();
-                gauges.add(&interval.gauges);
+                gauges.merge(&interval.gauges);
                 sum.merge_later(&interval);
                 sum.gauges = gauges;
             }

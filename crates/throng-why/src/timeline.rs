@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use throng_metrics::{Cause, Gauges, Histogram, Interval, Stage, StepInterval};
+use throng_metrics::{Cause, Gauges, Histogram, Interval, Merge as _, Stage, StepInterval};
 
 /// Two hours and a quarter of seconds; of a day, a point covers 16 s.
 pub const POINTS_MAX: usize = 8_192;

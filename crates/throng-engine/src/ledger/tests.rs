@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use throng_base::{Random, Time, UserId};
-use throng_metrics::{Counts as _, DeliveryInterval};
+use throng_metrics::{DeliveryInterval, Merge as _};
 
 use super::{Exchange, Fresh, Id, MemberId, Rules, SHARD_BYTES_MAX, ShardLedger};
 use bridged::Machines;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
-use throng_metrics::{Interval, StepInterval, StepKind};
+use throng_metrics::{Interval, Merge as _, StepInterval, StepKind};
 
 use super::kind_of;
 use crate::directory::RunInfo;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
-use throng_metrics::{Histogram, Interval, Resources, Together};
+use throng_metrics::{Histogram, Interval, Merge as _, Resources, Together};
 
 use crate::directory::RunInfo;
 use crate::summary::{Generator, HOST_CPU_BUSY, LATENESS_NS_MAX, Latency, MachineRow, per_second};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use throng_metrics::{Gauges, Interval};
+use throng_metrics::{Gauges, Interval, Merge as _};
 
 use super::held::Held;
 use crate::directory::PhaseInfo;
@@ -116,7 +116,7 @@ impl PhaseSum {
     pub(super) fn gauges(&mut self, interval: &Interval) {
         let (second, gauges) = (interval.second, &interval.gauges);
         if let Some((_, sum)) = self.recent.iter_mut().find(|(known, _)| *known == second) {
-            sum.add(gauges);
+            sum.merge(gauges);
             return;
         }
         // When the phase is over users leave: what is online then is nothing to judge it by. What

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use throng_base::Diagnostic;
 use throng_metrics::Percentile::{P50, P90, P99, P999};
 use throng_metrics::{
-    Cause, DeliveryInterval, Gauges, Histogram, Interval, Percentile, Resources, Stage,
+    Cause, DeliveryInterval, Gauges, Histogram, Interval, Merge as _, Percentile, Resources, Stage,
     StepInterval,
 };
 

@@ -397,6 +397,13 @@ fn numbers_that_no_run_reaches_are_damage() {
         good.replacen("\"reconnects\":0", "\"reconnects\":9000000000000000000", 1),
         good.replacen("\"run_queue_ns\":0", "\"run_queue_ns\":9000000000000000000", 1),
         good.replacen("\"round_trip\":[]", "\"round_trip\":[5,9,1,0,1]", 1),
+        good.replacen("\"half_closed\":0", "\"half_closed\":9000000000000000000", 1),
+        good.replacen("\"faulty\":0", "\"faulty\":9000000000000000000", 1),
+        good.replacen(
+            "\"gauges\"",
+            "\"deliveries\":[{\"step\":1,\"twice\":5000000000000000000}],\"gauges\"",
+            1,
+        ),
     ];
     for line in bad {
         assert_ne!(line, good);

@@ -10,7 +10,7 @@ use throng_engine::{
     Update,
 };
 use throng_load::Amendment;
-use throng_metrics::{Cause, Gauges, Interval, Resources};
+use throng_metrics::{Cause, Gauges, Interval, Merge as _, Resources};
 use throng_program::Program;
 use throng_results::{AllGauges, EVIDENCE_MAX, Event, Evidence, Piece, StopBy};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};

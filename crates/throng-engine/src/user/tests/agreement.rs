@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::*;
+use throng_metrics::Merge as _;
 use throng_program::{OnError, Retry, RetryOn};
 
 /// So many worlds, or the one that is asked for.

@@ -2,7 +2,7 @@
 //! went to which address.
 
 use throng_metrics::{
-    Ending, ResidenceInterval, SessionInterval, Stage, StageInterval, TargetInterval,
+    Ending, Merge as _, ResidenceInterval, SessionInterval, Stage, StageInterval, TargetInterval,
 };
 use throng_program::OnError;
 
@@ -31,13 +31,7 @@ impl Outcome {
     /// What went to addresses, where there are several.
     fn all_targets(&self) -> TargetInterval {
         let mut all = TargetInterval::default();
-        let of_all = |row: &TargetInterval| TargetInterval { place: all.place, ..row.clone() };
-        let rows: Vec<TargetInterval> = self.sum.targets.iter().map(of_all).collect();
-        let mut sum = Vec::new();
-        TargetInterval::merge_all(&mut sum, &rows);
-        if let Some(row) = sum.pop() {
-            all = row;
-        }
+        self.sum.targets.iter().for_each(|row| all.merge(row));
         all
     }
 
