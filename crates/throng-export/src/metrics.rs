@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use throng_metrics::{Ending, Histogram, Interval, StepKind};
+use throng_metrics::{Ending, Gauge, Gauges, Histogram, Interval, Resources, StepKind};
 use throng_results::RunInfo;
 
 /// All loads on all machines together, in a second.
@@ -140,23 +140,7 @@ fn connections<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
 }
 
 fn users<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
-    let gauges = &figures.gauges;
-    let (name, help) = ("throng_users", "Users by state at the end of the second.");
-    for (state, count) in [
-        ("wanted", gauges.users_wanted),
-        ("present", gauges.users_present),
-        ("online", gauges.users_online),
-    ] {
-        let labels = vec![("state", Cow::from(state))];
-        all.push(Metric { name, help, labels, value: Value::Gauge(count as f64) });
-    }
-    let plain = [
-        ("throng_connections_open", "Open connections.", gauges.connections_open),
-        ("throng_in_flight", "Requests waiting for their response.", gauges.in_flight),
-    ];
-    for (name, help, count) in plain {
-        all.push(Metric { name, help, labels: Vec::new(), value: Value::Gauge(count as f64) });
-    }
+    gauges(Gauges::GAUGES, &figures.gauges, all);
     let population = &figures.population;
     let (name, help) = ("throng_starts_total", "Starts of users and iterations by outcome.");
     for (state, count) in [
@@ -179,10 +163,23 @@ fn generator<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
     }
     let Some(resources) = &figures.resources else { return };
     let cpu = (resources.cpu_user_ns + resources.cpu_system_ns) as f64 / 1e9;
-    let mut push = |name, help, value| all.push(Metric { name, help, labels: Vec::new(), value });
-    push("throng_cpu_seconds_total", "CPU time used by throng.", Value::Counter(cpu));
-    let memory = Value::Gauge(resources.memory_bytes as f64);
-    push("throng_memory_bytes", "Memory used by throng.", memory);
-    let host = Value::Gauge(resources.host_cpu);
-    push("throng_host_cpu_ratio", "Host CPU utilization, 0 to 1.", host);
+    let (name, help) = ("throng_cpu_seconds_total", "CPU time used by throng.");
+    all.push(Metric { name, help, labels: Vec::new(), value: Value::Counter(cpu) });
+    gauges(Resources::GAUGES, resources, all);
+}
+
+/// Those of a table that are exported.
+fn gauges<T>(table: &[Gauge<T>], figures: &T, all: &mut Vec<Metric<'_>>) {
+    for gauge in table {
+        let (Some(told), Some(value)) = (gauge.export, (gauge.of)(figures).number()) else {
+            continue;
+        };
+        let labels = told.state.map(|state| ("state", Cow::from(state)));
+        all.push(Metric {
+            name: told.name,
+            help: told.help,
+            labels: labels.into_iter().collect(),
+            value: Value::Gauge(value),
+        });
+    }
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use throng_base::{Exit, Said, Secrets};
 
-use crate::threshold::Unit;
+use crate::unit::Unit;
 
 /// What a duel found. B is compared with A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use crate::figures::{
     Connections, DeliveryInterval, Groups, Heartbeats, Lifecycle, Messages, Population, Retries,
     SampleInterval, is_zero,
 };
+use crate::gauges::{Gauges, Resources};
 use crate::histogram::Histogram;
 use crate::merge::Merge as _;
 use crate::outcome::{Blame, Cause, Stage};
@@ -178,76 +179,6 @@ merged! {
         pub out_of_order: u64 => Sum,
         /// The most bytes that one of them had sent and not seen acknowledged, or not sent.
         pub backlog_bytes_max: u64 => Most,
-    }
-}
-
-merged! {
-    /// What is so at the end of the interval. Shards add up; over time the last one counts.
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(default)]
-    pub struct Gauges {
-        pub users_wanted: u64 => Sum,
-        /// Users who are there, online or not.
-        pub users_present: u64 => Sum,
-        /// Of them, those who can do what they came for: on a long-lived connection that is open,
-        /// with the login behind them; HTTP users always.
-        pub users_online: u64 => Sum,
-        pub connections_opening: u64 => Sum,
-        pub connections_open: u64 => Sum,
-        /// Requests sent whose answer has not come.
-        pub in_flight: u64 => Sum,
-        /// Starts at a rate that were due and have not begun.
-        #[serde(skip_serializing_if = "is_zero")]
-        pub backlog: u64 => Sum,
-    }
-}
-
-merged! {
-    /// The resources of this process and its host during the interval, measured once for all
-    /// shards.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-    #[serde(default)]
-    pub struct Resources {
-        pub cpu_user_ns: u64 => Sum,
-        pub cpu_system_ns: u64 => Sum,
-        /// Of the busiest shard: the share of one processor that its thread used, 0 to 1.
-        pub shard_cpu_max: f64 => Most,
-        /// How long our threads could have run and had no processor, all together.
-        pub run_queue_ns: u64 => Sum,
-        /// Of the CPU quota of the control group that stopped us longest: its periods, those of
-        /// them in which it did, and for how long, all processors together.
-        pub quota_periods: u64 => Sum,
-        pub throttled_periods: u64 => Sum,
-        pub throttled_ns: u64 => Sum,
-        pub memory_bytes: u64 => Most,
-        /// Of `memory_bytes`, by what it is for, as far as it can be reckoned.
-        pub users_bytes: u64 => Most,
-        pub connections_bytes: u64 => Most,
-        pub recorder_bytes: u64 => Most,
-        /// What the kernel spends on the sockets of the whole host.
-        pub kernel_socket_bytes: u64 => Most,
-        /// What the host could still give.
-        pub memory_available_bytes: u64 => LeastKnown,
-        /// Shares of all processors of the host, 0 to 1; everything that ran there.
-        pub host_cpu: f64 => Most,
-        pub host_steal: f64 => Most,
-        pub host_softirq: f64 => Most,
-        /// Packets that this host dropped as its receive queues were full, and connections that its
-        /// listeners did, since the interval before.
-        pub packets_dropped: u64 => Sum,
-        pub listen_dropped: u64 => Sum,
-        /// Connections that the firewall of this host tracks, and its limit; 0 where it tracks
-        /// none.
-        #[serde(skip_serializing_if = "is_zero")]
-        pub conntrack: u64 => Most,
-        #[serde(skip_serializing_if = "is_zero")]
-        pub conntrack_max: u64 => Most,
-        /// Source ports that are left for more connections; absent where nobody can run out of
-        /// them.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub ports_left: Option<u64> => Least,
-        /// The generator let nobody come, as one of its own limits was reached.
-        pub held: bool => Any,
     }
 }
 

@@ -31,6 +31,7 @@ pub mod chain;
 pub mod connections;
 pub mod duel;
 pub mod figures;
+pub mod gauges;
 pub mod histogram;
 pub mod host;
 pub mod interval;
@@ -42,6 +43,7 @@ pub mod places;
 pub mod presence;
 pub mod slowest;
 pub mod threshold;
+pub mod unit;
 
 pub use capacity::Capacity;
 pub use chain::Chain;
@@ -51,10 +53,9 @@ pub use figures::{
     Connections, Counter, Counts, DeliveryCounter, DeliveryInterval, Figure, Heartbeats, Lifecycle,
     Messages, Population, Retries, SAMPLED_OF, SampleInterval,
 };
+pub use gauges::{Gauge, Gauges, Line, Resources};
 pub use histogram::Histogram;
-pub use interval::{
-    Gauges, Interval, LOST_NS_MIN, Resources, StageInterval, StepInterval, TcpSamples, Together,
-};
+pub use interval::{Interval, LOST_NS_MIN, StageInterval, StepInterval, TcpSamples, Together};
 pub use kind::{StepKind, Table};
 pub use merge::{Keyed, Merge};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_text, status_word};
@@ -63,5 +64,6 @@ pub use places::{INSTANCES_MAX, InstanceInterval, Place, SessionInterval, Target
 pub use slowest::{Slow, SlowBounds};
 pub use threshold::{
     AbortRule, Around, Comparison, HostFigure, Measure, Monitored, Subject, Threshold, TrendUnit,
-    Unit, Verdict,
+    Verdict,
 };
+pub use unit::Unit;

@@ -57,9 +57,9 @@ macro_rules! rule {
         $mine.$field = $mine.$field.into_iter().chain($theirs.$field).min()
     };
     (merge LeastKnown, $mine:expr, $theirs:expr, $field:ident) => {
-        $mine.$field = match $mine.$field {
-            0 => $theirs.$field,
-            mine => mine.min($theirs.$field),
+        $mine.$field = match ($mine.$field, $theirs.$field) {
+            (0, known) | (known, 0) => known,
+            (mine, theirs) => mine.min(theirs),
         }
     };
     (merge Any, $mine:expr, $theirs:expr, $field:ident) => {

@@ -11,6 +11,7 @@ use crate::histogram::Histogram;
 use crate::host::is_bytes;
 use crate::interval::Interval;
 use crate::outcome::Stage;
+use crate::unit::Unit;
 use throng_base::StepId;
 
 /// What a threshold looks at.
@@ -162,20 +163,6 @@ impl TrendUnit {
     }
 }
 
-/// In what a figure and the value it is compared with are given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    Nanoseconds,
-    PerSecond,
-    /// 0 to 1.
-    Share,
-    Number,
-    /// A number with decimals.
-    Decimal,
-    Bytes,
-    BytesPerSecond,
-}
-
 impl Unit {
     /// What the measure of the subject is given in.
     pub fn of(subject: &Subject, measure: Measure) -> Unit {
@@ -198,18 +185,6 @@ impl Unit {
             (_, Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max) => {
                 Unit::Nanoseconds
             }
-        }
-    }
-
-    /// The word that records carry.
-    pub fn word(self) -> &'static str {
-        match self {
-            Unit::Nanoseconds => "ns",
-            Unit::PerSecond => "per_s",
-            Unit::Share => "share",
-            Unit::Number | Unit::Decimal => "number",
-            Unit::Bytes => "bytes",
-            Unit::BytesPerSecond => "bytes_per_s",
         }
     }
 }

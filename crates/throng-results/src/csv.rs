@@ -4,19 +4,16 @@
 use std::collections::BTreeMap;
 
 use throng_base::{Diagnostic, clean};
-use throng_metrics::{Gauges, Histogram, Interval, Percentile, StepInterval, StepKind};
+use throng_metrics::{Gauge, Gauges, Histogram, Interval, Percentile, StepInterval, StepKind};
 
 use crate::directory::RunInfo;
 use crate::gauges::AllGauges;
 use crate::read::Run;
 use crate::summary::Latency;
 
-/// Before the percentiles, and behind them.
-const COLUMNS: [&str; 2] = [
-    "second,unix_s,phase,measured,kind,step,begun,count,ok,failed,interrupted,ok_in_time,\
-    received_bytes,sent_bytes,mean_ns",
-    "max_ns,users_wanted,users_online,connections_open,in_flight",
-];
+/// Before the percentiles; behind them the maximum and gauges.
+const COLUMNS: &str = "second,unix_s,phase,measured,kind,step,begun,count,ok,failed,interrupted,\
+    ok_in_time,received_bytes,sent_bytes,mean_ns";
 /// So many seconds are open at once, as those of several machines do not come together.
 const OPEN_SECONDS_MAX: usize = 60;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -72,7 +69,8 @@ impl Row {
 /// Writes the head and all rows, in the order of time, piece by piece.
 pub fn seconds_csv(run: &Run, mut write: impl FnMut(&str)) -> Result<(), Box<Diagnostic>> {
     let percentiles: Vec<&str> = Percentile::MAIN.iter().map(|it| it.word_ns()).collect();
-    write(&format!("{},{},{}\r\n", COLUMNS[0], percentiles.join(","), COLUMNS[1]));
+    let gauge_names: String = columns().map(|gauge| format!(",{}", gauge.field)).collect();
+    write(&format!("{COLUMNS},{},max_ns{gauge_names}\r\n", percentiles.join(",")));
     // What is measured and what is not stay apart, so that sums are those of the summary.
     let mut open: BTreeMap<(u64, bool), Second> = BTreeMap::new();
     let mut gauges = AllGauges::default();
@@ -90,6 +88,10 @@ pub fn seconds_csv(run: &Run, mut write: impl FnMut(&str)) -> Result<(), Box<Dia
     })?;
     open.iter().for_each(|(number, second)| write(&second.rows(*number, &run.info)));
     Ok(())
+}
+
+fn columns() -> impl Iterator<Item = &'static Gauge<Gauges>> {
+    Gauges::GAUGES.iter().filter(|gauge| gauge.is_in_csv)
 }
 
 impl Second {
@@ -117,15 +119,13 @@ impl Second {
         let mut all = Row { bytes_in, bytes_out, ..Row::default() };
         let attempts = self.steps.iter().filter(|(at, _)| kind(**at).is_attempt());
         attempts.for_each(|(_, row)| all.merge(row));
-        let gauges = &self.gauges;
-        let gauges = format!(
-            "{},{},{},{}",
-            gauges.users_wanted, gauges.users_online, gauges.connections_open, gauges.in_flight
-        );
-        let mut out = format!("{head},total,,{},{gauges}\r\n", all.figures());
+        let gauges: String =
+            columns().map(|gauge| format!(",{}", (gauge.of)(&self.gauges))).collect();
+        let none = ",".repeat(columns().count());
+        let mut out = format!("{head},total,,{}{gauges}\r\n", all.figures());
         for (at, row) in &self.steps {
             let (kind, name) = (field(kind(*at).word()), field(&info.step_name(*at)));
-            out += &format!("{head},{kind},{name},{},,,,\r\n", row.figures());
+            out += &format!("{head},{kind},{name},{}{none}\r\n", row.figures());
         }
         out
     }

@@ -8,7 +8,9 @@ mod findings;
 
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
-use throng_metrics::{Cause, Chain, Counts, DeliveryCounter, Percentile, SampleInterval};
+use throng_metrics::{
+    Cause, Chain, Counts, DeliveryCounter, Percentile, Resources, SampleInterval,
+};
 
 pub use findings::judged_json;
 
@@ -253,30 +255,14 @@ fn monitor(row: &MonitorRow) -> Value {
 }
 
 fn generator(own: &Generator, info: &RunInfo) -> Value {
-    let r = &own.resources;
     let mut value = json!(own);
-    let more = json!({
-        "precision_ns": info.precision_ns,
-        "together_mean": own.together.mean(),
-        "together_max": own.together.max,
-        "shard_cpu_max": r.shard_cpu_max,
-        "run_queue_ns": r.run_queue_ns,
-        "quota_periods": r.quota_periods,
-        "throttled_periods": r.throttled_periods,
-        "throttled_ns": r.throttled_ns,
-        "host_steal_max": r.host_steal,
-        "host_softirq_max": r.host_softirq,
-        "packets_dropped": r.packets_dropped,
-        "listen_dropped": r.listen_dropped,
-        "ports_left_min": r.ports_left,
-        "users_max_bytes": r.users_bytes,
-        "connections_max_bytes": r.connections_bytes,
-        "recorder_max_bytes": r.recorder_bytes,
-        "kernel_sockets_max_bytes": r.kernel_socket_bytes,
-        "memory_available_min_bytes": Some(r.memory_available_bytes).filter(|left| *left > 0),
-    });
-    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
-        value.extend(more);
+    value["precision_ns"] = json!(info.precision_ns);
+    value["together_mean"] = json!(own.together.mean());
+    value["together_max"] = json!(own.together.max);
+    for gauge in Resources::GAUGES {
+        if let Some(name) = gauge.json {
+            value[name] = json!((gauge.of)(&own.resources));
+        }
     }
     value
 }

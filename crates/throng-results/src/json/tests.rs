@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_metrics::audit::{Entry, Pair, Round, ViewRound, Wrong, WrongKind};
 use throng_metrics::{
     Chain, Connections, Counts, DeliveryInterval, Figure, Heartbeats, Lifecycle, Messages, Place,
-    Population, Retries, SampleInterval, Slow, TargetInterval, TrendUnit,
+    Population, Resources, Retries, SampleInterval, Slow, TargetInterval, TrendUnit,
 };
 
 use throng_why::{Around, Effect, Stretch};
@@ -460,29 +460,32 @@ fn figures_are_where_programs_look_for_them() {
     assert_eq!(shop["log_lines"], 12);
 }
 
-/// The document with the rows of a table of counts as the code has them; new ones stand at its end.
-fn with_rows(document: &str, path: &str, figures: &[Figure]) -> String {
+/// A row of a table: the field, its type, where the code knows it, and what it means.
+type DocumentedField = (String, Option<String>, String);
+
+/// The document with the rows of a table as the code has them; new ones stand at its end.
+fn with_rows(document: &str, path: &str, fields: &[DocumentedField]) -> String {
     let mark = format!("<!-- fields of: {path} -->\n");
     let (before, section) = document.split_once(&mark).unwrap();
     let next = section.find("<!-- fields of: ").unwrap_or(section.len());
     let table = section[..next].find("| --- |").expect("a table of this section");
     let end = table + section[table..].find("\n\n").unwrap();
     let mut rows: Vec<String> = section[table..end].lines().map(String::from).collect();
-    for figure in figures {
-        let name = format!("| `{}` | ", figure.json);
-        match rows.iter_mut().find(|row| row.starts_with(&name)) {
-            Some(row) => {
-                let kind = row[name.len()..].split(" | ").next().unwrap().to_string();
-                *row = format!("{name}{kind} | {} |", figure.doc());
-            }
-            None => rows.push(format!("{name}integer | {} |", figure.doc())),
-        }
+    for (field, kind, doc) in fields {
+        let name = format!("| `{field}` | ");
+        let known = rows.iter().position(|row| row.starts_with(&name)).unwrap_or_else(|| {
+            rows.push(format!("{name}integer | "));
+            rows.len() - 1
+        });
+        let before = rows[known][name.len()..].split(" | ").next().unwrap_or_default();
+        let kind = kind.clone().unwrap_or_else(|| before.to_string());
+        rows[known] = format!("{name}{kind} | {doc} |");
     }
     format!("{before}{mark}{}{}{}", &section[..table], rows.join("\n"), &section[end..])
 }
 
 #[test]
-fn the_document_has_the_counts_of_the_table() {
+fn the_document_has_the_figures_of_the_tables() {
     let groups = [
         ("users", Population::FIGURES),
         ("connections", Connections::FIGURES),
@@ -494,8 +497,13 @@ fn the_document_has_the_counts_of_the_table() {
         ("deliveries[]", DeliveryInterval::FIGURES),
     ];
     let made = groups.iter().fold(DOCUMENT.to_string(), |document, (path, figures)| {
-        with_rows(&document, path, figures)
+        let field = |it: &Figure| (it.json.to_string(), None, it.doc().to_string());
+        with_rows(&document, path, &figures.iter().map(field).collect::<Vec<_>>())
     });
+    let gauges = Resources::GAUGES.iter().filter_map(|gauge| gauge.json_row());
+    let gauges = gauges.map(|[name, kind, doc]| (name, Some(kind), doc));
+    let generator = "generator, machines[].generator";
+    let made = with_rows(&made, generator, &gauges.collect::<Vec<_>>());
     if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
         std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md"), made).unwrap();
         return;

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{Cursor, Read};
 
 use throng_base::Said;
+use throng_metrics::{Gauges, Resources};
 
 use super::*;
 use crate::directory::INTERVALS_FILE;
@@ -383,6 +384,32 @@ fn the_document_names_every_field_and_word() {
             assert!(row.contains(&format!("`{name}`")), "{name} is not in {row}");
         }
     }
+}
+
+/// The document with all rows below a head.
+fn with_rows(document: &str, head: &str, rows: impl Iterator<Item = String>) -> String {
+    let (before, table) = document.split_once(head).expect("a table with this head");
+    let columns = head.matches(" | ").count() + 1;
+    let (_, behind) = table.split_once("\n\n").expect("an end of the table");
+    let rows: String = rows.map(|row| format!("\n{row}")).collect();
+    format!("{before}{head}\n|{}{rows}\n\n{behind}", " --- |".repeat(columns))
+}
+
+#[test]
+fn the_document_has_the_gauges_of_the_table() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-directory.md");
+    let document = fs::read_to_string(path).unwrap();
+    let rows = Gauges::GAUGES.iter().map(|gauge| gauge.record_row(false));
+    let made = with_rows(&document, "| field of `gauges` | meaning |", rows);
+    let rows = Resources::GAUGES.iter().map(|gauge| gauge.record_row(true));
+    let head = "| field of `resources` | meaning | to combine intervals |";
+    let made = with_rows(&made, head, rows);
+    if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
+        fs::write(path, made).unwrap();
+        return;
+    }
+    let help = "THRONG_WRITE_TESTS=1 cargo test -p throng-results the_document";
+    assert!(made == document, "docs/run-directory.md is not current, write it anew with {help}");
 }
 
 #[test]

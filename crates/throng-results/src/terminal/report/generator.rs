@@ -3,11 +3,11 @@
 use throng_base::Said;
 use throng_base::units::{format_bytes, format_count};
 use throng_host::HostFacts;
-use throng_metrics::Percentile;
+use throng_metrics::{Line, Percentile, Resources};
 
 use super::super::Style;
 use super::super::text::{clean, nanos, share};
-use super::labelled;
+use super::{figure_text, labelled};
 use crate::summary::Summary;
 use crate::verdict::{generator_is_to_blame, ports_scarce, starts_dropped_text, unmet_text};
 
@@ -93,31 +93,26 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
     if summary.generator.lost_ns > 0 {
         pressure.push(style.say(say!("stalled for {}", nanos(summary.generator.lost_ns))));
     }
-    let mut memory = Vec::new();
-    for (bytes, words) in [
-        (r.users_bytes, say!("{{}} for users")),
-        (r.connections_bytes, say!("{{}} for connections")),
-        (r.recorder_bytes, say!("{{}} for recording")),
-        (r.kernel_socket_bytes, say!("{{}} in kernel sockets")),
-        (r.memory_available_bytes, say!("at least {{}} left")),
-    ] {
-        if bytes > 0 {
-            memory.push(style.say(words.clone().filled(&[&format_bytes(bytes as f64)])));
-        }
-    }
     let ports_left = ports_scarce(summary).unwrap_or(0);
-    let short = [
-        (r.packets_dropped, say!("{{}} packets dropped on this host")),
-        (r.listen_dropped, say!("{{}} connections dropped by listeners on this host")),
+    let more = [
         (ports_left, say!("at least {{}} source ports left")),
         (summary.growth.held_seconds, say!("growth paused for {{}} s")),
     ];
-    let filled = short.iter().filter(|(count, _)| *count > 0);
-    let short = filled
-        .map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)])))
-        .collect();
+    let more = more.into_iter().filter(|(count, _)| *count > 0);
+    let more = more.map(|(count, words)| style.say(words.filled(&[&format_count(count)])));
+    let short = gauges(r, Line::Short, style).chain(more).collect();
+    let memory = gauges(r, Line::Memory, style).collect();
     let lines = [pressure, memory, short];
     lines.into_iter().filter(|items: &Vec<String>| !items.is_empty()).collect()
+}
+
+/// The gauges of a line that are above zero.
+fn gauges<'a>(of: &'a Resources, line: Line, style: &'a Style) -> impl Iterator<Item = String> {
+    Resources::GAUGES.iter().filter_map(move |gauge| {
+        let (_, words) = gauge.line.filter(|(its, _)| *its == line)?;
+        let value = (gauge.of)(of).number().filter(|value| *value > 0.0)?;
+        Some(style.say(words().filled(&[&figure_text(gauge.unit, value)])))
+    })
 }
 
 pub(super) fn host(host: &HostFacts, style: &Style) -> String {

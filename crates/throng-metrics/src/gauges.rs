@@ -1,0 +1,354 @@
+//! The table of gauges: what is so at the end of a second, and what the generator takes of its
+//! host. Each stands here once, with its rule ([`crate::merge`]), its unit, the outputs that have
+//! it and one line of documentation. The structs that are recorded and merged, the fields of
+//! `generator` in the summary's JSON, the columns of CSV, the exported metrics, the memory of the
+//! generator in the terminal, and the tables of `docs/run-directory.md` and `docs/json.md` are made
+//! of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use throng_base::Said;
+
+use crate::figures::is_zero;
+use crate::unit::Unit;
+
+/// A gauge of `T` as a row of the table.
+pub struct Gauge<T: 'static> {
+    /// The field of the record.
+    pub field: &'static str,
+    /// The field of `generator` in the summary's JSON.
+    pub json: Option<&'static str>,
+    pub unit: Unit,
+    pub is_in_csv: bool,
+    pub export: Option<Exported>,
+    /// The line of the generator in the terminal that has it where it is above zero, and its words.
+    pub line: Option<(Line, fn() -> Said)>,
+    pub of: fn(&T) -> Reading,
+    rule: Rule,
+    doc: &'static str,
+}
+
+/// What receivers of metrics know a gauge by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exported {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// Tells apart the gauges of one name.
+    pub state: Option<&'static str>,
+}
+
+/// A line of the generator in the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Where its memory went.
+    Memory,
+    /// What the host ran out of.
+    Short,
+}
+
+/// The value of a gauge.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Reading {
+    Count(u64),
+    Share(f64),
+    Flag(bool),
+    Unknown,
+}
+
+/// How readings of one time become those of a longer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    Sum,
+    Most,
+    Least,
+    LeastKnown,
+    Any,
+}
+
+impl Reading {
+    /// None of what is not known, and of what is no number.
+    pub fn number(self) -> Option<f64> {
+        match self {
+            Reading::Count(count) => Some(count as f64),
+            Reading::Share(share) => Some(share),
+            Reading::Flag(_) | Reading::Unknown => None,
+        }
+    }
+}
+
+impl fmt::Display for Reading {
+    /// Empty where it is not known.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reading::Count(count) => count.fmt(f),
+            Reading::Share(share) => share.fmt(f),
+            Reading::Flag(flag) => flag.fmt(f),
+            Reading::Unknown => Ok(()),
+        }
+    }
+}
+
+impl From<u64> for Reading {
+    fn from(count: u64) -> Reading {
+        Reading::Count(count)
+    }
+}
+
+impl From<f64> for Reading {
+    fn from(share: f64) -> Reading {
+        Reading::Share(share)
+    }
+}
+
+impl From<bool> for Reading {
+    fn from(flag: bool) -> Reading {
+        Reading::Flag(flag)
+    }
+}
+
+impl From<Option<u64>> for Reading {
+    fn from(count: Option<u64>) -> Reading {
+        count.map_or(Reading::Unknown, Reading::Count)
+    }
+}
+
+impl<T> Gauge<T> {
+    /// Its row in `docs/run-directory.md`; with how intervals are combined, where they are.
+    pub fn record_row(&self, is_combined: bool) -> String {
+        let (rule, unknown) = match self.rule {
+            Rule::Sum => ("sum", ""),
+            Rule::Most => ("maximum", ""),
+            Rule::Least => ("minimum", "; absent if unknown"),
+            Rule::LeastKnown => ("minimum", "; 0 if unknown"),
+            Rule::Any => ("true if any is", ""),
+        };
+        let rule = if is_combined { format!(" {rule} |") } else { String::new() };
+        format!("| `{}` | {}{unknown} |{rule}", self.field, self.doc.trim_start())
+    }
+
+    /// Its row in `docs/json.md`, where JSON has it: name, type and meaning.
+    pub fn json_row(&self) -> Option<[String; 3]> {
+        let (or_null, of_all) = match self.rule {
+            Rule::Sum | Rule::Any => ("", ""),
+            Rule::Most => ("", "; the maximum of all seconds"),
+            Rule::Least | Rule::LeastKnown => {
+                (" or null", "; the minimum of all seconds, `null` if unknown")
+            }
+        };
+        let kind = match self.unit {
+            Unit::Nanoseconds => "integer (ns)",
+            Unit::Bytes => "integer (bytes)",
+            Unit::Share => "number (share)",
+            _ => "integer",
+        };
+        let doc = format!("{}{of_all}", self.doc.trim_start());
+        Some([self.json?.to_string(), format!("{kind}{or_null}"), doc])
+    }
+}
+
+macro_rules! reading {
+    (LeastKnown $value:expr) => {
+        Some($value).filter(|value| *value > 0).into()
+    };
+    ($rule:ident $value:expr) => {
+        $value.into()
+    };
+}
+
+macro_rules! is_there {
+    () => {
+        false
+    };
+    ($there:ident) => {
+        true
+    };
+}
+
+macro_rules! some {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+
+macro_rules! gauges {
+    ($(
+        $(#[doc = $about:literal])+ $(#[derive($derive:ident)])? $name:ident {
+            $(
+                $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
+                $field:ident: $type:ty, $rule:ident $unit:ident
+                $(, json $json:literal)?
+                $(, in $csv:ident)?
+                $(, export [$export:expr, $help:expr $(, $state:literal)?])?
+                $(, line $line:ident $words:expr)?;
+            )+
+        }
+    )+) => {
+        $(merged! {
+            $(#[doc = $about])+
+            #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+            $(#[derive($derive)])?
+            #[serde(default)]
+            pub struct $name {
+                $(
+                    $(#[doc = $doc])+
+                    $(#[serde($($serde)+)])?
+                    pub $field: $type => $rule,
+                )+
+            }
+        }
+
+        impl $name {
+            /// In the order of the table.
+            pub const GAUGES: &'static [Gauge<$name>] = &[$(Gauge {
+                field: stringify!($field),
+                json: some!($($json)?),
+                unit: Unit::$unit,
+                is_in_csv: is_there!($($csv)?),
+                export: some!($(Exported {
+                    name: $export,
+                    help: $help,
+                    state: some!($($state)?),
+                })?),
+                line: some!($((Line::$line, || $words))?),
+                of: |all| reading!($rule all.$field),
+                rule: Rule::$rule,
+                doc: concat!($($doc),+),
+            },)+];
+        })+
+    };
+}
+
+const USERS: &str = "throng_users";
+const USERS_HELP: &str = "Users by state at the end of the second.";
+
+gauges! {
+    /// What is so at the end of the interval. Shards and machines add up; over time the last one
+    /// counts.
+    #[derive(Eq)]
+    Gauges {
+        /// users that the load asks for
+        users_wanted: u64, Sum Number, in csv, export [USERS, USERS_HELP, "wanted"];
+        /// users present, online or not
+        users_present: u64, Sum Number, export [USERS, USERS_HELP, "present"];
+        /// users online: logged in on an open long-lived connection; HTTP users always
+        users_online: u64, Sum Number, in csv, export [USERS, USERS_HELP, "online"];
+        /// connections that are being opened
+        connections_opening: u64, Sum Number;
+        /// open connections
+        connections_open: u64, Sum Number, in csv,
+            export ["throng_connections_open", "Open connections."];
+        /// requests whose response has not arrived
+        in_flight: u64, Sum Number, in csv,
+            export ["throng_in_flight", "Requests waiting for their response."];
+        /// in loads with a rate: starts that are due but have not begun; absent if 0
+        #[serde(skip_serializing_if = "is_zero")]
+        backlog: u64, Sum Number;
+    }
+
+    /// The resources of this process and its host during the interval, measured once for all
+    /// shards.
+    Resources {
+        /// user CPU time of this process
+        cpu_user_ns: u64, Sum Nanoseconds;
+        /// system CPU time of this process
+        cpu_system_ns: u64, Sum Nanoseconds;
+        /// CPU share of the busiest shard's thread
+        shard_cpu_max: f64, Most Share, json "shard_cpu_max";
+        /// time that load threads waited for a processor
+        run_queue_ns: u64, Sum Nanoseconds, json "run_queue_ns";
+        /// periods of the CPU quota with the most throttling (`cpu.stat`); 0 without a quota
+        quota_periods: u64, Sum Number, json "quota_periods";
+        /// periods in which this quota throttled throng
+        throttled_periods: u64, Sum Number, json "throttled_periods";
+        /// throttled time, summed over all processors
+        throttled_ns: u64, Sum Nanoseconds, json "throttled_ns";
+        /// resident memory of this process
+        memory_bytes: u64, Most Bytes, export ["throng_memory_bytes", "Memory used by throng."];
+        /// estimated memory for users
+        users_bytes: u64, Most Bytes, json "users_max_bytes",
+            line Memory say!("{{}} for users");
+        /// estimated memory for connections
+        connections_bytes: u64, Most Bytes, json "connections_max_bytes",
+            line Memory say!("{{}} for connections");
+        /// estimated memory for results
+        recorder_bytes: u64, Most Bytes, json "recorder_max_bytes",
+            line Memory say!("{{}} for recording");
+        /// kernel memory for the sockets of the whole host
+        kernel_socket_bytes: u64, Most Bytes, json "kernel_sockets_max_bytes",
+            line Memory say!("{{}} in kernel sockets");
+        /// memory available on the host
+        memory_available_bytes: u64, LeastKnown Bytes, json "memory_available_min_bytes",
+            line Memory say!("at least {{}} left");
+        /// CPU share of the whole host that was busy
+        host_cpu: f64, Most Share,
+            export ["throng_host_cpu_ratio", "Host CPU utilization, 0 to 1."];
+        /// CPU share of the host that other virtual machines took
+        host_steal: f64, Most Share, json "host_steal_max";
+        /// CPU share of the host in the kernel's soft interrupts
+        host_softirq: f64, Most Share, json "host_softirq_max";
+        /// packets that this host dropped because its receive queues were full
+        packets_dropped: u64, Sum Number, json "packets_dropped",
+            line Short say!("{{}} packets dropped on this host");
+        /// connections that listeners on this host dropped
+        listen_dropped: u64, Sum Number, json "listen_dropped",
+            line Short say!("{{}} connections dropped by listeners on this host");
+        /// connections that the host's firewall tracks; absent if it tracks none
+        #[serde(skip_serializing_if = "is_zero")]
+        conntrack: u64, Most Number;
+        /// limit of tracked connections; absent if the firewall tracks none
+        #[serde(skip_serializing_if = "is_zero")]
+        conntrack_max: u64, Most Number;
+        /// source ports left, if they can run out
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ports_left: Option<u64>, Least Number, json "ports_left_min";
+        /// true if growth was paused because the generator reached a limit
+        held: bool, Any Number;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge::Merge as _;
+
+    #[test]
+    fn resources_of_a_longer_time_follow_their_rules() {
+        let mut sum = Resources { memory_bytes: 7, host_steal: 0.5, ..Resources::default() };
+        sum.packets_dropped = 2;
+        let later = Resources {
+            memory_bytes: 5,
+            host_steal: 0.75,
+            packets_dropped: 3,
+            memory_available_bytes: 100,
+            ports_left: Some(9),
+            held: true,
+            ..Resources::default()
+        };
+        sum.merge(&later);
+        let scarcer = Resources { ports_left: Some(4), ..Resources::default() };
+        sum.merge(&scarcer);
+        assert_eq!((sum.memory_bytes, sum.host_steal, sum.packets_dropped), (7, 0.75, 5));
+        assert_eq!((sum.memory_available_bytes, sum.ports_left, sum.held), (100, Some(4), true));
+        assert_eq!(sum.weight(), 5, "what is only compared cannot overflow");
+    }
+
+    #[test]
+    fn every_output_has_its_readings() {
+        let read = |field: &str, of: &Resources| {
+            let gauge = Resources::GAUGES.iter().find(|gauge| gauge.field == field).unwrap();
+            serde_json::to_string(&(gauge.of)(of)).unwrap()
+        };
+        let of = Resources { host_cpu: 0.5, held: true, ..Resources::default() };
+        assert_eq!((read("memory_bytes", &of), read("host_cpu", &of)), ("0".into(), "0.5".into()));
+        assert_eq!((read("ports_left", &of), read("held", &of)), ("null".into(), "true".into()));
+        assert_eq!(read("memory_available_bytes", &of), "null");
+        let columns = Gauges::GAUGES.iter().filter(|gauge| gauge.is_in_csv).map(|it| it.field);
+        let wanted = ["users_wanted", "users_online", "connections_open", "in_flight"];
+        assert_eq!(columns.collect::<Vec<_>>(), wanted);
+    }
+}
