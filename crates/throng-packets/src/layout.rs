@@ -69,21 +69,6 @@ pub fn body_rows(declaration: &Declaration, message: &Message) -> Vec<Row> {
     laying.rows
 }
 
-/// Whether a message comes from the target: pushes, and replies to what users send.
-pub fn comes_from_target(declaration: &Declaration, message: &Message) -> bool {
-    fn comes(declaration: &Declaration, message: &Message, depth: usize) -> bool {
-        if message.push {
-            return true;
-        }
-        let asked = message.answers.first();
-        let asked = asked
-            .and_then(|name| declaration.messages.iter().find(|one| one.name.value == name.value));
-        // A reply to what the target sends comes from a user.
-        asked.is_some_and(|asked| depth > 0 && !comes(declaration, asked, depth - 1))
-    }
-    comes(declaration, message, DEPTH_MAX)
-}
-
 /// What carries the packets, in one word.
 pub fn transport_word(transport: Transport) -> &'static str {
     match transport {
@@ -103,6 +88,10 @@ pub fn framing_text(declaration: &Declaration) -> String {
             say!("each packet is followed by the delimiter {hex} and is at most {most} long")
         }
         Framing::Fixed(bytes) => say!("each packet has {} bytes", bytes.value),
+        Framing::Fields { bytes_max, .. } => {
+            let most = size_text(u64::from(*bytes_max));
+            say!("each packet ends with its last field and is at most {most} long")
+        }
         Framing::Length => match declaration.transport {
             Transport::Udp => say!("one datagram is one packet"),
             Transport::WebSocket | Transport::WebSocketTls => {
@@ -171,8 +160,9 @@ impl<'d> Laying<'d> {
                 _ => None,
             };
             if let Some(inner) = inner.filter(|_| depth < DEPTH_MAX) {
-                let prefix = match field.repeat {
-                    Some(Repeat::Prefixed(prefix)) => prefix_size(prefix),
+                let prefix = match (&field.repeat, &field.bound) {
+                    (Some(Repeat::Prefixed(prefix)), _)
+                    | (_, Some(Extent::Prefixed { prefix, .. })) => prefix_size(*prefix),
                     _ => Bytes::default(),
                 };
                 self.fields(inner, at.plus(prefix), depth + 1);
@@ -203,7 +193,10 @@ impl<'d> Laying<'d> {
         if field.role == Role::Body {
             return Bytes::at_least(0);
         }
-        let one = self.type_size(&field.ty, depth);
+        let one = match &field.bound {
+            Some(bound) => extent_size(bound),
+            None => self.type_size(&field.ty, depth),
+        };
         let all = match &field.repeat {
             None => one,
             Some(Repeat::Times(times)) => {
@@ -211,11 +204,12 @@ impl<'d> Laying<'d> {
                 Bytes { least, varies: one.varies }
             }
             Some(Repeat::Prefixed(prefix)) => prefix_size(*prefix).plus(Bytes::at_least(0)),
+            Some(Repeat::Until(end)) => Bytes::at_least(end.len() as u64),
             Some(Repeat::Field(_) | Repeat::Rest) => Bytes::at_least(0),
         };
-        match field.condition {
-            Some(_) => Bytes::at_least(0),
-            None => all,
+        match field.condition.is_some() || field.is_optional {
+            true => Bytes::at_least(0),
+            false => all,
         }
     }
 
@@ -226,6 +220,7 @@ impl<'d> Laying<'d> {
             Type::Float64 => Bytes::exactly(8),
             Type::Bool => Bytes::exactly(1),
             Type::Varint | Type::ZigZag => Bytes::at_least(1),
+            Type::Coded(coding) => Bytes::at_least(coding.bytes_min() as u64),
             Type::Bits(bits) => Bytes::exactly(u64::from(bits.div_ceil(8))),
             Type::Text(extent) | Type::Bytes(extent) | Type::Json(extent) => extent_size(extent),
             Type::Proto { extent, .. } => extent_size(extent),
@@ -275,6 +270,7 @@ impl<'d> Laying<'d> {
             Type::Bool => "bool".to_string(),
             Type::Varint => "varint".to_string(),
             Type::ZigZag => "zigzag".to_string(),
+            Type::Coded(coding) => coding.word().to_string(),
             Type::Bits(bits) => format!("b{bits}"),
             Type::Text(_) => "str".to_string(),
             Type::Bytes(_) => "bytes".to_string(),
@@ -302,7 +298,8 @@ impl<'d> Laying<'d> {
             add(say!("always {}", literal_text(&constant.value, &field.ty)));
         }
         role_notes(field).into_iter().for_each(&mut add);
-        let extent = extent_of(&field.ty).filter(|_| field.role != Role::Body);
+        let extent = extent_of(&field.ty).or(field.bound.as_ref());
+        let extent = extent.filter(|_| field.role != Role::Body);
         if let Some(extent) = extent {
             extent_notes(extent).into_iter().for_each(&mut add);
         }
@@ -312,7 +309,11 @@ impl<'d> Laying<'d> {
             }
             Some(Repeat::Field(id)) => add(say!("`{}` gives the count", id.value)),
             Some(Repeat::Rest) => add(say!("repeats until the end")),
+            Some(Repeat::Until(end)) => add(say!("repeats until {}", hex_text(end))),
             Some(Repeat::Times(_)) | None => {}
+        }
+        if field.is_optional {
+            add(say!("only if there are bytes left"));
         }
         if let Some(condition) = &field.condition {
             add(say!("only if {}", condition_text(condition)));
@@ -347,12 +348,15 @@ fn role_notes(field: &Field) -> Vec<Said> {
     let mut notes = Vec::new();
     match &field.role {
         Role::Value => {}
-        Role::Length { counts, bytes_max } => {
+        Role::Length { counts, plus, bytes_max } => {
             notes.push(match counts {
                 Counts::Packet => say!("length of the whole packet in bytes"),
                 Counts::After => say!("number of bytes that follow"),
                 Counts::Body => say!("length of the body in bytes"),
             });
+            if *plus != 0 {
+                notes.push(say!("plus {plus}"));
+            }
             if let Some(most) = bytes_max {
                 notes.push(say!("at most {}", size_text(most.value)));
             }
@@ -413,7 +417,7 @@ fn extent_size(extent: &Extent) -> Bytes {
 fn prefix_size(prefix: Prefix) -> Bytes {
     match prefix {
         Prefix::Unsigned(bits) => Bytes::exactly(u64::from(bits / 8)),
-        Prefix::Varint => Bytes::at_least(1),
+        Prefix::Varint | Prefix::Ber | Prefix::Lenenc => Bytes::at_least(1),
     }
 }
 

@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 use throng_base::Said;
 use throng_base::columns::{left, right, wrap};
 use throng_base::units::write_duration;
-use throng_protocol::framed::declaration::{Declaration, Endian, Heartbeat, Message, Role};
+use throng_protocol::framed::declaration::{Declaration, Endian, Heartbeat, Kind, Message, Role};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::Ink;
 use crate::diagram::diagram;
-use crate::layout::{
-    Bytes, Row, body_rows, comes_from_target, framing_text, packet_rows, transport_word,
-};
+use crate::layout::{Bytes, Row, body_rows, framing_text, packet_rows, transport_word};
 
 const WIDTH_MAX: usize = 120;
 /// Columns of names and types; what is longer moves what follows.
@@ -178,7 +176,7 @@ fn message_facts(declaration: &Declaration, message: &Message) -> Vec<String> {
     if let Some(kind) = &message.kind {
         parts.push(say!("kind {}", kind.value));
     }
-    parts.push(match comes_from_target(declaration, message) {
+    parts.push(match declaration.comes_from_target(message) {
         true => say!("from the target"),
         false => say!("to the target"),
     });
@@ -239,8 +237,8 @@ pub fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
         .map(|message| {
             json!({
                 "name": message.name.value,
-                "kind": message.kind.as_ref().map(|kind| kind.value),
-                "from": if comes_from_target(declaration, message) { "target" } else { "user" },
+                "kind": message.kind.as_ref().map(|kind| kind_json(&kind.value)),
+                "from": if declaration.comes_from_target(message) { "target" } else { "user" },
                 "push": message.push,
                 "answers": message.answers.iter().map(|it| &it.value).collect::<Vec<_>>(),
                 "answered_by": replies(declaration, message).collect::<Vec<_>>(),
@@ -283,6 +281,16 @@ pub fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
         "messages": messages,
         "heartbeat": heartbeat,
     })
+}
+
+fn kind_json(kind: &Kind) -> Value {
+    match kind {
+        Kind::Numbers(numbers) => match numbers.as_slice() {
+            [number] => json!(number),
+            numbers => json!(numbers),
+        },
+        Kind::Text(text) => json!(String::from_utf8_lossy(text)),
+    }
 }
 
 fn rows_json(rows: &[Row]) -> Vec<Value> {

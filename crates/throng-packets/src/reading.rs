@@ -6,13 +6,12 @@ use std::collections::HashMap;
 
 use throng_base::Said;
 use throng_protocol::framed::declaration::{
-    Declaration, Endian, Extent, Framing, Literal, Message, Role, Transport, Type,
+    Declaration, Endian, Extent, Framing, Literal, Transport, Type,
 };
 use throng_protocol::framed::{
     Broken, Decoded, MessageId, Packet, PacketReader, Protocol, Records,
 };
 
-use crate::layout::comes_from_target;
 use crate::streams::{Direction, Ends, Event, What};
 use twins::{Twins, Value};
 use web::Web;
@@ -130,8 +129,6 @@ struct Judge<'p> {
     outstanding: HashMap<Asked, Vec<Outstanding>>,
     twins: Twins,
     waiting: usize,
-    /// What users send, where no field says which message a packet is.
-    upward: Option<MessageId>,
     tally: Tally,
 }
 
@@ -185,7 +182,6 @@ impl<'p> Reading<'p> {
             outstanding: HashMap::new(),
             twins: Twins::of(protocol),
             waiting: 0,
-            upward: upward(protocol),
             tally,
         };
         let anchor = Anchor::of(protocol.declaration());
@@ -255,7 +251,7 @@ impl<'p> Reading<'p> {
 impl Judge<'_> {
     /// A datagram, or a message of a WebSocket: a packet, or several.
     fn message(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
-        Records::Declared(self.protocol).split(bytes, &mut |packet| {
+        records(self.protocol, place).split(bytes, &mut |packet| {
             let offset = packet.as_ptr().addr() - bytes.as_ptr().addr();
             let position = place.position + offset as u64;
             self.packet(Place { position, ..place }, packet, sink);
@@ -264,11 +260,19 @@ impl Judge<'_> {
     }
 
     fn packet(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
-        let is_up = place.stream.is_some_and(|(_, direction)| direction == Direction::Up);
-        let read = match self.upward.filter(|_| is_up) {
-            Some(message) => self.protocol.decode_as(message, bytes, &mut self.decoded),
-            None => self.protocol.decode(bytes, &mut self.decoded),
+        let direction = place.stream.map(|(_, direction)| direction);
+        let mut read = match direction {
+            Some(Direction::Up) => self.protocol.decode_sent(bytes, &mut self.decoded),
+            _ => self.protocol.decode(bytes, &mut self.decoded),
         };
+        // Nobody knows who has sent it: a kind may be another message in the other direction.
+        if direction.is_none() && read.is_err() {
+            let broken = std::mem::take(&mut self.decoded);
+            match self.protocol.decode_sent(bytes, &mut self.decoded) {
+                Ok(packet) => read = Ok(packet),
+                Err(_) => self.decoded = broken,
+            }
+        }
         match read {
             Ok(packet) => {
                 let values = self.twins.values(self.protocol, bytes, &self.decoded, packet);
@@ -392,9 +396,9 @@ impl Side {
             }
             fresh = fresh.max(self.begin);
             let (mut left, mut room) = (&self.pending[fresh..], Vec::new());
-            let records = Records::Declared(judge.protocol);
+            let cutting = records(judge.protocol, place);
             let here = Place { position: self.position, ..place };
-            match self.reader.next(records, &mut left, &mut room) {
+            match self.reader.next(cutting, &mut left, &mut room) {
                 Ok(Some(packet)) => {
                     judge.packet(here, packet, sink);
                     fresh = self.pending.len() - left.len();
@@ -509,6 +513,13 @@ impl Side {
     }
 }
 
+fn records(protocol: &Protocol, place: Place) -> Records<'_> {
+    match place.stream {
+        Some((_, Direction::Up)) => Records::Sent(protocol),
+        _ => Records::Declared(protocol),
+    }
+}
+
 impl Anchor {
     fn of(declaration: &Declaration) -> Anchor {
         if let Framing::Delimiter { bytes, .. } = &declaration.framing {
@@ -531,7 +542,10 @@ impl Anchor {
                 let (mut rest, mut room) = (bytes, Vec::new());
                 let records = Records::Declared(judge.protocol);
                 let packet = PacketReader::new().next(records, &mut rest, &mut room).ok()??;
-                judge.protocol.decode(packet, &mut judge.decoded).ok().map(|_| 0)
+                let (protocol, decoded) = (judge.protocol, &mut judge.decoded);
+                let is_good = protocol.decode(packet, decoded).is_ok()
+                    || protocol.decode_sent(packet, decoded).is_ok();
+                is_good.then_some(0)
             }
         }
     }
@@ -545,16 +559,6 @@ impl Anchor {
             Anchor::Segment => bytes.len(),
         }
     }
-}
-
-fn upward(protocol: &Protocol) -> Option<MessageId> {
-    let declaration = protocol.declaration();
-    if declaration.packet.iter().any(|field| field.role == Role::Selects) {
-        return None;
-    }
-    let sent = |message: &&Message| !comes_from_target(declaration, message);
-    let message = declaration.messages.iter().find(sent)?;
-    protocol.message(&message.name.value)
 }
 
 /// The bytes that every packet begins with.

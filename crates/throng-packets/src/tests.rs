@@ -22,6 +22,8 @@ pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
         role,
         labels: Vec::new(),
         default: None,
+        bound: None,
+        is_optional: false,
         place: Place::default(),
     }
 }
@@ -29,7 +31,7 @@ pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
 pub(super) fn message(name: &str, kind: i64, answers: &[&str], body: Vec<Field>) -> Message {
     Message {
         name: placed(name.to_string()),
-        kind: Some(placed(kind)),
+        kind: Some(placed(kind.into())),
         answers: answers.iter().map(|name| placed((*name).to_string())).collect(),
         push: false,
         body,
@@ -49,7 +51,7 @@ fn number(id: &str, bits: u8) -> Field {
 
 /// The chat of the examples, in short.
 pub(super) fn chat() -> Declaration {
-    let length = Role::Length { counts: Counts::Body, bytes_max: Some(placed(65_536)) };
+    let length = Role::Length { counts: Counts::Body, plus: 0, bytes_max: Some(placed(65_536)) };
     let mut magic = number("magic", 16);
     magic.constant = Some(placed(Literal::Int(0xc4a7)));
     let packet = vec![

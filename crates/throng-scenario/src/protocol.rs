@@ -126,8 +126,14 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
 /// Reads and compiles a protocol.
 fn read(cx: &mut Context<'_>, root: &Node) -> Option<Arc<Protocol>> {
     let before = cx.errors();
-    let mut reader =
-        Reader { cx, places: Vec::new(), types: Vec::new(), enums: Vec::new(), protos: None };
+    let mut reader = Reader {
+        cx,
+        places: Vec::new(),
+        types: Vec::new(),
+        enums: Vec::new(),
+        protos: None,
+        has_text_kinds: false,
+    };
     let declaration = reader.protocol(root)?;
     let Reader { cx, places, .. } = reader;
     if cx.errors() > before {
@@ -192,6 +198,8 @@ struct Reader<'c, 'a> {
     enums: Vec<(String, Labels)>,
     /// None in it where the files could not be used.
     protos: Option<Option<Protos>>,
+    /// The field that selects the message is a text.
+    has_text_kinds: bool,
 }
 
 impl Reader<'_, '_> {
@@ -230,6 +238,12 @@ impl Reader<'_, '_> {
         let types = fields.types.node().map(|node| self.types(node)).unwrap_or_default();
         let packet = ast::one_of(self.cx, &[fields.packet, fields.seq]);
         let packet = packet.map(|(_, node)| self.fields(node, Within::Packet));
+        let is_text = |field: &declaration::Field| {
+            let is_text =
+                matches!(field.ty, declaration::Type::Text(_) | declaration::Type::Bytes(_));
+            field.role == declaration::Role::Selects && is_text
+        };
+        self.has_text_kinds = packet.iter().flatten().any(is_text);
         let help =
             say!("write `messages: {{ping: {{kind: 1}}, pong: {{kind: 2, answers: ping}}}}`");
         let messages = fields.need(self.cx, fields.messages, help);
@@ -279,7 +293,12 @@ impl Reader<'_, '_> {
 
     fn framing(&mut self, fields: &keys::Protocol<'_>) -> Framing {
         let max = fields.max.node().and_then(|node| self.bytes(node));
-        match ast::one_of(self.cx, &[fields.delimiter, fields.fixed]) {
+        match ast::one_of(self.cx, &[fields.delimiter, fields.fixed, fields.frame]) {
+            Some((key, node)) if fields.frame.is(key) => {
+                self.cx.word(node, &[("fields", ())]);
+                let bytes_max = max.unwrap_or(DELIMITED_BYTES_MAX);
+                Framing::Fields { bytes_max, place: self.at(node.place) }
+            }
             Some((key, node)) if fields.delimiter.is(key) => {
                 let bytes = values::read_bytes(self.cx, node).unwrap_or_default();
                 let bytes = Placed { value: bytes, place: self.at(node.place) };
@@ -392,7 +411,7 @@ impl Reader<'_, '_> {
         }
         let fields = keys::DeclaredMessage::read(self.cx, node)?;
         if let Some(node) = fields.kind.node() {
-            let value = values::read_int(self.cx, node, say!("a message kind"));
+            let value = self.kind(node);
             message.kind = value.map(|value| Placed { value, place: self.at(node.place) });
         }
         if let Some(node) = fields.answers.node() {
@@ -414,6 +433,22 @@ impl Reader<'_, '_> {
             message.acknowledged_by = self.acknowledgement(node);
         }
         Some(message)
+    }
+
+    /// `3`, `[10, 11]`, `PUB`.
+    fn kind(&mut self, node: &Node) -> Option<declaration::Kind> {
+        const WANT: Said = say!("a message kind");
+        if self.has_text_kinds {
+            let text = self.cx.text(node, WANT)?;
+            values::check_escapes(self.cx, node, &text)?;
+            return Some(declaration::Kind::Text(text.into_bytes()));
+        }
+        let nodes = match &node.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        let numbers = nodes.iter().map(|node| values::read_int(self.cx, node, WANT));
+        Some(declaration::Kind::Numbers(numbers.collect::<Option<_>>()?))
     }
 
     /// `received`, or `{received: {id: id}}`.

@@ -161,7 +161,7 @@ impl Command<'_> {
     fn show(&self, message: MessageId, bytes: &[u8]) {
         let delimiter = match &self.declaration().framing {
             Framing::Delimiter { bytes, .. } => bytes.value.len(),
-            Framing::Length | Framing::Fixed(_) => 0,
+            Framing::Length | Framing::Fixed(_) | Framing::Fields { .. } => 0,
         };
         let packet = &bytes[..bytes.len().saturating_sub(delimiter)];
         let mut decoded = Decoded::default();

@@ -1,7 +1,7 @@
 //! Streams of packets: good ones, broken ones, and how reading goes on behind them.
 
 use crate::Ink;
-use throng_protocol::framed::declaration::{Comparison, Condition, Placed};
+use throng_protocol::framed::declaration::{Comparison, Condition, Message, Placed, Role};
 
 use super::*;
 use crate::capture::sample::{ACK, CLIENT, FIN, SERVER, SYN, Wrap, pcap, tcp};

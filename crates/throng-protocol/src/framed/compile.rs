@@ -5,6 +5,7 @@ use throng_base::Said;
 
 use super::Protocol;
 use super::checksum::checksum_width;
+use super::constant::{constant_of, content_fits};
 use super::contradictions;
 use super::declaration::{
     BYTES_ALLOWED_MAX, BYTES_MAX, Condition, Declaration, Endian, Extent, Field, Literal, Mistake,
@@ -13,11 +14,10 @@ use super::declaration::{
 use super::encode::raw_of;
 use super::path::suggestion;
 use super::table::{
-    Bits, Constant, Extents, Job, List, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test,
-    prefix_bytes, prefix_max,
+    Bits, Extents, Job, List, MARKS_MAX, NONE, Node, Repeats, Selector, Shape, Table, Test,
+    prefix_max,
 };
 use crate::fields::coerce;
-use crate::fields::number::{write_unsigned, write_varint, zigzag};
 
 /// Fields of a declaration, structures counted wherever they are used.
 const FIELDS_MAX: usize = 16_384;
@@ -122,7 +122,9 @@ impl<'d> Builder<'d> {
         }
         for message in declaration.messages.iter().take(MESSAGES_MAX) {
             let list = self.list(&message.body, NONE, Within::Message);
-            self.table.messages.push(super::table::Kind { list, raw: 0 });
+            let comes_from_target = declaration.comes_from_target(message);
+            let kind = super::table::Kind { list, comes_from_target, ..Default::default() };
+            self.table.messages.push(kind);
         }
         // Structures that nobody uses are looked at too.
         for (index, structure) in declaration.types.iter().enumerate() {
@@ -202,6 +204,12 @@ impl<'d> Builder<'d> {
         let endian = field.endian.unwrap_or(self.declaration.endian);
         self.table.nodes[id as usize].is_little = endian == Endian::Little;
         self.table.nodes[id as usize].shape = shape;
+        let bound = field.bound.as_ref().map(|extent| self.extent(field, extent, id, list));
+        self.table.nodes[id as usize].bound = bound;
+        self.table.nodes[id as usize].is_optional = field.is_optional;
+        if let Some(Repeat::Until(bytes)) = &field.repeat {
+            self.table.nodes[id as usize].until = bytes.as_slice().into();
+        }
         self.labels(field, id);
         let repeat = self.repeat(field, id, list);
         self.table.nodes[id as usize].repeat = repeat;
@@ -238,8 +246,10 @@ impl<'d> Builder<'d> {
             Type::Bool => Shape::Bool,
             Type::Varint => Shape::Varint,
             Type::ZigZag => Shape::ZigZag,
+            Type::Coded(coding) => Shape::Coded(coding.clone()),
             Type::Bits(bits) => {
-                if *bits == 0 || *bits > 64 || field.repeat.is_some() || field.condition.is_some() {
+                let may_be_missing = field.condition.is_some() || field.is_optional;
+                if *bits == 0 || *bits > 64 || field.repeat.is_some() || may_be_missing {
                     let message = match *bits {
                         1..=64 => say!("a bit field cannot be conditional or repeated"),
                         _ => say!("a bit field must have 1 to 64 bits, not {bits}"),
@@ -365,7 +375,9 @@ impl<'d> Builder<'d> {
             && (bits == 0 || bits > 64 || bits % 8 != 0)
         {
             let message = say!("integers cannot have {bits} bits");
-            let help = say!("a prefix must be `u8`, `u16`, `u24`, `u32`, `u64` or `varint`");
+            let help = say!(
+                "a prefix must be `u8`, `u16`, `u24`, `u32`, `u64`, `varint`, `ber` or `lenenc`"
+            );
             self.mistake("protocol-bad-type", place, message, say!("no such type"), help);
             return u64::MAX;
         }
@@ -515,6 +527,7 @@ impl<'d> Builder<'d> {
                 self.counter(name, id, list).map_or(Repeats::Times(1), Repeats::Field)
             }
             Repeat::Rest => Repeats::Rest,
+            Repeat::Until(_) => Repeats::Until,
         }
     }
 
@@ -532,7 +545,7 @@ impl<'d> Builder<'d> {
         };
         let node = &self.table.nodes[found as usize];
         let is_known = match &node.job {
-            Job::Value | Job::Kind | Job::Correlation | Job::Computed => true,
+            Job::Value | Job::Kind(_) | Job::Correlation | Job::Computed => true,
             Job::Length | Job::Body | Job::Checksum { .. } => false,
         };
         let is_number = node.is_whole_number() || node.shape == Shape::Bool;
@@ -574,7 +587,7 @@ impl<'d> Builder<'d> {
         let job = match &field.role {
             Role::Value => return Job::Value,
             Role::Length { .. } => Job::Length,
-            Role::Selects => Job::Kind,
+            Role::Selects => Job::Kind(self.table.selectors.len() as u8),
             Role::Correlates => Job::Correlation,
             Role::Body => Job::Body,
             Role::Checksum { algorithm, over } => {
@@ -588,11 +601,16 @@ impl<'d> Builder<'d> {
             return Job::Value;
         }
         let node = &self.table.nodes[id as usize];
-        let is_there = field.condition.is_none() && field.constant.is_none();
+        let is_kind = matches!(job, Job::Kind(_));
+        // A field that selects may be there only if another one has some value.
+        let is_there = (field.condition.is_none() || is_kind) && field.constant.is_none();
         let fits = match job {
             Job::Body => true,
-            Job::Kind => node.is_whole_number(),
-            _ => matches!(node.shape, Shape::Unsigned(_) | Shape::Varint | Shape::Bits(_)),
+            Job::Kind(_) => node.is_whole_number() || node.is_text_of_own_size(),
+            _ => matches!(
+                node.shape,
+                Shape::Unsigned(_) | Shape::Varint | Shape::Coded(_) | Shape::Bits(_)
+            ),
         };
         if !fits || !is_there || field.default.is_some() {
             let name = &field.id.value;
@@ -605,7 +623,8 @@ impl<'d> Builder<'d> {
             let help = match fits {
                 true => say!("remove `if`, `const` and `default`: throng sets its value"),
                 false => say!(
-                    "lengths and correlations must be unsigned integers; a kind can be any integer"
+                    "lengths and correlations must be unsigned integers; a kind can be any \
+                     integer, or text that ends with a `terminator`"
                 ),
             };
             self.mistake(
@@ -616,8 +635,17 @@ impl<'d> Builder<'d> {
                 help.to_owned(),
             );
         }
+        if is_kind {
+            self.selector(id);
+        }
         self.mark(id, list, field.place);
         job
+    }
+
+    fn selector(&mut self, id: u32) {
+        let bits = |selector: &Selector| self.table.node(selector.node).bits();
+        let shift = self.table.selectors.iter().map(bits).sum();
+        self.table.selectors.push(Selector { node: id, shift });
     }
 
     fn checksum(
@@ -750,14 +778,16 @@ impl<'d> Builder<'d> {
             bytes = bytes.and_then(|all| all.checked_add(node.bytes(lists)?));
             let is_open = node.is_open(lists);
             let item_is_open = match &node.shape {
-                Shape::List(list) => lists[*list as usize].is_open,
+                Shape::List(list) => node.bound.is_none() && lists[*list as usize].is_open,
                 shape => matches!(shape.extent(), Some(Extents::Rest)),
             };
+            let item_is_open = item_is_open && !matches!(node.job, Job::Kind(_));
             if is_open && index + 1 < fields.len() || item_is_open && node.repeat != Repeats::Once {
                 wrong.push((field, fields.get(index + 1)));
             }
         }
         let is_open = self.table.members(list).last().is_some_and(|(_, node)| node.is_open(lists));
+        self.optional(fields, within);
         for (field, next) in wrong {
             let name = &field.id.value;
             let message = say!("`{name}` takes all remaining bytes, so nothing can follow it");
@@ -783,6 +813,33 @@ impl<'d> Builder<'d> {
     }
 }
 
+impl Builder<'_> {
+    /// Behind a field that may be missing there are only such fields.
+    fn optional(&mut self, fields: &[Field], within: Within) {
+        let Some(index) = fields.iter().position(|field| field.is_optional) else { return };
+        let first = &fields[index];
+        let name = &first.id.value;
+        if within == Within::Packet {
+            let message = say!("`{name}` is a field of `packet`, so it cannot be optional");
+            let help = say!("move it into the messages that have it");
+            let place = first.place;
+            self.mistake("protocol-bad-optional", place, message, say!("not allowed here"), help);
+        } else if let Some(next) = fields[index..].iter().find(|field| !field.is_optional) {
+            let after = &next.id.value;
+            let message = say!("`{name}` is optional, but `{after}` after it is not");
+            let help = say!("add `optional: true` to `{after}`, or move it before `{name}`");
+            let mistake = self.mistake(
+                "protocol-bad-optional",
+                first.place,
+                message,
+                say!("only the last fields can be optional"),
+                help,
+            );
+            mistake.other = Some((next.place, say!("this follows")));
+        }
+    }
+}
+
 fn placeholder(field: &Field, parent: u32) -> Node {
     Node {
         name: field.id.value.as_str().into(),
@@ -790,6 +847,9 @@ fn placeholder(field: &Field, parent: u32) -> Node {
         shape: Shape::Bool,
         is_little: false,
         repeat: Repeats::Once,
+        until: Box::default(),
+        bound: None,
+        is_optional: false,
         condition: None,
         job: Job::Value,
         constant: None,
@@ -798,92 +858,5 @@ fn placeholder(field: &Field, parent: u32) -> Node {
         mark: None,
         record: NONE,
         is_asked: false,
-    }
-}
-
-fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
-    let mut constant = Constant::default();
-    let mut written = Vec::new();
-    match &node.shape {
-        Shape::Text(extent) | Shape::Bytes(extent) | Shape::Json(extent) => {
-            let mut content = Vec::new();
-            match node.shape {
-                Shape::Text(_) => coerce::text(&value_of(literal), &mut content)?,
-                _ => coerce::bytes(&value_of(literal), &mut content)?,
-            }
-            content_fits(node, &content)?;
-            match extent {
-                Extents::Prefixed { prefix, .. } => match prefix_bytes(*prefix) {
-                    Some(width) => {
-                        write_unsigned(content.len() as u64, width, node.is_little, &mut written);
-                    }
-                    None => write_varint(content.len() as u64, &mut written),
-                },
-                Extents::Field(_) => {
-                    return Err(say!(
-                        "a field with `const` cannot take its length from another \
-                         field"
-                    ));
-                }
-                _ => {}
-            }
-            written.extend_from_slice(&content);
-            match extent {
-                Extents::Delimited(delimiter) => written.extend_from_slice(delimiter),
-                Extents::Fixed(bytes) => written.resize(*bytes as usize, 0),
-                _ => {}
-            }
-            constant.content = content.into();
-        }
-        Shape::Proto(..) | Shape::List(_) | Shape::Body => {
-            return Err(say!("only numbers, text and bytes can be constant"));
-        }
-        shape => {
-            constant.raw = raw_of(node, &value_of(literal))?;
-            let raw = constant.raw;
-            match shape {
-                Shape::Varint => write_varint(raw, &mut written),
-                Shape::ZigZag => {
-                    write_varint(zigzag(raw as i64), &mut written);
-                }
-                Shape::Float32 => write_unsigned(raw, 4, node.is_little, &mut written),
-                Shape::Float64 => write_unsigned(raw, 8, node.is_little, &mut written),
-                Shape::Unsigned(width) | Shape::Signed(width) => {
-                    // A sign of 64 bits is cut to the width with all above it.
-                    write_unsigned(raw, *width, node.is_little, &mut written);
-                }
-                _ => written.push(raw as u8),
-            }
-        }
-    }
-    constant.written = written.into();
-    Ok(constant)
-}
-
-/// Whether text or bytes fit what the field allows.
-fn content_fits(node: &Node, content: &[u8]) -> Result<(), Said> {
-    let length = content.len() as u64;
-    match node.shape.extent() {
-        Some(Extents::Fixed(bytes)) => {
-            let bytes = u64::from(*bytes);
-            let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
-            match length > bytes || length < bytes && !is_padded {
-                true => {
-                    Err(say!("it has {length} bytes, but the size of the field is {bytes} bytes"))
-                }
-                false => Ok(()),
-            }
-        }
-        Some(Extents::Prefixed { bytes_max, .. }) if length > *bytes_max => {
-            Err(say!("it has {length} bytes; the maximum is {bytes_max}"))
-        }
-        Some(Extents::Delimited(delimiter)) => {
-            let all = [content, delimiter].concat();
-            match memchr::memmem::find(&all, delimiter) == Some(content.len()) {
-                true => Ok(()),
-                false => Err(say!("it contains the delimiter of the field")),
-            }
-        }
-        _ => Ok(()),
     }
 }

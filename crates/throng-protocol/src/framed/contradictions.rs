@@ -3,12 +3,13 @@
 
 use throng_base::Said;
 
+use super::constant::constant_of;
 use super::declaration::{
-    BYTES_ALLOWED_MAX, BYTES_MAX, Copied, Counts, Declaration, Field, Framing, Message, Mistake,
-    Place, Placed, Role, Transport, value_of,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Copied, Counts, Declaration, Field, Framing, Kind, Literal,
+    Message, Mistake, Place, Placed, Role, Transport, value_of,
 };
 use super::path::suggestion;
-use super::table::{Base, Frame, Job, Length, Node, Repeats, Shape, Table};
+use super::table::{Base, Frame, Job, Length, Node, Repeats, Selector, Shape, Table};
 use super::{Acknowledging, Given, MessageId, MessageInfo, Protocol};
 use crate::fields::number::{VARINT_BYTES_MAX, write_unsigned};
 
@@ -53,7 +54,7 @@ impl Finder<'_> {
 
     fn roles(&mut self) {
         let declaration = self.declaration;
-        for word in [say!("length"), say!("message kind"), say!("correlation"), say!("body")] {
+        for word in [say!("length"), say!("correlation"), say!("body")] {
             let is_it = |field: &&Field| role_word(&field.role).as_ref() == Some(&word);
             let mut fields = declaration.packet.iter().filter(is_it);
             let first = fields.next();
@@ -67,17 +68,37 @@ impl Finder<'_> {
         }
         let find =
             |job: Job| self.table.members(0).find(|(_, node)| node.job == job).map(|(id, _)| id);
-        let (selector, correlator, body) =
-            (find(Job::Kind), find(Job::Correlation), find(Job::Body));
-        (self.table.selector, self.table.correlator, self.table.body) =
-            (selector, correlator, body);
-        if let (Some(selector), Some(body)) = (selector, body)
-            && selector > body
-        {
-            let field = &declaration.packet[selector as usize];
-            let message = say!("`{}` comes after the body that it selects", field.id.value);
-            let help = say!("put the field with `selects` before the body");
-            self.say("protocol-bad-role", field.place, message, say!("too late"), help);
+        let (correlator, body) = (find(Job::Correlation), find(Job::Body));
+        (self.table.correlator, self.table.body) = (correlator, body);
+        let selectors = self.table.selectors.clone();
+        for selector in &selectors {
+            let field = &declaration.packet[selector.node as usize];
+            if body.is_some_and(|body| selector.node > body) {
+                let message = say!("`{}` comes after the body that it selects", field.id.value);
+                let help = say!("put the field with `selects` before the body");
+                self.say("protocol-bad-role", field.place, message, say!("too late"), help);
+            }
+            let node = self.table.node(selector.node);
+            let asked = node.condition.as_ref().map(|test| test.node);
+            if selectors.len() > 1 && selector.shift + node.bits() > u64::BITS {
+                let text = say!(
+                    "`{}` cannot select the message together with other fields",
+                    field.id.value
+                );
+                let help = say!(
+                    "use unsigned integers with at most 64 bits in total, or a single field with \
+                     text"
+                );
+                self.say("protocol-bad-role", field.place, text, say!("does not fit"), help);
+            }
+            if asked.is_some_and(|asked| selectors.iter().all(|other| other.node != asked)) {
+                let text = say!(
+                    "the condition of `{}` depends on a field that does not select the message",
+                    field.id.value
+                );
+                let help = say!("compare an earlier field with `selects`, or remove `if`");
+                self.say("protocol-bad-role", field.place, text, say!("not allowed here"), help);
+            }
         }
         let with_fields = declaration.messages.iter().find(|message| !message.body.is_empty());
         if let (None, Some(message)) = (body, with_fields) {
@@ -138,33 +159,31 @@ impl Finder<'_> {
 
     fn kinds(&mut self) {
         let declaration = self.declaration;
-        let Some(selector) = self.table.selector else {
+        let Some(first) = self.table.selectors.first() else {
             return self.without_kinds();
         };
-        let field = &declaration.packet[selector as usize];
-        let (low, high) = self.table.node(selector).range();
+        let first = &declaration.packet[first.node as usize];
         for (index, message) in declaration.messages.iter().enumerate() {
             let name = &message.name.value;
             let Some(kind) = &message.kind else {
                 let text = say!("`{name}` has no `kind`");
                 let help =
-                    say!("give it a `kind`: the value of `{}` in this message", field.id.value);
+                    say!("give it a `kind`: the value of `{}` in this message", first.id.value);
                 self.say("protocol-bad-kind", message.name.place, text, say!("which one?"), help);
                 continue;
             };
-            let value = kind.value;
-            if !(low..=high).contains(&i128::from(value)) {
-                let text = say!("`{}` cannot hold the kind {value}", field.id.value);
-                let help =
-                    say!("its range is {low} to {high}; change the kind or the type of the field");
-                let mistake =
-                    self.say("protocol-bad-kind", kind.place, text, say!("does not fit"), help);
-                mistake.other = Some((field.place, say!("the field")));
+            match &kind.value {
+                Kind::Numbers(numbers) => self.numbers(index, message, kind.place, numbers),
+                Kind::Text(text) => self.text(index, first, kind, text),
             }
-            let same =
-                |other: &&Message| other.kind.as_ref().is_some_and(|kind| kind.value == value);
-            if let Some(other) = declaration.messages[..index].iter().find(same) {
-                let text = say!("`{}` and `{name}` both have the kind {value}", other.name.value);
+            let from = declaration.comes_from_target(message);
+            let same = |(at, other): &(usize, &Message)| {
+                other.kind.as_ref().is_some_and(|twin| self.are_alike((*at, twin), (index, kind)))
+                    && declaration.comes_from_target(other) == from
+            };
+            if let Some((_, other)) = declaration.messages[..index].iter().enumerate().find(same) {
+                let text =
+                    say!("`{}` and `{name}` both have the kind {}", other.name.value, kind.value);
                 let help = say!(
                     "give one of them a different kind; otherwise throng cannot tell them \
                          apart"
@@ -174,12 +193,112 @@ impl Finder<'_> {
                     self.say("protocol-kind-twice", kind.place, text, say!("again"), help);
                 mistake.other = Some((place, say!("first here")));
             }
-            if let Some(kind_of) = self.table.messages.get_mut(index) {
-                kind_of.raw = value as u64;
-                self.table.kinds.push((value as u64, index as u16));
+        }
+        self.sort_kinds();
+    }
+
+    /// Whether a packet could be either of two messages of the same direction.
+    fn are_alike(&self, one: (usize, &Placed<Kind>), other: (usize, &Placed<Kind>)) -> bool {
+        let text = |index: usize| self.table.messages.get(index)?.text.as_ref();
+        match (text(one.0), text(other.0)) {
+            (Some(a), Some(b)) => {
+                a.written.starts_with(&b.written) || b.written.starts_with(&a.written)
+            }
+            _ => one.1.value == other.1.value,
+        }
+    }
+
+    /// The numbers of a message fit the fields that are there.
+    fn numbers(&mut self, index: usize, message: &Message, place: Place, numbers: &[i64]) {
+        let declaration = self.declaration;
+        let name = &message.name.value;
+        let selectors = self.table.selectors.clone();
+        let mut raws = vec![None; selectors.len()];
+        for (at, selector) in selectors.iter().enumerate() {
+            let field = &declaration.packet[selector.node as usize];
+            let id = &field.id.value;
+            let node = self.table.node(selector.node);
+            let (low, high) = node.range();
+            let is_there = node.condition.as_ref().is_none_or(|test| {
+                let asked = selectors.iter().position(|other| other.node == test.node);
+                let raw = asked.and_then(|asked| raws[asked]);
+                raw.is_some_and(|raw| test.holds(self.table.node(test.node).whole(raw)))
+            });
+            let (text, help) = match (numbers.get(at), is_there) {
+                (Some(value), true) if (low..=high).contains(&i128::from(*value)) => {
+                    raws[at] = Some(*value as u64);
+                    continue;
+                }
+                (None, false) => continue,
+                (Some(value), true) => (
+                    say!("`{id}` cannot hold the kind {value}"),
+                    say!("its range is {low} to {high}; change the kind or the type of the field"),
+                ),
+                (Some(value), false) => (
+                    say!("`{id}` cannot be {value} here, because its `if` is not true"),
+                    say!("remove the last number of the `kind` of `{name}`"),
+                ),
+                (None, true) => (
+                    say!("the `kind` of `{name}` has no value for `{id}`"),
+                    say!("write one value for each field with `selects`: `kind: [10, 11]`"),
+                ),
+            };
+            let mistake = self.say("protocol-bad-kind", place, text, say!("does not fit"), help);
+            mistake.other = Some((field.place, say!("the field")));
+            return;
+        }
+        if let Some(value) = numbers.get(selectors.len()) {
+            let text = say!("no field with `selects` holds the {value} in the `kind` of `{name}`");
+            let help = say!("write one value for each field with `selects`: `kind: [10, 11]`");
+            self.say("protocol-bad-kind", place, text, say!("one too many"), help);
+        }
+        if let Some(made) = self.table.messages.get_mut(index) {
+            made.raws = raws.into_iter().map(Option::unwrap_or_default).collect();
+        }
+    }
+
+    fn text(&mut self, index: usize, field: &Field, kind: &Placed<Kind>, text: &[u8]) {
+        let Some(selector) = self.table.selectors.first() else { return };
+        let node = self.table.node(selector.node);
+        match constant_of(node, &Literal::Bytes(text.to_vec())) {
+            Ok(made) if !made.written.is_empty() => {
+                if let Some(message) = self.table.messages.get_mut(index) {
+                    message.text = Some(made);
+                }
+            }
+            other => {
+                let reason = other.err().unwrap_or(say!("it is empty"));
+                let text =
+                    say!("`{}` cannot hold the kind {}: {reason}", field.id.value, kind.value);
+                let help = say!("change the kind or the type of the field");
+                let mistake =
+                    self.say("protocol-bad-kind", kind.place, text, say!("does not fit"), help);
+                mistake.other = Some((field.place, say!("the field")));
             }
         }
-        self.table.sort_kinds();
+    }
+
+    /// For each side, what it sends itself comes first.
+    fn sort_kinds(&mut self) {
+        let table = &mut *self.table;
+        for (side, kinds) in table.kinds.iter_mut().enumerate() {
+            let own = |message: &Message| usize::from(self.declaration.comes_from_target(message));
+            let messages = self.declaration.messages.iter().map(own).zip(&table.messages);
+            let messages = messages.enumerate();
+            let (ours, others): (Vec<_>, Vec<_>) =
+                messages.partition(|(_, (from, _))| *from == side);
+            for (index, (_, message)) in ours.into_iter().chain(others) {
+                match &message.text {
+                    Some(text) => kinds.add_text(&text.written, index as u16),
+                    None => {
+                        let raws = message.raws.iter().zip(&table.selectors);
+                        let raw = raws.fold(0, |all, (raw, at)| all | raw << at.shift);
+                        kinds.add_number(raw, index as u16);
+                    }
+                }
+            }
+            kinds.complete();
+        }
     }
 
     /// Without a selecting field there is one message for each direction.
@@ -203,9 +322,12 @@ impl Finder<'_> {
                 mistake.other = Some((first.name.place, say!("this?")));
             }
         }
-        let incoming = declaration.messages.iter().position(comes);
         let only = (!declaration.messages.is_empty()).then_some(0);
-        self.table.incoming = incoming.or(only).map(|index| index as u16);
+        self.table.only = [false, true].map(|from_target| {
+            let mut messages = declaration.messages.iter();
+            let found = messages.position(|message| comes(message) == from_target);
+            found.or(only).map(|index| index as u16)
+        });
     }
 
     fn replies(&mut self) {
@@ -340,8 +462,45 @@ impl Finder<'_> {
                     Frame::Delimited { bytes: bytes.value.as_slice().into(), bytes_max: most };
             }
             Framing::Fixed(bytes) => return self.fixed(bytes),
+            Framing::Fields { bytes_max, place } => {
+                self.ends_of_fields(*place);
+                let bytes_max = *bytes_max as usize;
+                self.table.packet_bytes_max = bytes_max;
+                self.table.frame = Frame::Fields { bytes_max };
+            }
         }
         self.too_long(field);
+    }
+
+    /// Where the last field is the end of the packet, every field says where it ends.
+    fn ends_of_fields(&mut self, place: Place) {
+        let declaration = self.declaration;
+        let is_length = |field: &&Field| matches!(field.role, Role::Length { .. });
+        if let Some(field) = declaration.packet.iter().find(is_length) {
+            let name = &field.id.value;
+            let text = say!("`{name}` gives the length of the packet, so `frame` is not needed");
+            let help = say!("remove `frame: fields`, or `counts`");
+            let label = say!("a second rule for the end");
+            self.say("protocol-no-length", place, text, label, help);
+        }
+        let bodies = declaration.messages.iter().zip(&self.table.messages);
+        let bodies = bodies.map(|(message, made)| (made.list, &message.body));
+        let mut wrong = Vec::new();
+        for (list, fields) in std::iter::once((0, &declaration.packet)).chain(bodies) {
+            let is_endless =
+                |(_, node): &(u32, &Node)| node.is_optional || node.is_open(&self.table.lists);
+            let fields = self.table.members(list).zip(fields);
+            wrong.extend(fields.filter(|(node, _)| is_endless(node)).map(|(_, field)| field));
+        }
+        for field in wrong {
+            let name = &field.id.value;
+            let text =
+                say!("nothing says where `{name}` ends, so the end of the packet is unknown");
+            let help = say!("give it a length or a `terminator`, or use another framing");
+            let mistake =
+                self.say("protocol-no-length", field.place, text, say!("without an end"), help);
+            mistake.other = Some((place, say!("the last field is the end of the packet")));
+        }
     }
 
     /// Every message fits the largest packet; `length` is the index of the field that limits it.
@@ -421,17 +580,25 @@ impl Finder<'_> {
                 wrong.push((field.place, text, help));
             }
         }
-        let selector = self.table.selector.map(|selector| self.table.node(selector));
-        if let Some(node) = selector
-            && let Shape::Unsigned(width) | Shape::Signed(width) = node.shape
-        {
-            for kind in declaration.messages.iter().filter_map(|message| message.kind.as_ref()) {
+        for (message, made) in declaration.messages.iter().zip(&self.table.messages) {
+            let Some(kind) = &message.kind else { continue };
+            let written = |(raw, selector): (&u64, &Selector)| {
+                let node = self.table.node(selector.node);
                 let mut written = Vec::new();
-                write_unsigned(kind.value as u64, width, node.is_little, &mut written);
-                if memchr::memmem::find(&written, &delimiter.value).is_some() {
-                    let text = say!("the kind {} contains the packet delimiter", kind.value);
-                    wrong.push((kind.place, text, say!("change the kind or the delimiter")));
+                match node.shape {
+                    Shape::Unsigned(width) | Shape::Signed(width) => {
+                        write_unsigned(*raw, width, node.is_little, &mut written);
+                    }
+                    _ => {}
                 }
+                written
+            };
+            let mut all: Vec<Vec<u8>> =
+                made.raws.iter().zip(&self.table.selectors).map(written).collect();
+            all.extend(made.text.iter().map(|text| text.written.to_vec()));
+            if all.iter().any(|one| memchr::memmem::find(one, &delimiter.value).is_some()) {
+                let text = say!("the kind {} contains the packet delimiter", kind.value);
+                wrong.push((kind.place, text, say!("change the kind or the delimiter")));
             }
         }
         for (place, text, help) in wrong {
@@ -470,7 +637,7 @@ impl Finder<'_> {
     }
 
     fn length(&mut self, index: usize, field: &Field) {
-        let Role::Length { counts, bytes_max } = &field.role else { return };
+        let Role::Length { counts, plus, bytes_max } = &field.role else { return };
         let declaration = self.declaration;
         let name = &field.id.value;
         let nodes: Vec<u32> = self.table.list(0).nodes.clone().collect();
@@ -508,9 +675,10 @@ impl Finder<'_> {
         let wanted = bytes_max.as_ref().map_or(BYTES_MAX, |most| most.value);
         let value_max = i128::from(wanted).min(holds) as u64;
         let end = offset.saturating_add(width);
+        let counted_max = value_max.saturating_add_signed(plus.saturating_neg());
         let most = match base {
-            Base::Packet => value_max,
-            Base::Behind(bytes) => end.saturating_add(bytes as u64).saturating_add(value_max),
+            Base::Packet => counted_max,
+            Base::Behind(bytes) => end.saturating_add(bytes as u64).saturating_add(counted_max),
         };
         if most < least {
             let text =
@@ -527,7 +695,9 @@ impl Finder<'_> {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let packet_bytes_min = usize::try_from(least).unwrap_or(usize::MAX);
         let node = index as u32;
-        self.table.length = Some(Length { node, offset, base, value_max, packet_bytes_min, magic });
+        let plus = *plus;
+        let length = Length { node, offset, base, plus, value_max, packet_bytes_min, magic };
+        self.table.length = Some(length);
     }
 
     /// What a length counts; `behind` are the bytes of fixed size after it that are not the body.
@@ -650,7 +820,7 @@ fn holds_byte(node: &Node, most: u64, byte: u8) -> bool {
     let byte = u64::from(byte);
     match node.shape {
         // Neighbours have a share in its bytes.
-        Shape::Bits(_) => true,
+        Shape::Bits(_) | Shape::Coded(_) => true,
         Shape::Varint => byte <= most || most > 0x7f,
         // Greater numbers have every byte in them, small ones zeros.
         _ => byte <= most,
@@ -661,10 +831,9 @@ fn holds_byte(node: &Node, most: u64, byte: u8) -> bool {
 fn role_word(role: &Role) -> Option<Said> {
     match role {
         Role::Length { .. } => Some(say!("length")),
-        Role::Selects => Some(say!("message kind")),
         Role::Correlates => Some(say!("correlation")),
         Role::Body => Some(say!("body")),
-        Role::Value | Role::Checksum { .. } => None,
+        Role::Value | Role::Selects | Role::Checksum { .. } => None,
     }
 }
 

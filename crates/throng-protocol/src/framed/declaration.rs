@@ -1,6 +1,7 @@
 //! What a person says about a protocol, before it is checked and compiled. Who reads a file makes
 //! this; [`super::Protocol::compile`] looks for contradictions and answers with places.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use throng_base::Said;
 use throng_expression::Value;
 
 use crate::protobuf::{MessageType, Schema};
+
+pub use super::coding::Coding;
 
 /// Where something stands in the text that it was read from; only who made it knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -36,6 +39,27 @@ pub struct Declaration {
     /// What the messages of [`Type::Proto`] are of.
     pub schema: Arc<Schema>,
     pub place: Place,
+}
+
+/// Replies to replies that are followed to find who sends a message.
+const ASKED_MAX: usize = 8;
+
+impl Declaration {
+    /// Whether a message comes from the target: pushes, and replies to what users send.
+    pub fn comes_from_target(&self, message: &Message) -> bool {
+        self.comes(message, ASKED_MAX)
+    }
+
+    fn comes(&self, message: &Message, depth: usize) -> bool {
+        if message.push {
+            return true;
+        }
+        let asked = message.answers.first();
+        let asked =
+            asked.and_then(|name| self.messages.iter().find(|one| one.name.value == name.value));
+        // A reply to what the target sends comes from a user.
+        asked.is_some_and(|asked| depth > 0 && !self.comes(asked, depth - 1))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +99,8 @@ pub enum Framing {
     Delimiter { bytes: Placed<Vec<u8>>, bytes_max: u32 },
     /// Every packet has so many bytes.
     Fixed(Placed<u32>),
+    /// Every packet ends with its last field, as each of them says where it ends.
+    Fields { bytes_max: u32, place: Place },
 }
 
 /// One part of a packet, of a message's body or of a structure.
@@ -95,6 +121,10 @@ pub struct Field {
     pub labels: Vec<(Placed<String>, i64)>,
     /// What is sent where a scenario gives nothing; without it, nothing may be left out.
     pub default: Option<Placed<Literal>>,
+    /// Where a structure ends, if not with its last field.
+    pub bound: Option<Extent>,
+    /// It is missing where nothing is left of the body or structure.
+    pub is_optional: bool,
     pub place: Place,
 }
 
@@ -121,6 +151,8 @@ pub enum Type {
     Varint,
     /// The same for signed numbers, zigzag.
     ZigZag,
+    /// A number of another variable size.
+    Coded(Coding),
     /// 1 to 64 bits; neighbouring bit fields fill bytes from the highest bit on (Kaitai: `b3`).
     Bits(u8),
     /// UTF-8.
@@ -160,6 +192,8 @@ pub enum Prefix {
     /// 8, 16, 24, 32 or 64 bits.
     Unsigned(u8),
     Varint,
+    Ber,
+    Lenenc,
 }
 
 impl Prefix {
@@ -168,6 +202,8 @@ impl Prefix {
         match self {
             Prefix::Unsigned(bits) => format!("u{bits}"),
             Prefix::Varint => "varint".to_owned(),
+            Prefix::Ber => Coding::Ber.word().to_owned(),
+            Prefix::Lenenc => Coding::Lenenc.word().to_owned(),
         }
     }
 }
@@ -182,6 +218,8 @@ pub enum Repeat {
     Field(Placed<String>),
     /// To the end of the body or structure (Kaitai: `repeat: eos`).
     Rest,
+    /// Until these bytes stand where the next one would begin.
+    Until(Vec<u8>),
 }
 
 /// A field is there if an earlier one of the same list, or of the packet, compares so.
@@ -228,8 +266,13 @@ pub enum Role {
     #[default]
     Value,
     /// How long the packet is.
-    Length { counts: Counts, bytes_max: Option<Placed<u64>> },
-    /// Which message the packet is: [`Message::kind`].
+    Length {
+        counts: Counts,
+        /// Added to what is counted: 4 where a length of four bytes counts itself too.
+        plus: i64,
+        bytes_max: Option<Placed<u64>>,
+    },
+    /// Which message the packet is: [`Message::kind`]. Several fields may select together.
     Selects,
     /// A reply carries its request's value; messages nobody asked for carry 0.
     Correlates,
@@ -254,10 +297,16 @@ pub enum Counts {
 pub enum Checksum {
     /// IEEE 802.3, 32 bits.
     Crc32,
+    /// Castagnoli, as in iSCSI, SCTP and ext4, 32 bits.
+    Crc32C,
     /// CRC-16/ARC, 16 bits.
     Crc16,
+    /// CRC-16/MODBUS, 16 bits.
+    Crc16Modbus,
     /// CRC-16/XMODEM (CCITT, start 0), 16 bits.
     Crc16Xmodem,
+    /// CRC-16/IBM-3740 (CCITT, start 0xFFFF), 16 bits.
+    Crc16Ccitt,
     /// RFC 1950, 32 bits.
     Adler32,
     /// All bytes added, cut to the width of the field.
@@ -268,10 +317,13 @@ pub enum Checksum {
 
 impl Checksum {
     /// All of them, as declarations call them.
-    pub const WORDS: [(&str, Checksum); 6] = [
+    pub const WORDS: [(&str, Checksum); 9] = [
         ("crc32", Checksum::Crc32),
+        ("crc32c", Checksum::Crc32C),
         ("crc16", Checksum::Crc16),
+        ("crc16-modbus", Checksum::Crc16Modbus),
         ("crc16-xmodem", Checksum::Crc16Xmodem),
+        ("crc16-ccitt", Checksum::Crc16Ccitt),
         ("adler32", Checksum::Adler32),
         ("sum", Checksum::Sum),
         ("xor", Checksum::Xor),
@@ -288,7 +340,7 @@ pub struct Message {
     pub name: Placed<String>,
     /// The value of the field that selects; None when no field does and this is the only one of
     /// its direction.
-    pub kind: Option<Placed<i64>>,
+    pub kind: Option<Placed<Kind>>,
     /// The messages that it may be the reply to.
     pub answers: Vec<Placed<String>>,
     /// It comes unasked.
@@ -297,6 +349,34 @@ pub struct Message {
     /// What is sent at once, without being told to, whenever it comes.
     pub acknowledged_by: Option<Acknowledgement>,
     pub place: Place,
+}
+
+/// What the fields that select have in packets of one message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// One number for each of them, in wire order; those at the end that are not there have none.
+    Numbers(Vec<i64>),
+    /// Without the terminator.
+    Text(Vec<u8>),
+}
+
+impl From<i64> for Kind {
+    fn from(number: i64) -> Kind {
+        Kind::Numbers(vec![number])
+    }
+}
+
+impl fmt::Display for Kind {
+    /// As a declaration has it: `3`, `[10, 11]`, `PUB`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Numbers(numbers) => match numbers.as_slice() {
+                [number] => write!(f, "{number}"),
+                numbers => write!(f, "{numbers:?}"),
+            },
+            Kind::Text(text) => write!(f, "{}", text.escape_ascii()),
+        }
+    }
 }
 
 /// A message that is sent for every one of its kind that comes.

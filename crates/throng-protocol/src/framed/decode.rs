@@ -1,16 +1,20 @@
 //! Reads a packet along the table, once, and notes where its parts lie.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use throng_base::Said;
 
 use super::checksum::checksum;
+use super::coding::Coding;
 use super::declaration::Prefix;
+use super::kinds::Kinds;
 use super::reader::{hex, packet_bytes};
 use super::table::{
     Constant, Extents, Frame, Job, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
+    read_prefix,
 };
-use super::{Broken, Decoded, MessageId, Packet, json};
+use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
 use crate::fields::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
 
 /// Parts of one packet that are noted.
@@ -43,18 +47,31 @@ impl Record {
 
 type Read<T = ()> = Result<T, Box<Broken>>;
 
-/// Reads `packet`, which is the message `assumed` if that is told and no field selects one.
+/// Reads `packet`, which one side has sent; it is the message `assumed` if that is told and no
+/// field selects one.
 pub(super) fn decode(
     table: &Table,
+    from_target: bool,
     assumed: Option<MessageId>,
     packet: &[u8],
     decoded: &mut Decoded,
 ) -> Result<Packet, Broken> {
     decoded.records.clear();
-    let message = assumed.map(|message| message.0).or(table.incoming);
-    let records = &mut decoded.records;
-    let mut decoder =
-        Decoder { table, packet, records, at: 0, message, correlation: None, unknown_kind: None };
+    let side = usize::from(from_target);
+    let message = assumed.filter(|_| table.selectors.is_empty());
+    let mut decoder = Decoder {
+        table,
+        kinds: &table.kinds[side],
+        packet,
+        records: &mut decoded.records,
+        at: 0,
+        kind: 0,
+        message: message.map(|message| message.0).or(table.only[side]),
+        correlation: None,
+        measures: false,
+        needed: Cell::new(0),
+        unknown_kind: None,
+    };
     let read = decoder.packet();
     let (message, correlation) = (decoder.message, decoder.correlation);
     decoded.message = message.map(MessageId);
@@ -63,13 +80,82 @@ pub(super) fn decode(
     Ok(Packet { message: MessageId(message.unwrap_or_default()), correlation })
 }
 
+/// What is known of a packet that ends with its last field.
+pub(super) enum Measured {
+    Bytes(usize),
+    /// As many bytes are needed before more is known.
+    Needs(usize),
+}
+
+thread_local! {
+    /// The parts of the packet whose end is looked for; taken out and put back.
+    static MEASURED: Cell<Vec<Record>> = const { Cell::new(Vec::new()) };
+}
+
+/// Parts of a measured packet whose memory is kept for the next one.
+const MEASURED_KEPT_MAX: usize = 4_096;
+
+/// How long the packet is that the bytes begin with.
+pub(super) fn measure(
+    table: &Table,
+    from_target: bool,
+    bytes: &[u8],
+    bytes_max: usize,
+) -> Result<Measured, Broken> {
+    let side = usize::from(from_target);
+    let mut records = MEASURED.take();
+    records.clear();
+    let mut decoder = Decoder {
+        table,
+        kinds: &table.kinds[side],
+        packet: bytes,
+        records: &mut records,
+        at: 0,
+        kind: 0,
+        message: table.only[side],
+        correlation: None,
+        measures: true,
+        needed: Cell::new(0),
+        unknown_kind: None,
+    };
+    let read = decoder.list(0, bytes.len());
+    let unknown = decoder.unknown_kind.take();
+    let (at, needed) = (decoder.at, decoder.needed.get());
+    if records.capacity() <= MEASURED_KEPT_MAX {
+        MEASURED.set(records);
+    }
+    let wanted = match (read, unknown) {
+        (Ok(()), None) => at as u64,
+        (_, Some(broken)) | (Err(broken), None) if needed == 0 => {
+            return Err(Broken { is_lost: true, ..*broken });
+        }
+        _ => needed,
+    };
+    if wanted > bytes_max as u64 {
+        let reason = say!("the packet has more than {bytes_max} bytes");
+        let excerpt = Box::default();
+        return Err(Broken { position: at, field: String::new(), reason, is_lost: true, excerpt });
+    }
+    match needed {
+        0 => Ok(Measured::Bytes(at)),
+        needed => Ok(Measured::Needs(needed as usize)),
+    }
+}
+
 struct Decoder<'a> {
     table: &'a Table,
+    kinds: &'a Kinds,
     packet: &'a [u8],
     records: &'a mut Vec<Record>,
     at: usize,
+    /// What the fields that select have so far, where they are several.
+    kind: u64,
     message: Option<u16>,
     correlation: Option<u64>,
+    /// Only the end of the packet is looked for, which may not have come.
+    measures: bool,
+    /// The bytes that were needed where the packet ended too early.
+    needed: Cell<u64>,
     /// No message has the kind that was read: what stands before the body is read all the same,
     /// as it may say which request is answered.
     unknown_kind: Option<Box<Broken>>,
@@ -94,6 +180,9 @@ impl<'a> Decoder<'a> {
             _ => {}
         }
         let read = self.list(0, end);
+        if read.is_ok() {
+            self.select();
+        }
         if let Some(unknown) = self.unknown_kind.take() {
             return Err(unknown);
         }
@@ -123,6 +212,9 @@ impl<'a> Decoder<'a> {
             if let Some(test) = &node.condition
                 && !self.holds(test, scope)
             {
+                continue;
+            }
+            if node.is_optional && self.at == end {
                 continue;
             }
             match node.repeat {
@@ -199,6 +291,10 @@ impl<'a> Decoder<'a> {
             Shape::Float64 => read_unsigned(self.take(id, 8, end)?, node.is_little),
             Shape::Varint => self.varint(id, end)?,
             Shape::ZigZag => unzigzag(self.varint(id, end)?) as u64,
+            Shape::Coded(coding) => {
+                let read = coding.read(&self.packet[self.at..end]);
+                self.number(id, read, end, |bytes| coding.wrong(bytes))?
+            }
             Shape::Bool => match self.take(id, 1, end)?[0] {
                 bit @ (0 | 1) => u64::from(bit),
                 other => {
@@ -207,11 +303,14 @@ impl<'a> Decoder<'a> {
                 }
             },
             Shape::Bits(_) => return self.bits(id, node, scope, end),
+            Shape::Text(extent) | Shape::Bytes(extent) if matches!(node.job, Job::Kind(_)) => {
+                return self.text_kind(id, node, extent, end);
+            }
             Shape::Text(extent)
             | Shape::Bytes(extent)
             | Shape::Json(extent)
             | Shape::Proto(_, extent) => self.content(id, node, extent, scope, end)?,
-            Shape::List(list) => return self.inner(id, *list, end),
+            Shape::List(list) => return self.inner(id, node, *list, scope, end),
             Shape::Body => return self.body(id, end),
         };
         self.push(id, start, raw);
@@ -227,8 +326,8 @@ impl<'a> Decoder<'a> {
             {
                 return Ok(());
             }
-            (Job::Kind, None) => {
-                if let Some(message) = self.table.kind_of(raw) {
+            (Job::Kind(_), None) if self.table.selectors.len() == 1 => {
+                if let Some(message) = self.kinds.number(raw) {
                     self.message = Some(message);
                     return Ok(());
                 }
@@ -239,9 +338,22 @@ impl<'a> Decoder<'a> {
     }
 
     /// A structure: its own record, and those of its fields.
-    fn inner(&mut self, id: u32, list: u32, end: usize) -> Read {
+    fn inner(&mut self, id: u32, node: &'a Node, list: u32, scope: usize, end: usize) -> Read {
+        let Some(bound) = &node.bound else {
+            let index = self.open(id, 0)?;
+            self.list(list, end)?;
+            self.close(index);
+            return Ok(());
+        };
+        let start = self.at;
+        let (length, _) = self.extent(id, node, bound, scope, end)?;
+        // The prefix belongs to the structure: its record begins there.
+        let begin = std::mem::replace(&mut self.at, start);
         let index = self.open(id, 0)?;
+        self.at = begin;
+        let end = begin + length;
         self.list(list, end)?;
+        self.ends(id, end)?;
         self.close(index);
         Ok(())
     }
@@ -264,7 +376,52 @@ impl<'a> Decoder<'a> {
         record.end = self.at as u32;
     }
 
+    /// The message that several fields select together.
+    fn select(&mut self) {
+        let [first, _, ..] = self.table.selectors[..] else { return };
+        self.message = self.kinds.number(self.kind);
+        if self.message.is_none() {
+            let parts = self.table.selectors.iter().filter_map(|at| self.record_of(at.node, 0));
+            let parts: Vec<u64> = parts.map(|record| record.raw).collect();
+            let at = self.record_of(first.node, 0).map_or(0, |record| record.start as usize);
+            let reason = say!("no message has the kind {}", format!("{parts:?}"));
+            self.unknown_kind = Some(self.broken(first.node, at, reason));
+        }
+    }
+
+    /// A text that selects: its end is that of the kind it begins with.
+    fn text_kind(&mut self, id: u32, node: &'a Node, extent: &'a Extents, end: usize) -> Read {
+        let start = self.at;
+        let found = self.kinds.text(&self.packet[start..end]);
+        let text =
+            found.and_then(|message| self.table.messages[usize::from(message)].text.as_ref());
+        if let Some(text) = text {
+            self.message = found;
+            self.at += text.written.len();
+            self.push(id, start, (start as u64) << 32 | (start + text.content.len()) as u64);
+            return Ok(());
+        }
+        if self.measures {
+            let rest = &self.packet[start..end];
+            // As many bytes as are needed to see it, however many have come.
+            let wrong = (1..=rest.len()).find(|n| !self.kinds.may_become_text(&rest[..*n]));
+            return Err(match wrong {
+                None => self.cut(id, rest.len() as u64 + 1, end),
+                Some(n) => self.broken(id, start, unknown_text(&rest[..n])),
+            });
+        }
+        // It is read as it is declared, so that it can be shown.
+        let raw = self.content(id, node, extent, 0, end)?;
+        self.push(id, start, raw);
+        let shown = Record { node: id, next: NONE, start: 0, end: 0, raw }.content();
+        let shown = &self.packet[shown.start..shown.end.min(shown.start + EXCERPT_BYTES_MAX)];
+        let reason = unknown_text(shown);
+        self.unknown_kind = Some(self.broken(id, start, reason));
+        Ok(())
+    }
+
     fn body(&mut self, id: u32, end: usize) -> Read {
+        self.select();
         let Some(message) = self.message else {
             if let Some(unknown) = self.unknown_kind.take() {
                 return Err(unknown);
@@ -272,8 +429,10 @@ impl<'a> Decoder<'a> {
             let reason = say!("no earlier field identifies the message");
             return Err(self.broken(id, self.at, reason));
         };
-        let Some(end) = end.checked_sub(self.table.trailer).filter(|end| *end >= self.at) else {
-            return Err(self.cut(id, self.table.trailer as u64, end));
+        // Where the last field is the end, nothing else says where the body ends.
+        let trailer = if self.measures { 0 } else { self.table.trailer };
+        let Some(end) = end.checked_sub(trailer).filter(|end| *end >= self.at) else {
+            return Err(self.cut(id, trailer as u64, end));
         };
         let list = self.table.messages[usize::from(message)].list;
         let index = self.open(id, 0)?;
@@ -287,7 +446,10 @@ impl<'a> Decoder<'a> {
             }
         }
         self.close(index);
-        self.ends(id, end)
+        match self.measures {
+            true => Ok(()),
+            false => self.ends(id, end),
+        }
     }
 
     fn bits(&mut self, id: u32, node: &'a Node, scope: usize, end: usize) -> Read {
@@ -311,16 +473,24 @@ impl<'a> Decoder<'a> {
     }
 
     fn varint(&mut self, id: u32, end: usize) -> Read<u64> {
-        match read_varint(&self.packet[self.at..end]) {
+        let read = read_varint(&self.packet[self.at..end]);
+        self.number(id, read, end, |_| say!("the number uses more bytes than a 64-bit value needs"))
+    }
+
+    fn number(
+        &mut self,
+        id: u32,
+        read: Varint,
+        end: usize,
+        wrong: impl Fn(&[u8]) -> Said,
+    ) -> Read<u64> {
+        match read {
             Varint::Complete { raw, bytes } => {
                 self.at += bytes;
                 Ok(raw)
             }
             Varint::Short => Err(self.cut(id, (end - self.at) as u64 + 1, end)),
-            Varint::Long => {
-                let reason = say!("the number uses more bytes than a 64-bit value needs");
-                Err(self.broken(id, self.at, reason))
-            }
+            Varint::Long => Err(self.broken(id, self.at, wrong(&self.packet[self.at..end]))),
         }
     }
 
@@ -328,19 +498,23 @@ impl<'a> Decoder<'a> {
         match prefix_bytes(prefix) {
             Some(1) => Ok(u64::from(self.take(id, 1, end)?[0])),
             Some(width) => Ok(read_unsigned(self.take(id, usize::from(width), end)?, is_little)),
-            None => self.varint(id, end),
+            None => {
+                let read = read_prefix(prefix, &self.packet[self.at..end]);
+                self.number(id, read, end, |bytes| wrong_prefix(prefix, bytes))
+            }
         }
     }
 
-    /// Text, bytes, JSON or protobuf: start and end of the content as a record keeps them.
-    fn content(
+    /// How many bytes something has from here on, when what stands before it is read, and how many
+    /// more end it.
+    fn extent(
         &mut self,
         id: u32,
         node: &'a Node,
         extent: &'a Extents,
         scope: usize,
         end: usize,
-    ) -> Read<u64> {
+    ) -> Read<(usize, usize)> {
         let (length, behind) = match extent {
             Extents::Fixed(bytes) => (u64::from(*bytes), 0),
             Extents::Prefixed { prefix, bytes_max } => {
@@ -354,10 +528,7 @@ impl<'a> Decoder<'a> {
             Extents::Delimited(delimiter) => {
                 match memchr::memmem::find(&self.packet[self.at..end], delimiter) {
                     Some(length) => (length as u64, delimiter.len()),
-                    None => {
-                        let reason = say!("its delimiter {} is missing", hex(delimiter));
-                        return Err(self.broken(id, self.at, reason));
-                    }
+                    None => return Err(self.without(id, delimiter, end)),
                 }
             }
             Extents::Field(told_by) => (self.told(id, *told_by, scope)?, 0),
@@ -366,8 +537,21 @@ impl<'a> Decoder<'a> {
         if length > (end - self.at) as u64 {
             return Err(self.cut(id, length, end));
         }
+        Ok((length as usize, behind))
+    }
+
+    /// Text, bytes, JSON or protobuf: start and end of the content as a record keeps them.
+    fn content(
+        &mut self,
+        id: u32,
+        node: &'a Node,
+        extent: &'a Extents,
+        scope: usize,
+        end: usize,
+    ) -> Read<u64> {
+        let (length, behind) = self.extent(id, node, extent, scope, end)?;
         let from = self.at;
-        let mut until = from + length as usize;
+        let mut until = from + length;
         self.at = until + behind;
         let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
         if is_padded && matches!(extent, Extents::Fixed(_)) {
@@ -378,6 +562,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn verify(&self, id: u32, shape: &Shape, range: Range<usize>) -> Read {
+        if self.measures {
+            return Ok(());
+        }
         let bytes = &self.packet[range.clone()];
         if matches!(shape, Shape::Text(_) | Shape::Json(_))
             && let Err(error) = std::str::from_utf8(bytes)
@@ -419,7 +606,7 @@ impl<'a> Decoder<'a> {
                 return self.all_items(id, node, index, Some(count), scope, end);
             }
             Repeats::Field(told_by) => Some(self.told(id, told_by, scope)?),
-            Repeats::Rest => None,
+            Repeats::Rest | Repeats::Until => None,
         };
         let index = self.open(id, count.unwrap_or_default())?;
         self.all_items(id, node, index, count, scope, end)
@@ -446,7 +633,10 @@ impl<'a> Decoder<'a> {
                     ),
                     false => say!("there are {count} items; the maximum is {ITEMS_MAX}"),
                 };
-                return Err(self.broken(id, self.at, reason));
+                return Err(match needed > left {
+                    true if self.measures => self.cut(id, needed, end),
+                    _ => self.broken(id, self.at, reason),
+                });
             }
         }
         let done = match (node.packed_width(), count) {
@@ -475,7 +665,15 @@ impl<'a> Decoder<'a> {
         end: usize,
     ) -> Read<u64> {
         let mut done = 0;
-        while count.map_or(self.at < end, |count| done < count) {
+        let is_until = node.repeat == Repeats::Until;
+        while is_until || count.map_or(self.at < end, |count| done < count) {
+            if is_until && self.packet[self.at..end].starts_with(&node.until) {
+                self.at += node.until.len();
+                break;
+            }
+            if is_until && self.at == end {
+                return Err(self.without(id, &node.until, end));
+            }
             if self.records.len() >= PARTS_MAX {
                 let reason = say!("the packet has more than {PARTS_MAX} parts");
                 return Err(self.broken(id, self.at, reason));
@@ -501,7 +699,12 @@ impl<'a> Decoder<'a> {
         match &node.job {
             Job::Value | Job::Computed | Job::Body => Ok(()),
             Job::Length => self.length(id, record),
-            Job::Kind => match self.table.kind_of(record.raw) {
+            Job::Kind(index) if self.table.selectors.len() > 1 => {
+                let selector = self.table.selectors[usize::from(*index)];
+                self.kind |= record.raw << selector.shift;
+                Ok(())
+            }
+            Job::Kind(_) => match self.kinds.number(record.raw) {
                 Some(message) => {
                     self.message = Some(message);
                     Ok(())
@@ -518,6 +721,7 @@ impl<'a> Decoder<'a> {
                 self.correlation = Some(record.raw);
                 Ok(())
             }
+            Job::Checksum { .. } if self.measures => Ok(()),
             Job::Checksum { algorithm, over } => {
                 let Shape::Unsigned(width) = node.shape else { return Ok(()) };
                 let begin = match self.records.get(scope) {
@@ -589,8 +793,20 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// These bytes do not come.
+    #[cold]
+    fn without(&self, id: u32, delimiter: &[u8], end: usize) -> Box<Broken> {
+        match self.measures && end == self.packet.len() {
+            true => self.cut(id, (end - self.at) as u64 + 1, end),
+            false => self.broken(id, self.at, say!("its delimiter {} is missing", hex(delimiter))),
+        }
+    }
+
     #[cold]
     fn cut(&self, id: u32, needed: u64, end: usize) -> Box<Broken> {
+        if end == self.packet.len() {
+            self.needed.set((self.at as u64).saturating_add(needed));
+        }
         let left = end.saturating_sub(self.at);
         let reason = match (needed, left) {
             (1, _) => say!("1 byte is needed here, but none is left"),
@@ -611,4 +827,16 @@ impl<'a> Decoder<'a> {
 /// Without the zeros at the end.
 pub(super) fn unpadded(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}
+
+fn unknown_text(shown: &[u8]) -> Said {
+    say!("no message has the kind {}", shown.escape_ascii())
+}
+
+fn wrong_prefix(prefix: Prefix, bytes: &[u8]) -> Said {
+    match prefix {
+        Prefix::Ber => Coding::Ber.wrong(bytes),
+        Prefix::Lenenc => Coding::Lenenc.wrong(bytes),
+        _ => say!("the number uses more bytes than a 64-bit value needs"),
+    }
 }

@@ -6,22 +6,27 @@ use throng_expression::Value;
 use throng_base::Said;
 
 use super::declaration::Prefix;
-use super::decode::Record;
-use super::table::{Extents, Job, List, NONE, Node, Repeats, Shape, Table, prefix_bytes};
+use super::table::{
+    Extents, Job, List, NONE, Node, Repeats, Shape, Table, prefix_bytes, read_prefix,
+};
 use super::value::View;
-use super::{LayoutRow, MessageId, Part};
-use crate::fields::number::{Varint, read_unsigned, read_varint};
+use super::{Decoded, LayoutRow, MessageId, Part};
+use crate::fields::number::{Varint, read_unsigned};
 
 /// All parts of a packet, in the order in which they lie there.
-pub(super) fn describe(table: &Table, packet: &[u8], records: &[Record]) -> Vec<Part> {
+pub(super) fn describe(table: &Table, packet: &[u8], decoded: &Decoded) -> Vec<Part> {
+    let records = decoded.records.as_slice();
     let view = View { table, packet, records };
-    let mut describer = Describer { view, parts: Vec::new() };
+    let is_known = decoded.message.is_some();
+    let mut describer = Describer { view, is_known, parts: Vec::new() };
     describer.list(0, records.len(), "");
     describer.parts
 }
 
 struct Describer<'a> {
     view: View<'a>,
+    /// Which message it is.
+    is_known: bool,
     parts: Vec<Part>,
 }
 
@@ -58,6 +63,19 @@ impl Describer<'_> {
             let note = say!("number of items that follow");
             self.prefix(path, array.start, prefix, node.is_little, array.raw, note);
         }
+        self.items_alone(at, next, path);
+        if node.repeat == Repeats::Until && array.next != NONE {
+            let value = Value::from(&*node.until);
+            let start = array.end - node.until.len() as u32;
+            let word = "bytes".to_owned();
+            self.push(path, (start, array.end), word, value, say!("delimiter"));
+        }
+    }
+
+    fn items_alone(&mut self, at: usize, next: usize, path: &str) {
+        let view = self.view;
+        let array = view.records[at];
+        let node = view.table.node(array.node);
         if let Some(width) = node.packed_width() {
             if array.next == NONE {
                 return;
@@ -97,7 +115,7 @@ impl Describer<'_> {
                 let bytes = &bytes[..bytes.len().min(usize::from(width))];
                 (u32::from(width), Value::from(read_unsigned(bytes, is_little)))
             }
-            None => match read_varint(bytes) {
+            None => match read_prefix(prefix, bytes) {
                 Varint::Complete { raw, bytes } => (bytes as u32, Value::from(raw)),
                 Varint::Short | Varint::Long => (1, Value::from(raw)),
             },
@@ -112,7 +130,13 @@ impl Describer<'_> {
         let word = view.table.word(record.node);
         let range = (record.start, record.end);
         match &node.shape {
-            Shape::List(_) => self.list(at + 1, next, path),
+            Shape::List(_) => {
+                if let Some(Extents::Prefixed { prefix, .. }) = node.bound {
+                    let note = say!("number of bytes that follow");
+                    self.prefix(path, record.start, prefix, node.is_little, 0, note);
+                }
+                self.list(at + 1, next, path);
+            }
             Shape::Body => {
                 self.list(at + 1, next, "");
                 let end = self.parts.last().map_or(record.start, |part| part.end as u32);
@@ -159,19 +183,9 @@ impl Describer<'_> {
     }
 
     fn note(&self, node: &Node, value: &Value) -> Said {
-        let table = self.view.table;
         match &node.job {
-            Job::Kind => {
-                let raw = match value {
-                    Value::Int(int) => *int as u64,
-                    Value::UInt(uint) => *uint,
-                    _ => 0,
-                };
-                match table.kind_of(raw) {
-                    Some(_) => say!("kind"),
-                    None => say!("unknown kind"),
-                }
-            }
+            Job::Kind(_) if self.is_known => say!("kind"),
+            Job::Kind(_) => say!("unknown kind"),
             _ => match (label_of(node, value), purpose(node)) {
                 (label, purpose) if label.is_empty() => purpose,
                 (label, _) => label,
@@ -191,7 +205,7 @@ fn purpose(node: &Node) -> Said {
         _ if node.constant.is_some() => say!("constant"),
         Job::Value | Job::Body => Said::default(),
         Job::Length => say!("length"),
-        Job::Kind => say!("kind"),
+        Job::Kind(_) => say!("kind"),
         Job::Correlation => say!("correlation"),
         Job::Computed => say!("length or count of the data that follows"),
         Job::Checksum { algorithm, .. } => say!("{}", algorithm.word()),
@@ -220,7 +234,10 @@ impl Drawing<'_> {
                 "" => node.name.to_string(),
                 within => format!("{within}.{}", node.name),
             };
-            let is_single = node.repeat == Repeats::Once && node.condition.is_none();
+            let is_single = node.repeat == Repeats::Once
+                && node.condition.is_none()
+                && node.bound.is_none()
+                && !node.is_optional;
             match (&node.shape, is_single) {
                 (Shape::Body, _) => {
                     let body = table.messages[usize::from(self.message.0)].list;
@@ -259,15 +276,22 @@ impl Drawing<'_> {
             Repeats::Prefixed(prefix) => format!("{} + n x {one}", prefix_text(prefix)),
             Repeats::Field(counter) => format!("`{}` x {one}", table.node(counter).name),
             Repeats::Rest => format!("n x {one}"),
+            Repeats::Until => format!("n x {one} + {}", node.until.len()),
         };
         let mut notes = Vec::new();
         match &node.constant {
             Some(constant) => notes.push(say!("{}", super::reader::hex(&constant.written))),
             None => notes.extend(Some(purpose(node)).filter(|text| !text.is_empty())),
         }
-        if node.job == Job::Kind {
-            let raw = table.messages[usize::from(self.message.0)].raw;
-            notes = vec![say!("kind {}", node.whole(raw))];
+        if let Job::Kind(index) = node.job {
+            let kind = &table.messages[usize::from(self.message.0)];
+            notes = vec![match &kind.text {
+                Some(text) => say!("kind {}", text.content.escape_ascii()),
+                None => say!("kind {}", node.whole(kind.raws[usize::from(index)])),
+            }];
+        }
+        if node.is_optional {
+            notes.push(say!("optional"));
         }
         if let Some(test) = &node.condition {
             let name = &table.node(test.node).name;
@@ -287,7 +311,8 @@ impl Drawing<'_> {
 fn prefix_text(prefix: Prefix) -> String {
     match prefix_bytes(prefix) {
         Some(width) => width.to_string(),
-        None => "1…10".to_owned(),
+        None if prefix == Prefix::Varint => "1…10".to_owned(),
+        None => "1…9".to_owned(),
     }
 }
 
@@ -302,8 +327,8 @@ fn item_bytes(table: &Table, node: &Node, lists: &[List]) -> String {
     if let Some(bytes) = node.item_bytes(lists) {
         return bytes.to_string();
     }
-    match node.shape.extent() {
-        None if matches!(node.shape, Shape::List(_)) => "n".to_owned(),
+    match node.shape.extent().or(node.bound.as_ref()) {
+        None if matches!(node.shape, Shape::List(_) | Shape::Coded(_)) => "n".to_owned(),
         None => "1…10".to_owned(),
         Some(Extents::Fixed(bytes)) => bytes.to_string(),
         Some(Extents::Prefixed { prefix, .. }) => format!("{} + n", prefix_text(*prefix)),

@@ -14,17 +14,20 @@ use super::declaration::Prefix;
 use super::decode::ITEMS_MAX;
 use super::table::{
     Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
-    prefix_max,
+    prefix_max, write_prefix,
 };
 use crate::fields::coerce;
 use crate::fields::number::{
     Varint, extend_sign, insert_varint, put_bits, put_unsigned, read_bits, read_unsigned,
-    read_varint, unzigzag, varint_bytes, write_unsigned, write_varint, zigzag,
+    read_varint, unzigzag, write_unsigned, write_varint, zigzag,
 };
 use crate::protobuf;
 
 /// What gives the values of leaves: a value, or text that it appends.
 pub(super) type Leaves<'a, E> = &'a mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
+
+/// The bytes that a number of variable size may have to count itself.
+const OWN_BYTES_MAX: u64 = 32;
 
 /// One operation of a template.
 #[derive(Clone, Debug)]
@@ -77,6 +80,8 @@ struct Scope {
     begin: usize,
     /// The place of the group of bits that is being written.
     group: usize,
+    /// An optional field that is missing: nothing can follow.
+    absent: u32,
     marks: [Mark; MARKS_MAX],
 }
 
@@ -176,7 +181,7 @@ impl<'a, E> Encoder<'a, E> {
 
     fn scope(&self, list: u32) -> Scope {
         let begin = self.at();
-        Scope { list, begin, group: begin, marks: [ABSENT; MARKS_MAX] }
+        Scope { list, begin, group: begin, absent: NONE, marks: [ABSENT; MARKS_MAX] }
     }
 
     #[cold]
@@ -244,6 +249,17 @@ impl<'a, E> Encoder<'a, E> {
         {
             return Ok(());
         }
+        if node.is_optional {
+            let is_missing = matches!(source, Source::Missing | Source::Plan(Plan::Missing));
+            if is_missing && node.default.is_none() && !node.is_automatic() {
+                scope.absent = id;
+                return Ok(());
+            }
+            if scope.absent != NONE {
+                let name = &self.table.node(scope.absent).name;
+                return Err(self.refuse(id, say!("it requires `{name}`, which is missing")));
+            }
+        }
         let start = self.at();
         self.field_value(id, node, source, scope)?;
         if let Some(mark) = node.mark {
@@ -296,9 +312,12 @@ impl<'a, E> Encoder<'a, E> {
                 self.write_raw(node, 0, scope.group);
                 Ok(())
             }
-            Job::Kind => {
-                let raw = self.table.messages[usize::from(self.message)].raw;
-                self.write_raw(node, raw, scope.group);
+            Job::Kind(index) => {
+                let kind = &self.table.messages[usize::from(self.message)];
+                match &kind.text {
+                    Some(text) => self.out.extend_from_slice(&text.written),
+                    None => self.write_raw(node, kind.raws[usize::from(*index)], scope.group),
+                }
                 Ok(())
             }
             Job::Correlation if !matches!(source, Source::Missing | Source::Plan(Plan::Auto)) => {
@@ -341,8 +360,9 @@ impl<'a, E> Encoder<'a, E> {
         let bytes = &self.out[self.begin + mark.start as usize..self.begin + mark.end as usize];
         let raw = match node.shape {
             Shape::Signed(width) => extend_sign(read_unsigned(bytes, node.is_little), width),
-            Shape::Varint => varint(bytes),
-            Shape::ZigZag => unzigzag(varint(bytes)) as u64,
+            Shape::Varint => complete(read_varint(bytes)),
+            Shape::Coded(ref coding) => complete(coding.read(bytes)),
+            Shape::ZigZag => unzigzag(complete(read_varint(bytes))) as u64,
             Shape::Bits(field) => read_bits(bytes, field.first % 8, field.bits),
             _ => read_unsigned(bytes, node.is_little),
         };
@@ -352,10 +372,11 @@ impl<'a, E> Encoder<'a, E> {
     /// Appends a number that fits; bits go into their group.
     #[inline]
     fn write_raw(&mut self, node: &Node, raw: u64, group: usize) {
-        match node.shape {
+        match &node.shape {
             Shape::Unsigned(width) | Shape::Signed(width) => {
-                write_unsigned(raw, width, node.is_little, self.out);
+                write_unsigned(raw, *width, node.is_little, self.out);
             }
+            Shape::Coded(coding) => coding.write(raw, self.out),
             Shape::Varint => write_varint(raw, self.out),
             Shape::ZigZag => write_varint(zigzag(raw as i64), self.out),
             Shape::Bits(field) => {
@@ -406,18 +427,24 @@ impl<'a, E> Encoder<'a, E> {
             _ => return Err(self.missing(id, node)),
         };
         self.count(id, node, count, scope)?;
-        match source {
-            Source::Plan(Plan::Items(plans)) => {
-                for plan in plans {
-                    self.item(id, node, Source::Plan(plan), 0)?;
-                }
+        let mut starts = Vec::new();
+        for index in 0..count {
+            if node.repeat == Repeats::Until {
+                starts.push(self.out.len());
             }
-            Source::Value(Value::List(items)) => {
-                for value in items.iter() {
-                    self.item(id, node, Source::Value(value), 0)?;
+            match source {
+                Source::Plan(Plan::Items(plans)) => {
+                    self.item(id, node, Source::Plan(&plans[index]), 0)?;
                 }
+                Source::Value(Value::List(items)) => {
+                    self.item(id, node, Source::Value(&items[index]), 0)?;
+                }
+                _ => {}
             }
-            _ => {}
+        }
+        self.out.extend_from_slice(&node.until);
+        if starts.iter().any(|start| self.out[*start..].starts_with(&node.until)) {
+            return Err(self.refuse(id, say!("one of its items begins like the end of the list")));
         }
         Ok(())
     }
@@ -441,7 +468,7 @@ impl<'a, E> Encoder<'a, E> {
                 }
                 match prefix_bytes(prefix) {
                     Some(width) => write_unsigned(count as u64, width, node.is_little, self.out),
-                    None => write_varint(count as u64, self.out),
+                    None => write_prefix(prefix, count as u64, self.out),
                 }
             }
             _ => {}
@@ -471,7 +498,12 @@ impl<'a, E> Encoder<'a, E> {
     /// One value of a field: all of it, or an item.
     fn item(&mut self, id: u32, node: &Node, source: Source<'_>, group: usize) -> Write<E> {
         match &node.shape {
-            Shape::List(list) => self.structure(id, *list, source),
+            Shape::List(list) => match &node.bound {
+                None => self.structure(id, *list, source),
+                Some(bound) => {
+                    self.sized(id, node, bound, |encoder| encoder.structure(id, *list, source))
+                }
+            },
             Shape::Text(extent)
             | Shape::Bytes(extent)
             | Shape::Json(extent)
@@ -556,6 +588,17 @@ impl<'a, E> Encoder<'a, E> {
 
     /// Text, bytes, JSON and protobuf, with prefix or delimiter.
     fn content(&mut self, id: u32, node: &Node, extent: &Extents, source: Source<'_>) -> Write<E> {
+        self.sized(id, node, extent, |encoder| encoder.bare_content(id, node, source))
+    }
+
+    /// What `write` writes, with what says where it ends.
+    fn sized(
+        &mut self,
+        id: u32,
+        node: &Node,
+        extent: &Extents,
+        write: impl FnOnce(&mut Self) -> Write<E>,
+    ) -> Write<E> {
         let start = self.out.len();
         let fixed_prefix = match extent {
             Extents::Prefixed { prefix, .. } => prefix_bytes(*prefix).map_or(0, usize::from),
@@ -563,7 +606,7 @@ impl<'a, E> Encoder<'a, E> {
         };
         self.out.resize(start + fixed_prefix, 0);
         let begin = self.out.len();
-        self.bare_content(id, node, source)?;
+        write(self)?;
         let length = self.out.len() - begin;
         match extent {
             Extents::Fixed(bytes) => self.pad(id, node, length, *bytes as usize)?,
@@ -572,12 +615,7 @@ impl<'a, E> Encoder<'a, E> {
                     let reason = say!("it has {length} bytes; the maximum is {bytes_max}");
                     return Err(self.refuse(id, reason));
                 }
-                match prefix {
-                    Prefix::Unsigned(_) => {
-                        put_unsigned(length as u64, node.is_little, &mut self.out[start..begin]);
-                    }
-                    Prefix::Varint => insert_varint(length as u64, begin, self.out),
-                }
+                self.put_prefix(*prefix, length, node.is_little, start, begin);
             }
             Extents::Delimited(delimiter) => {
                 self.out.extend_from_slice(delimiter);
@@ -589,6 +627,30 @@ impl<'a, E> Encoder<'a, E> {
             Extents::Field(_) | Extents::Rest => {}
         }
         Ok(())
+    }
+
+    /// Puts the size of what was written behind `begin` before it; the place of one of a fixed size
+    /// is there from `start` on.
+    fn put_prefix(
+        &mut self,
+        prefix: Prefix,
+        length: usize,
+        is_little: bool,
+        start: usize,
+        begin: usize,
+    ) {
+        match prefix {
+            Prefix::Unsigned(_) => {
+                put_unsigned(length as u64, is_little, &mut self.out[start..begin]);
+            }
+            Prefix::Varint => insert_varint(length as u64, begin, self.out),
+            Prefix::Ber | Prefix::Lenenc => {
+                let end = self.out.len();
+                write_prefix(prefix, length as u64, self.out);
+                let width = self.out.len() - end;
+                self.out[begin..].rotate_right(width);
+            }
+        }
     }
 
     fn pad(&mut self, id: u32, node: &Node, length: usize, bytes: usize) -> Write<E> {
@@ -765,11 +827,12 @@ impl<'a, E> Encoder<'a, E> {
             Shape::Bits(field) => {
                 put_bits(value, field.first % 8, field.bits, &mut self.out[start..end]);
             }
-            Shape::Varint | Shape::ZigZag => {
-                let is_signed = node.shape == Shape::ZigZag;
-                let raw = if is_signed { zigzag(value as i64) } else { value };
-                let (bytes, length) = varint_bytes(raw);
-                self.out.splice(start..end, bytes[..length].iter().copied());
+            ref shape if shape.is_of_variable_size() => {
+                let behind = self.out.len();
+                self.write_raw(node, value, 0);
+                let length = self.out.len() - behind;
+                self.out[start..].rotate_right(length);
+                self.out.drain(start + length..end + length);
                 shift(&mut scope.marks, mark.start, length as u32 - (mark.end - mark.start));
             }
             _ => put_unsigned(value, node.is_little, &mut self.out[start..end]),
@@ -783,14 +846,27 @@ impl<'a, E> Encoder<'a, E> {
         let node = table.node(length.node);
         let mark = node.mark.map_or(ABSENT, |mark| scope.marks[usize::from(mark)]);
         let total = self.at() as u64;
-        let value = match length.base {
+        let counted = match length.base {
             Base::Behind(bytes) => total.saturating_sub(u64::from(mark.end) + bytes as u64),
-            Base::Packet if node.shape == Shape::Varint => {
-                // It counts itself, and it is one byte long until now.
-                let fits = |bytes: &u64| varint_bytes(total - 1 + bytes).1 as u64 == *bytes;
-                total - 1 + (1..=10).find(fits).unwrap_or(10)
+            Base::Packet if node.shape.is_of_variable_size() => {
+                // It counts itself, and has the bytes of a 0 until now.
+                let others = total - u64::from(mark.end - mark.start);
+                let sizes = (1..=OWN_BYTES_MAX).map(|own| (own, others + own));
+                let mut fitting = sizes.filter(|(own, all)| {
+                    let behind = self.out.len();
+                    self.write_raw(node, all.saturating_add_signed(length.plus), 0);
+                    let bytes = self.out.len() - behind;
+                    self.out.truncate(behind);
+                    bytes as u64 == *own
+                });
+                fitting.next().map_or(total, |(_, all)| all)
             }
             Base::Packet => total,
+        };
+        let Some(value) = counted.checked_add_signed(length.plus) else {
+            let least = length.plus.unsigned_abs();
+            let reason = say!("it counts {counted} bytes, but at least {least} are required");
+            return Err(self.refuse(length.node, reason));
         };
         if value > length.value_max {
             let most = length.value_max;
@@ -841,8 +917,8 @@ fn shift(marks: &mut [Mark; MARKS_MAX], start: u32, bytes: u32) {
     }
 }
 
-fn varint(bytes: &[u8]) -> u64 {
-    match read_varint(bytes) {
+fn complete(read: Varint) -> u64 {
+    match read {
         Varint::Complete { raw, .. } => raw,
         Varint::Short | Varint::Long => 0,
     }

@@ -10,12 +10,15 @@
 pub mod declaration;
 
 mod checksum;
+mod coding;
 mod compile;
+mod constant;
 mod contradictions;
 mod decode;
 mod describe;
 mod encode;
 mod json;
+mod kinds;
 mod path;
 mod prepare;
 mod reader;
@@ -185,12 +188,12 @@ pub struct Broken {
 /// of them into.
 #[derive(Clone, Copy, Debug)]
 pub enum Records<'a> {
+    /// That come from the target.
     Declared(&'a Protocol),
+    /// That users send.
+    Sent(&'a Protocol),
     /// Each ends with the delimiter, and has at most so many bytes before it.
-    Delimited {
-        delimiter: &'a [u8],
-        bytes_max: usize,
-    },
+    Delimited { delimiter: &'a [u8], bytes_max: usize },
 }
 
 /// Collects bytes, in any cuts, until a packet is complete. Owns heap memory only while one is not.
@@ -310,20 +313,26 @@ impl Protocol {
         result
     }
 
-    /// Reads a whole packet, all of it; without its delimiter if packets have one. Where no field
-    /// says which message it is, it is the one that comes from the target.
+    /// Reads a whole packet that comes from the target, all of it; without its delimiter if packets
+    /// have one.
     pub fn decode(&self, packet: &[u8], decoded: &mut Decoded) -> Result<Packet, Broken> {
-        decode::decode(&self.table, None, packet, decoded)
+        decode::decode(&self.table, true, None, packet, decoded)
     }
 
-    /// The same for a packet that is this message, where no field says which one it is.
+    /// The same for one that a user sends.
+    pub fn decode_sent(&self, packet: &[u8], decoded: &mut Decoded) -> Result<Packet, Broken> {
+        decode::decode(&self.table, false, None, packet, decoded)
+    }
+
+    /// The same for a packet that is this message.
     pub fn decode_as(
         &self,
         message: MessageId,
         packet: &[u8],
         decoded: &mut Decoded,
     ) -> Result<Packet, Broken> {
-        decode::decode(&self.table, Some(message), packet, decoded)
+        let comes_from_target = self.table.messages[usize::from(message.0)].comes_from_target;
+        decode::decode(&self.table, comes_from_target, Some(message), packet, decoded)
     }
 
     /// The value of a field of a packet that was decoded; None when it is not there.
@@ -334,7 +343,7 @@ impl Protocol {
     /// All parts of a packet in the order in which they lie there; of one that turned out to be
     /// broken those that were read.
     pub fn describe(&self, packet: &[u8], decoded: &Decoded) -> Vec<Part> {
-        describe::describe(&self.table, packet, &decoded.records)
+        describe::describe(&self.table, packet, decoded)
     }
 
     /// How a message is laid out.

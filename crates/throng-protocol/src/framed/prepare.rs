@@ -190,7 +190,7 @@ impl Builder<'_> {
         match (&node.default, &node.shape) {
             _ if node.is_automatic() => Ok(Plan::Auto),
             (Some(default), _) => Ok(Plan::Literal(default.clone())),
-            _ if node.condition.is_some() => Ok(Plan::Missing),
+            _ if node.condition.is_some() || node.is_optional => Ok(Plan::Missing),
             (None, Shape::List(list)) if node.repeat == Repeats::Once => {
                 Ok(Plan::Fields(self.list(*list, &[], None)?.into()))
             }
@@ -222,7 +222,7 @@ impl Builder<'_> {
                 }
                 mistake => mistake,
             })?;
-            let is_run = node.mark.is_none() && node.condition.is_none();
+            let is_run = node.mark.is_none() && node.condition.is_none() && !node.is_optional;
             if is_run && !matches!(node.shape, Shape::Bits(_)) {
                 let from = self.bytes.len() as u32;
                 self.bytes.extend_from_slice(&written);

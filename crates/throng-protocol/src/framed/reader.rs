@@ -5,6 +5,7 @@ use memchr::memmem;
 
 use throng_base::Said;
 
+use super::decode::{Measured, measure};
 use super::table::{Base, Frame, Length, Shape, Table};
 use super::{Broken, PacketReader, Records};
 use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
@@ -128,7 +129,7 @@ impl Records<'_> {
 
     fn are_delimited(self) -> bool {
         match self {
-            Records::Declared(protocol) => {
+            Records::Declared(protocol) | Records::Sent(protocol) => {
                 matches!(protocol.table().frame, Frame::Delimited { .. })
             }
             Records::Delimited { .. } => true,
@@ -139,7 +140,7 @@ impl Records<'_> {
     /// ends.
     fn begun(self, bytes: &[u8], looked: usize) -> Result<Begun, Broken> {
         let table = match self {
-            Records::Declared(protocol) => protocol.table(),
+            Records::Declared(protocol) | Records::Sent(protocol) => protocol.table(),
             Records::Delimited { delimiter, bytes_max } => {
                 return delimited(bytes, delimiter, bytes_max, looked);
             }
@@ -149,6 +150,17 @@ impl Records<'_> {
             (Frame::Fixed(length), _) => Ok(Begun::Complete { bytes: *length, used: *length }),
             (Frame::Delimited { bytes: delimiter, bytes_max }, _) => {
                 delimited(bytes, delimiter, *bytes_max, looked)
+            }
+            (Frame::Fields { bytes_max }, _) => {
+                let from_target = matches!(self, Records::Declared(_));
+                Ok(match measure(table, from_target, bytes, *bytes_max)? {
+                    Measured::Bytes(length) => Begun::Complete { bytes: length, used: length },
+                    // Where the end is not known, more is looked at than the next byte.
+                    Measured::Needs(needed) if needed == bytes.len() + 1 => {
+                        Begun::Needs(needed + DELIMITED_STEP_BYTES.max(needed / 2))
+                    }
+                    Measured::Needs(needed) => Begun::Needs(needed),
+                })
             }
             // A message of the transport may hold several packets that carry their length.
             (Frame::Whole | Frame::Length, Some(length)) => by_length(table, length, bytes),
@@ -207,14 +219,23 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
             }
             (read_bits(rest, field.first, field.bits), width)
         }
-        _ => match read_varint(rest) {
-            Varint::Complete { raw, bytes } => (raw, bytes),
-            Varint::Short => return Ok(Begun::Needs(bytes.len() + 1)),
-            Varint::Long => {
-                let reason = say!("the number uses more bytes than a 64-bit value needs");
-                return Err(lost(length.offset, table.path(length.node), reason));
+        ref shape => {
+            let read = match shape {
+                Shape::Coded(coding) => coding.read(rest),
+                _ => read_varint(rest),
+            };
+            match (read, shape) {
+                (Varint::Complete { raw, bytes }, _) => (raw, bytes),
+                (Varint::Short, _) => return Ok(Begun::Needs(bytes.len() + 1)),
+                (Varint::Long, shape) => {
+                    let reason = match shape {
+                        Shape::Coded(coding) => coding.wrong(rest),
+                        _ => say!("the number uses more bytes than a 64-bit value needs"),
+                    };
+                    return Err(lost(length.offset, table.path(length.node), reason));
+                }
             }
-        },
+        }
     };
     let total = packet_bytes(length, value, length.offset + width)
         .map_err(|reason| lost(length.offset, table.path(length.node), reason))?;
@@ -233,7 +254,8 @@ pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<us
         Base::Packet => 0,
         Base::Behind(bytes) => end + bytes,
     };
-    let total = base.saturating_add(usize::try_from(value).unwrap_or(usize::MAX));
+    let counted = i128::from(value) - i128::from(length.plus);
+    let total = usize::try_from(base as i128 + counted).unwrap_or(0);
     let least = length.packet_bytes_min.max(end);
     match total < least {
         true => {

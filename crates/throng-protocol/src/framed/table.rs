@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use throng_expression::Value;
 
+use super::coding::Coding;
 use super::declaration::{Checksum, Comparison, Prefix};
+use super::kinds::Kinds;
+use crate::fields::number::{Varint, read_varint, write_varint};
 use crate::protobuf::{MessageType, Schema};
 
 /// Stands where there is no node.
 pub(super) const NONE: u32 = u32::MAX;
-
-/// Kinds below this are looked up by their value.
-const SMALL_KINDS_MAX: u64 = 1024;
 
 /// Positions that a list remembers while it is written.
 pub(super) const MARKS_MAX: usize = 16;
@@ -28,15 +28,13 @@ pub(super) struct Table {
     pub(super) schema: Arc<Schema>,
     /// By [`super::MessageId`].
     pub(super) messages: Vec<Kind>,
-    /// The raw values of the selecting field, sorted, with the messages.
-    pub(super) kinds: Vec<(u64, u16)>,
-    /// The same by the value itself, where the values are small.
-    pub(super) small_kinds: Vec<Option<u16>>,
-    /// Without a selecting field: what comes is this message.
-    pub(super) incoming: Option<u16>,
+    /// By who sends: what users send, and what comes from the target.
+    pub(super) kinds: [Kinds; 2],
+    /// The same without a field that selects.
+    pub(super) only: [Option<u16>; 2],
     pub(super) frame: Frame,
     pub(super) length: Option<Length>,
-    pub(super) selector: Option<u32>,
+    pub(super) selectors: Vec<Selector>,
     pub(super) correlator: Option<u32>,
     pub(super) body: Option<u32>,
     /// Bytes of the packet's parts behind the body.
@@ -47,11 +45,22 @@ pub(super) struct Table {
 }
 
 /// The message kinds of a table.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Kind {
     pub(super) list: u32,
-    /// The raw value of the selecting field.
-    pub(super) raw: u64,
+    /// The raw values of the fields that select.
+    pub(super) raws: Box<[u64]>,
+    /// What the field has where it is a text.
+    pub(super) text: Option<Constant>,
+    pub(super) comes_from_target: bool,
+}
+
+/// A field that selects the message, alone or with others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selector {
+    pub(super) node: u32,
+    /// Where its value stands in the number that all of them make.
+    pub(super) shift: u32,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +74,10 @@ pub(super) enum Frame {
         bytes_max: usize,
     },
     Fixed(usize),
+    /// The last field is the end.
+    Fields {
+        bytes_max: usize,
+    },
 }
 
 /// The field that says how long the packet is.
@@ -74,6 +87,8 @@ pub(super) struct Length {
     /// Bytes before it, or before its group of bits.
     pub(super) offset: usize,
     pub(super) base: Base,
+    /// Added to what is counted.
+    pub(super) plus: i64,
     /// Of the value of the field.
     pub(super) value_max: u64,
     /// No packet is shorter.
@@ -113,6 +128,11 @@ pub(super) struct Node {
     pub(super) shape: Shape,
     pub(super) is_little: bool,
     pub(super) repeat: Repeats,
+    /// Behind the items of [`Repeats::Until`].
+    pub(super) until: Box<[u8]>,
+    /// Of a structure.
+    pub(super) bound: Option<Extents>,
+    pub(super) is_optional: bool,
     pub(super) condition: Option<Box<Test>>,
     pub(super) job: Job,
     pub(super) constant: Option<Box<Constant>>,
@@ -135,6 +155,7 @@ pub(super) enum Shape {
     Bool,
     Varint,
     ZigZag,
+    Coded(Coding),
     Bits(Bits),
     Text(Extents),
     Bytes(Extents),
@@ -171,6 +192,7 @@ pub(super) enum Repeats {
     Prefixed(Prefix),
     Field(u32),
     Rest,
+    Until,
 }
 
 /// Whether a field is there.
@@ -189,7 +211,8 @@ pub(super) enum Job {
     /// The scenario.
     Value,
     Length,
-    Kind,
+    /// The n-th field that selects.
+    Kind(u8),
     Correlation,
     Body,
     /// It is counted from a later field.
@@ -246,30 +269,46 @@ impl Test {
 impl Node {
     /// A record or a mark of it has the whole number `raw`.
     pub(super) fn whole(&self, raw: u64) -> i128 {
-        match self.shape {
-            Shape::Signed(_) | Shape::ZigZag => i128::from(raw as i64),
-            _ => i128::from(raw),
+        match self.shape.is_signed() {
+            true => i128::from(raw as i64),
+            false => i128::from(raw),
         }
     }
 
     pub(super) fn is_whole_number(&self) -> bool {
-        matches!(
-            self.shape,
-            Shape::Unsigned(_) | Shape::Signed(_) | Shape::Varint | Shape::ZigZag | Shape::Bits(_)
-        )
+        matches!(self.shape, Shape::Unsigned(_) | Shape::Signed(_) | Shape::Bits(_))
+            || self.shape.is_of_variable_size()
+    }
+
+    /// Text or bytes whose end is known without a length.
+    pub(super) fn is_text_of_own_size(&self) -> bool {
+        let extent = match &self.shape {
+            Shape::Text(extent) | Shape::Bytes(extent) => extent,
+            _ => return false,
+        };
+        matches!(extent, Extents::Fixed(_) | Extents::Delimited(_) | Extents::Rest)
+    }
+
+    /// The bits of a number without a sign.
+    pub(super) fn bits(&self) -> u32 {
+        match self.shape {
+            Shape::Unsigned(width) => 8 * u32::from(width),
+            Shape::Bits(Bits { bits, .. }) => bits,
+            _ => u64::BITS,
+        }
     }
 
     /// The least and the greatest whole number that it holds.
     pub(super) fn range(&self) -> (i128, i128) {
-        match self.shape {
-            Shape::Unsigned(width) => (0, (1 << (8 * u32::from(width))) - 1),
+        match &self.shape {
+            Shape::Unsigned(width) => (0, (1 << (8 * u32::from(*width))) - 1),
             Shape::Signed(width) => {
-                let half = 1i128 << (8 * u32::from(width) - 1);
+                let half = 1i128 << (8 * u32::from(*width) - 1);
                 (-half, half - 1)
             }
-            Shape::Bits(Bits { bits, .. }) => (0, (1 << bits) - 1),
+            Shape::Bits(Bits { bits, .. }) => (0, (1 << *bits) - 1),
             Shape::Bool => (0, 1),
-            Shape::ZigZag => (i128::from(i64::MIN), i128::from(i64::MAX)),
+            shape if shape.is_signed() => (i128::from(i64::MIN), i128::from(i64::MAX)),
             _ => (0, i128::from(u64::MAX)),
         }
     }
@@ -284,8 +323,12 @@ impl Node {
             Shape::Bool => Some(1),
             Shape::Bits(bits) if bits.first == 0 => Some(u64::from(bits.group_bytes)),
             Shape::Bits(_) => Some(0),
-            Shape::List(list) => lists[*list as usize].bytes,
-            Shape::Varint | Shape::ZigZag | Shape::Body => None,
+            Shape::List(list) => match &self.bound {
+                None => lists[*list as usize].bytes,
+                Some(Extents::Fixed(bytes)) => Some(u64::from(*bytes)),
+                Some(_) => None,
+            },
+            Shape::Varint | Shape::ZigZag | Shape::Coded(_) | Shape::Body => None,
             Shape::Text(extent)
             | Shape::Bytes(extent)
             | Shape::Json(extent)
@@ -302,8 +345,15 @@ impl Node {
             return bytes;
         }
         match &self.shape {
-            Shape::List(list) => lists[*list as usize].bytes_min,
+            Shape::List(list) => {
+                let prefix = match &self.bound {
+                    Some(Extents::Prefixed { prefix, .. }) => prefix_bytes_min(*prefix),
+                    _ => 0,
+                };
+                lists[*list as usize].bytes_min.saturating_add(prefix)
+            }
             Shape::Body => 0,
+            Shape::Coded(coding) => coding.bytes_min() as u64,
             shape => match shape.extent() {
                 Some(Extents::Prefixed { prefix, .. }) => prefix_bytes_min(*prefix),
                 Some(Extents::Delimited(bytes)) => bytes.len() as u64,
@@ -316,6 +366,7 @@ impl Node {
     /// Bytes of all items, if they are always the same.
     pub(super) fn bytes(&self, lists: &[List]) -> Option<u64> {
         match (&self.condition, self.repeat) {
+            _ if self.is_optional => None,
             (Some(_), _) => None,
             (None, Repeats::Once) => self.item_bytes(lists),
             (None, Repeats::Times(times)) => {
@@ -326,7 +377,7 @@ impl Node {
     }
 
     pub(super) fn bytes_min(&self, lists: &[List]) -> u64 {
-        if self.condition.is_some() {
+        if self.condition.is_some() || self.is_optional {
             return 0;
         }
         match self.repeat {
@@ -334,14 +385,19 @@ impl Node {
             Repeats::Times(times) => self.item_bytes_min(lists).saturating_mul(u64::from(times)),
             Repeats::Prefixed(prefix) => prefix_bytes_min(prefix),
             Repeats::Field(_) | Repeats::Rest => 0,
+            Repeats::Until => self.until.len() as u64,
         }
     }
 
     /// It takes all that is left of its list.
     pub(super) fn is_open(&self, lists: &[List]) -> bool {
+        // What selects ends where its kind does.
+        if matches!(self.job, Job::Kind(_)) {
+            return false;
+        }
         self.repeat == Repeats::Rest
             || match &self.shape {
-                Shape::List(list) => lists[*list as usize].is_open,
+                Shape::List(list) => self.bound.is_none() && lists[*list as usize].is_open,
                 shape => matches!(shape.extent(), Some(Extents::Rest)),
             }
     }
@@ -349,6 +405,7 @@ impl Node {
     /// Items are numbers of the same number of bytes: they need no records.
     pub(super) fn packed_width(&self) -> Option<u8> {
         match self.shape {
+            _ if self.repeat == Repeats::Until => None,
             Shape::Unsigned(width) | Shape::Signed(width) => Some(width),
             Shape::Float32 => Some(4),
             Shape::Float64 => Some(8),
@@ -363,6 +420,19 @@ impl Node {
 }
 
 impl Shape {
+    /// A whole number that may be less than 0.
+    pub(super) fn is_signed(&self) -> bool {
+        match self {
+            Shape::Coded(coding) => coding.is_signed(),
+            shape => matches!(shape, Shape::Signed(_) | Shape::ZigZag),
+        }
+    }
+
+    /// A number that has more bytes when it is greater.
+    pub(super) fn is_of_variable_size(&self) -> bool {
+        matches!(self, Shape::Varint | Shape::ZigZag | Shape::Coded(_))
+    }
+
     pub(super) fn extent(&self) -> Option<&Extents> {
         match self {
             Shape::Text(extent)
@@ -375,15 +445,6 @@ impl Shape {
 }
 
 impl Table {
-    /// Completes the kinds when all are known.
-    pub(super) fn sort_kinds(&mut self) {
-        self.kinds.sort_unstable();
-        for (raw, message) in self.kinds.iter().take_while(|(raw, _)| *raw < SMALL_KINDS_MAX) {
-            self.small_kinds.resize(*raw as usize, None);
-            self.small_kinds.push(Some(*message));
-        }
-    }
-
     pub(super) fn node(&self, node: u32) -> &Node {
         &self.nodes[node as usize]
     }
@@ -427,6 +488,7 @@ impl Table {
             Shape::Bool => "bool".to_owned(),
             Shape::Varint => "varint".to_owned(),
             Shape::ZigZag => "zigzag".to_owned(),
+            Shape::Coded(coding) => coding.word().to_owned(),
             Shape::Bits(bits) => format!("b{}", bits.bits),
             Shape::Text(_) => "str".to_owned(),
             Shape::Bytes(_) => "bytes".to_owned(),
@@ -436,22 +498,13 @@ impl Table {
             Shape::Body => "body".to_owned(),
         }
     }
-
-    #[inline]
-    pub(super) fn kind_of(&self, raw: u64) -> Option<u16> {
-        if let Some(kind) = self.small_kinds.get(raw as usize) {
-            return *kind;
-        }
-        let at = self.kinds.binary_search_by_key(&raw, |(kind, _)| *kind).ok()?;
-        Some(self.kinds[at].1)
-    }
 }
 
 /// Bytes of a prefix, if they are always the same.
 pub(super) fn prefix_bytes(prefix: Prefix) -> Option<u8> {
     match prefix {
         Prefix::Unsigned(bits) => Some(bits / 8),
-        Prefix::Varint => None,
+        Prefix::Varint | Prefix::Ber | Prefix::Lenenc => None,
     }
 }
 
@@ -463,6 +516,24 @@ pub(super) fn prefix_bytes_min(prefix: Prefix) -> u64 {
 pub(super) fn prefix_max(prefix: Prefix) -> u64 {
     match prefix {
         Prefix::Unsigned(bits) => u64::MAX >> (64 - u32::from(bits.clamp(1, 64))),
-        Prefix::Varint => u64::MAX,
+        Prefix::Varint | Prefix::Ber | Prefix::Lenenc => u64::MAX,
+    }
+}
+
+/// The number that such a prefix has before what follows it.
+pub(super) fn read_prefix(prefix: Prefix, bytes: &[u8]) -> Varint {
+    match prefix {
+        Prefix::Ber => Coding::Ber.read(bytes),
+        Prefix::Lenenc => Coding::Lenenc.read(bytes),
+        Prefix::Unsigned(_) | Prefix::Varint => read_varint(bytes),
+    }
+}
+
+/// Writes a prefix of no fixed size.
+pub(super) fn write_prefix(prefix: Prefix, raw: u64, out: &mut Vec<u8>) {
+    match prefix {
+        Prefix::Ber => Coding::Ber.write(raw, out),
+        Prefix::Lenenc => Coding::Lenenc.write(raw, out),
+        Prefix::Unsigned(_) | Prefix::Varint => write_varint(raw, out),
     }
 }

@@ -8,7 +8,9 @@ use super::declaration::*;
 use super::*;
 
 mod contradictions;
+mod frames;
 mod fuzz;
+mod kinds;
 mod packets;
 mod records;
 mod samples;

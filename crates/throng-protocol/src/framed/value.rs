@@ -174,8 +174,8 @@ impl View<'_> {
 
 /// The value of a field that is a number.
 pub(super) fn number(node: &Node, raw: u64) -> Value {
-    match node.shape {
-        Shape::Signed(_) | Shape::ZigZag => Value::Int(raw as i64),
+    match &node.shape {
+        shape if shape.is_signed() => Value::Int(raw as i64),
         Shape::Float32 => Value::Float(f64::from(f32::from_bits(raw as u32))),
         Shape::Float64 => Value::Float(f64::from_bits(raw)),
         Shape::Bool => Value::Bool(raw == 1),

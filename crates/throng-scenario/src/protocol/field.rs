@@ -2,8 +2,8 @@
 
 use throng_base::Said;
 use throng_protocol::framed::declaration::{
-    self, Checksum, Condition, Counts, Endian, Extent, Field, Literal, Placed, Prefix, Repeat,
-    Role, Type,
+    self, Checksum, Coding, Condition, Counts, Endian, Extent, Field, Literal, Placed, Prefix,
+    Repeat, Role, Type,
 };
 
 use crate::ast::{self, Map as _};
@@ -25,7 +25,7 @@ pub(super) enum Within {
 const SIZE_HELP: Said = say!("write `size: 16`, or the name of an earlier field: `size: count`");
 const REPEAT_HELP: Said = say!(
     "write a number such as `3`, `u8` if a count precedes the items, the name of an earlier \
-         field, or `rest`"
+         field, `rest`, or `until`"
 );
 const ENUM_HELP: Said = say!("write `{{0: ok, 1: full}}`, or the name of an entry in `enums`");
 
@@ -69,6 +69,10 @@ impl Reader<'_, '_> {
         let chosen =
             ast::one_of(self.cx, &[fields.r#type, fields.bits, fields.fields, fields.contents]);
         let (ty, own_endian) = self.field_type(&fields, chosen, within)?;
+        let bound = match ty {
+            Type::Struct(_) | Type::Fields(_) => self.bound(&fields),
+            _ => None,
+        };
         self.check_labels(&fields, &ty);
         let constant = match fields.contents.node() {
             Some(_) if fields.r#const.is_there() => {
@@ -85,10 +89,26 @@ impl Reader<'_, '_> {
         }
         let repeat = self.repeat(&fields);
         let condition = fields.r#if.node().and_then(|node| self.condition(node, earlier));
-        let endian = self.endian(&fields, own_endian, &ty, repeat.as_ref());
-        self.check_max(&fields, &role, &ty);
+        let extent = extent(&ty).or(bound.as_ref());
+        let endian = self.endian(&fields, own_endian, &ty, (extent, repeat.as_ref()));
+        self.check_max(&fields, &role, extent);
+        self.check_plus(&fields, &role);
         check_encoding(self.cx, fields.encoding);
-        Some(Field { id, ty, endian, constant, condition, repeat, role, labels, default, place })
+        let is_optional = fields.optional.node().and_then(|node| self.cx.bool(node));
+        Some(Field {
+            id,
+            endian,
+            constant,
+            condition,
+            repeat,
+            role,
+            labels,
+            default,
+            bound,
+            is_optional: is_optional.unwrap_or_default(),
+            place,
+            ty,
+        })
     }
 
     /// `{id: body}` in `packet` stands for the message's own fields.
@@ -118,6 +138,8 @@ impl Reader<'_, '_> {
             role: Role::Body,
             labels: Vec::new(),
             default: None,
+            bound: None,
+            is_optional: false,
             place,
         })
     }
@@ -141,9 +163,12 @@ impl Reader<'_, '_> {
             self.cx.note(error.help(say!("move the field into `packet`")));
             return Role::Value;
         }
-        if key.text != "checksum"
-            && let Some((other, _)) = ast::first([fields.r#if, fields.repeat])
-        {
+        let at_odds = match key.text.as_str() {
+            "checksum" => None,
+            "selects" => ast::first([fields.repeat]),
+            _ => ast::first([fields.r#if, fields.repeat]),
+        };
+        if let Some((other, _)) = at_odds {
             let message = say!("`{}` and `{}` cannot be used together", key.text, other.text);
             let error = self.cx.error("conflicting-keys", message, other.place);
             let error = error.label(say!("this field must occur exactly once in every packet"));
@@ -157,7 +182,11 @@ impl Reader<'_, '_> {
                     ("packet", &Counts::Packet),
                 ];
                 let Some(counts) = self.cx.word(node, &words) else { return Role::Value };
-                Role::Length { counts: counts.clone(), bytes_max: self.max(fields) }
+                let plus = fields.plus.node();
+                let plus =
+                    plus.and_then(|node| values::read_int(self.cx, node, say!("a whole number")));
+                let (counts, bytes_max) = (counts.clone(), self.max(fields));
+                Role::Length { counts, plus: plus.unwrap_or_default(), bytes_max }
             }
             "selects" => {
                 self.cx.word(node, &[("message", ())]).map_or(Role::Value, |()| Role::Selects)
@@ -185,16 +214,40 @@ impl Reader<'_, '_> {
     }
 
     /// `max` is the largest value of a length, of the packet or before something.
-    fn check_max(&mut self, fields: &FieldMap<'_>, role: &Role, ty: &Type) {
+    fn check_max(&mut self, fields: &FieldMap<'_>, role: &Role, extent: Option<&Extent>) {
         let Some(key) = fields.max.key() else { return };
         let is_length = matches!(role, Role::Length { .. });
-        if !is_length && !matches!(extent(ty), Some(Extent::Prefixed { .. })) {
+        if !is_length && !matches!(extent, Some(Extent::Prefixed { .. })) {
             let message = say!("`max` applies only to lengths");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let label = say!("this field is not a length and has no length prefix");
             let error = error.label(label);
             self.cx.note(error.help(say!("add `counts` or `length`, or remove `max`")));
         }
+    }
+
+    fn check_plus(&mut self, fields: &FieldMap<'_>, role: &Role) {
+        if let (Some(key), false) = (fields.plus.key(), matches!(role, Role::Length { .. })) {
+            let message = say!("`plus` requires `counts`");
+            let error = self.cx.error("missing-key", message, key.place);
+            let error = error.label(say!("this field does not count anything"));
+            self.cx.note(error.help(say!("write `counts: after, plus: 4`, or remove `plus`")));
+        }
+    }
+
+    /// Where a structure ends, if something else than its last field says it.
+    fn bound(&mut self, fields: &FieldMap<'_>) -> Option<Extent> {
+        let others = [fields.terminator, fields.rest, fields.size_eos];
+        if let Some((key, _)) = ast::first(others) {
+            let message = say!("a structure ends with its last field, or has a length");
+            let error = self.cx.error("conflicting-keys", message, key.place);
+            let error = error.label(say!("`{}` is only allowed for text and bytes", key.text));
+            let help = say!("remove it, or write `length: u16` or `size: count`");
+            self.cx.note(error.help(help));
+            return None;
+        }
+        ast::first([fields.length, fields.size])?;
+        self.extent(fields)
     }
 
     fn field_type(
@@ -220,11 +273,7 @@ impl Reader<'_, '_> {
             return None;
         };
         match key.text.as_str() {
-            "fields" => {
-                let ty = Type::Fields(self.fields(node, inner));
-                self.no_extent(fields, say!("a structure"));
-                Some((ty, None))
-            }
+            "fields" => Some((Type::Fields(self.fields(node, inner)), None)),
             "bits" => {
                 let number = values::read_int(self.cx, node, say!("a number of bits"))?;
                 self.no_extent(fields, say!("a bit field"));
@@ -254,10 +303,20 @@ impl Reader<'_, '_> {
             None => words::parse(word),
         };
         match parsed {
+            Ok(Some(TypeWord::Sized(ty @ Type::Struct(_), endian))) => Some((ty, endian)),
             Ok(Some(TypeWord::Sized(ty, endian))) => {
                 self.no_extent(fields, say!("`{word}`"));
                 Some((ty, endian))
             }
+            Ok(Some(TypeWord::Decimal)) => match self.extent(fields)? {
+                Extent::Delimited(end) => Some((Type::Coded(Coding::Decimal(end.into())), None)),
+                _ => {
+                    let help = say!("write `type: decimal, terminator: \"\\r\\n\"`");
+                    let message = say!("a decimal number must have a `terminator`");
+                    let error = self.cx.error("missing-key", message, node.place);
+                    self.cx.fail(error.label(say!("where does it end?")).help(help))
+                }
+            },
             Ok(Some(TypeWord::TextZero)) => {
                 self.no_extent(fields, say!("`strz`"));
                 Some((Type::Text(Extent::Delimited(vec![0])), None))
@@ -397,7 +456,26 @@ impl Reader<'_, '_> {
     }
 
     fn repeat(&mut self, fields: &FieldMap<'_>) -> Option<Repeat> {
+        let repeat = self.repetitions(fields);
+        if let (Some(key), false) =
+            (fields.until.key(), matches!(repeat, Some(Repeat::Until(_)) | None))
+        {
+            let message = say!("`until` requires `repeat: until`");
+            let error = self.cx.error("conflicting-keys", message, key.place);
+            let error = error.label(say!("the end is given twice"));
+            self.cx.note(error.help(say!("write `repeat: until, until: \"\\n\"`")));
+        }
+        repeat
+    }
+
+    fn repetitions(&mut self, fields: &FieldMap<'_>) -> Option<Repeat> {
         let Some(node) = fields.repeat.node() else {
+            if let Some(key) = fields.until.key() {
+                let message = say!("`until` requires `repeat: until`");
+                let error = self.cx.error("missing-key", message, key.place);
+                let error = error.label(say!("`repeat` is missing"));
+                self.cx.note(error.help(say!("write `repeat: until, until: \"\\n\"`")));
+            }
             if let Some(key) = fields.repeat_expr.key() {
                 let message = say!("`repeat-expr` requires `repeat: expr`");
                 let error = self.cx.error("missing-key", message, key.place);
@@ -430,11 +508,9 @@ impl Reader<'_, '_> {
                 self.cx.fail(error.help(REPEAT_HELP))
             }
             "until" => {
-                let message = say!("`repeat: until` is not supported");
-                let error = self.cx.error("bad-value", message, node.place);
-                let error =
-                    error.label(say!("a repeated field requires a number of items, or `rest`"));
-                self.cx.fail(error.help(REPEAT_HELP))
+                let help = say!("write `repeat: until, until: \"\\n\"`");
+                let end = fields.need(self.cx, fields.until, help)?;
+                values::read_bytes(self.cx, end).map(Repeat::Until)
             }
             text => self.times(node, text),
         }
@@ -469,14 +545,14 @@ impl Reader<'_, '_> {
         fields: &FieldMap<'_>,
         own: Option<Endian>,
         ty: &Type,
-        repeat: Option<&Repeat>,
+        (extent, repeat): (Option<&Extent>, Option<&Repeat>),
     ) -> Option<Endian> {
         let Some(key) = fields.endian.key() else { return own };
         let endian = read_endian(self.cx, fields.endian.node()?)?;
         let wide = |prefix: &Prefix| matches!(prefix, Prefix::Unsigned(9..));
         let has_order = match ty {
             Type::Unsigned(_) | Type::Signed(_) | Type::Float32 | Type::Float64 => true,
-            ty => matches!(extent(ty), Some(Extent::Prefixed { prefix, .. }) if wide(prefix)),
+            _ => matches!(extent, Some(Extent::Prefixed { prefix, .. }) if wide(prefix)),
         } || matches!(repeat, Some(Repeat::Prefixed(prefix)) if wide(prefix));
         let wrong = match own {
             Some(own) if own != endian => Some((
@@ -547,7 +623,12 @@ impl Reader<'_, '_> {
     fn check_labels(&mut self, fields: &FieldMap<'_>, ty: &Type) {
         let is_whole = matches!(
             ty,
-            Type::Unsigned(_) | Type::Signed(_) | Type::Bits(_) | Type::Varint | Type::ZigZag
+            Type::Unsigned(_)
+                | Type::Signed(_)
+                | Type::Bits(_)
+                | Type::Varint
+                | Type::ZigZag
+                | Type::Coded(_)
         );
         if let (Some(key), false) = (fields.r#enum.key(), is_whole) {
             let message = say!("only whole numbers can have named values");

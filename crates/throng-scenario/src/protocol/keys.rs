@@ -36,7 +36,10 @@ macro_rules! protocol_maps {
         heartbeat: Kind(&BEAT) => "The protocol's heartbeat.",
         delimiter: BYTES => "Every packet ends with these bytes: `\"\\r\\n\"`.",
         fixed: Size => "The size of every packet.",
-        max: Size => "The maximum size of a packet that ends with a delimiter. Default: `64KiB`.",
+        frame: Words(&["fields"]) =>
+            "`fields`: a packet ends with its last field, because each field says where it ends.",
+        max: Size =>
+            "The maximum size of a packet with `delimiter` or `frame: fields`. Default: `64KiB`.",
         types: Map(&OneOf(&[FIELDS, Kind(&STRUCTURE)])) =>
             "Structures that fields can use as their `type`, each a list of fields.",
         enums: Map(&ENUM) => "Lists of named values that fields can use in `enum`.",
@@ -62,7 +65,8 @@ macro_rules! protocol_maps {
         doc: Text => "A note for readers; ignored.",
     }
     DECLARED_MESSAGE DeclaredMessage = "a message of a protocol" {
-        kind: Text => "The value of the field that `selects` the message.",
+        kind: NAMES =>
+            "The value of the field that `selects` the message; a list if several fields do.",
         body: FIELDS => "The fields of the message in wire order. Default: none.",
         seq: FIELDS => "The same as `body`.",
         answers: NAMES => "The messages to which this one can be the reply.",
@@ -84,14 +88,14 @@ macro_rules! protocol_maps {
         id: Text => "The name: letters, digits and `_`.",
         r#type "type": Text =>
             "The type: `u8` to `u64`, `i8` to `i64`, `f32`, `f64`, `bool`, `varint`, `zigzag`, \
-             `b1` to `b64`, `str`, `strz`, `bytes`, `json`, `protobuf(Message)` or one of \
-             `types`.",
+             `ber`, `lenenc`, `decimal`, `b1` to `b64`, `str`, `strz`, `bytes`, `json`, \
+             `protobuf(Message)` or one of `types`.",
         fields: List(&ONE_FIELD) => "A group of fields, instead of a type.",
         bits: Whole => "The number of bits: `bits: 3` means `type: b3`.",
         endian: ENDIANS => "The byte order, if it differs from the protocol's.",
         length: Text =>
             "The type of the length prefix, which is the number of bytes after it: `u8`, `u16`, \
-             `u24`, `u32`, `u64` or `varint`.",
+             `u24`, `u32`, `u64`, `varint`, `ber` or `lenenc`.",
         size: Text => "The number of bytes, or an earlier field with that number: `16`, `count`.",
         terminator: BYTES => "The bytes that end the field: `\"\\0\"`, `0`, `\"\\r\\n\"`.",
         rest: Bool =>
@@ -107,19 +111,28 @@ macro_rules! protocol_maps {
         r#if "if": Text =>
             "The field is present only if this condition on an earlier field is true: `flags & \
              1`, `kind == 2`.",
+        optional: Bool =>
+            "`true`: the field is absent if nothing is left of the body or structure.",
         repeat: Text =>
-            "The number of repetitions: `3`, the type of a count prefix, an earlier field, or \
-             `rest`.",
+            "The number of repetitions: `3`, the type of a count prefix, an earlier field, `rest`, \
+             or `until`.",
+        until: BYTES => "The bytes after the last item, for `repeat: until`: `\"\\n\"`, `0`.",
         repeat_expr "repeat-expr": Text =>
             "The number of repetitions for `repeat: expr`: a number or an earlier field.",
         counts: Words(&["body", "after", "packet"]) =>
             "The field is the length of the body, of all bytes after this field, or of the whole \
              packet.",
+        plus: Whole =>
+            "What the value of a `counts` field has in addition: `4` if a length of four bytes \
+             counts itself. Default: `0`.",
         selects: Words(&["message"]) =>
-            "The value of the field selects the message type of the packet.",
+            "The value of the field selects the message type of the packet, alone or with others.",
         correlates: Words(&["request"]) =>
             "A reply contains the value from its request; a push contains 0.",
-        checksum: Words(&["crc32", "crc16", "crc16-xmodem", "adler32", "sum", "xor"]) =>
+        checksum: Words(&[
+            "crc32", "crc32c", "crc16", "crc16-modbus", "crc16-xmodem", "crc16-ccitt", "adler32",
+            "sum", "xor",
+        ]) =>
             "The field is a checksum, which throng computes and verifies.",
         over: NAMES => "The fields that the checksum covers. Default: all fields before it.",
         encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) =>

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use throng_base::{Diagnostic, Said, Source};
 use throng_protocol::framed::Range;
 use throng_protocol::framed::declaration::{
-    Checksum, Comparison, Condition, Copied, Counts, Endian, Extent, Field, Framing, Literal,
-    Prefix, Repeat, Role, Transport, Type,
+    Checksum, Coding, Comparison, Condition, Copied, Counts, Endian, Extent, Field, Framing,
+    Literal, Prefix, Repeat, Role, Transport, Type,
 };
 
 use super::*;
@@ -154,7 +154,7 @@ fn the_chat_room_is_read_as_it_is_written() {
     let [magic, length, kind, seq, body] = &chat.packet[..] else { panic!("five parts") };
     assert_eq!(magic.ty, Type::Unsigned(16));
     assert_eq!(magic.constant.as_ref().map(|one| &one.value), Some(&Literal::Int(0xc4a7)));
-    let Role::Length { counts: Counts::Body, bytes_max: Some(max) } = &length.role else {
+    let Role::Length { counts: Counts::Body, plus: 0, bytes_max: Some(max) } = &length.role else {
         panic!("{length:?}")
     };
     assert_eq!((&length.ty, max.value), (&Type::Unsigned(32), 64 * 1024));
@@ -207,7 +207,7 @@ fn message_told(message: &Message) -> String {
 fn the_push_service_is_read_as_it_is_written() {
     let push = declaration(PUSH);
     let length = &push.packet[0];
-    let Role::Length { counts: Counts::After, bytes_max: Some(max) } = &length.role else {
+    let Role::Length { counts: Counts::After, plus: 0, bytes_max: Some(max) } = &length.role else {
         panic!("{length:?}")
     };
     assert_eq!((&length.ty, max.value), (&Type::Unsigned(16), 16 * 1024));
@@ -240,6 +240,10 @@ fn types_are_those_of_the_declaration() {
         ("type: f8", Type::Float64),
         ("type: bool", Type::Bool),
         ("type: varint", Type::Varint),
+        ("type: ber", Type::Coded(Coding::Ber)),
+        ("type: lenenc", Type::Coded(Coding::Lenenc)),
+        ("type: decimal, terminator: \" \"", Type::Coded(Coding::Decimal((*b" ").into()))),
+        ("type: str, length: ber", text(prefixed(Prefix::Ber, None))),
         ("type: zigzag", Type::ZigZag),
         ("type: str, length: u8", text(prefixed(Prefix::Unsigned(8), None))),
         ("type: str, length: varint, max: 1KiB", text(prefixed(Prefix::Varint, Some(1024)))),
@@ -314,10 +318,46 @@ fn fields_have_values_conditions_and_repetitions() {
     assert_eq!(repeat("repeat: varint"), Repeat::Prefixed(Prefix::Varint));
     assert_eq!(repeat("repeat: rest"), Repeat::Rest);
     assert_eq!(repeat("repeat: eos"), Repeat::Rest);
+    assert_eq!(repeat("repeat: until, until: \"\\n\""), Repeat::Until(b"\n".to_vec()));
     assert_eq!(repeat("repeat: expr, repeat-expr: 3"), Repeat::Times(3));
     assert!(matches!(repeat("repeat: n"), Repeat::Field(name) if name.value == "n"));
     let by_words = repeat("repeat: expr, repeat-expr: n");
     assert!(matches!(by_words, Repeat::Field(name) if name.value == "n"));
+}
+
+#[test]
+fn ends_and_kinds_are_those_of_the_file() {
+    assert_eq!(
+        one("type: bytes, default: \"\"").default.unwrap().value,
+        Literal::Bytes(Vec::new())
+    );
+    assert!(one("type: u8, optional: true").is_optional);
+    let varint = Extent::Prefixed { prefix: Prefix::Varint, bytes_max: Some(64) };
+    assert_eq!(one("type: item, length: varint, max: 64").bound, Some(varint));
+    assert_eq!(one("fields: [{id: x, type: u8}], size: 7").bound, Some(Extent::Fixed(7)));
+    assert_eq!(one("type: item").bound, None);
+    let texts = declaration(
+        "frame: fields\nmax: 1KiB\npacket: [{id: word, type: str, selects: message}]\nmessages: \
+         {stop: {kind: \"STOP\\r\\n\"}, ok: {kind: 250, answers: stop}}\n",
+    );
+    assert!(matches!(texts.framing, Framing::Fields { bytes_max: 1024, .. }));
+    let kinds: Vec<_> = texts.messages.iter().map(|one| one.kind.clone().unwrap().value).collect();
+    assert_eq!(
+        kinds,
+        [declaration::Kind::Text(b"STOP\r\n".to_vec()), declaration::Kind::Text(b"250".to_vec())]
+    );
+    let several = declaration(
+        "packet:\n  - {id: size, type: u16, counts: after, plus: -1}\n  - {id: class, type: u8, \
+         selects: message}\n  - {id: method, type: u8, selects: message, if: class == 1}\n  - {id: \
+         end, type: u8, const: 0xCE}\nmessages: {open: {kind: [1, 10]}, beat: {kind: 8}}\n",
+    );
+    let kinds: Vec<_> =
+        several.messages.iter().map(|one| one.kind.clone().unwrap().value).collect();
+    assert_eq!(
+        kinds,
+        [declaration::Kind::Numbers(vec![1, 10]), declaration::Kind::Numbers(vec![8])]
+    );
+    assert!(matches!(several.packet[0].role, Role::Length { plus: -1, .. }));
 }
 
 #[test]
@@ -356,8 +396,14 @@ fn acknowledgements_copy_fields_and_literals() {
     let mut cx = Context::new((&mut found, &mut names), file, (&proto_file, &|_| None));
     let node = syntax::parse(&source, 0).unwrap().unwrap();
     places.clear();
-    let mut reader =
-        Reader { cx: &mut cx, places, types: Vec::new(), enums: Vec::new(), protos: None };
+    let mut reader = Reader {
+        cx: &mut cx,
+        places,
+        types: Vec::new(),
+        enums: Vec::new(),
+        protos: None,
+        has_text_kinds: false,
+    };
     let told = reader.acknowledgement(&node).unwrap();
     let values: Vec<Copied> = told.fields.into_iter().map(|(_, value)| value.value).collect();
     let want = [
@@ -447,8 +493,8 @@ fn no_more_is_read_than_a_protocol_may_have() {
 #[test]
 fn contradictions_have_their_places() {
     let text = "packet:\n  - {id: length, type: u8, counts: body, max: 4KiB}\n  - {id: kind, type: u8, \
-                selects: message}\n  - {id: body}\nmessages:\n  ping: {kind: 1}\n  pong: {kind: 1, \
-                answers: pin}\n";
+                selects: message}\n  - {id: body}\nmessages:\n  ping: {kind: 1}\n  \
+                pong: {kind: 1}\n  pang: {kind: 2, answers: pin}\n";
     let places: Vec<String> = told(text)
         .iter()
         .map(|one| {
@@ -458,10 +504,10 @@ fn contradictions_have_their_places() {
             format!("{} {line}:{column} {note}", one.code)
         })
         .collect();
-    let want = ["protocol-kind-twice 7:16 line 6: first here", "protocol-bad-reply 7:28 "];
+    let want = ["protocol-kind-twice 7:16 line 6: first here", "protocol-bad-reply 8:28 "];
     assert_eq!(places, want);
     // Sizes are looked at when all else is right.
-    let sized = text.replace("kind: 1, answers: pin", "kind: 2, answers: ping");
+    let sized = text.replace("pong: {kind: 1}", "pong: {kind: 3}").replace("pin}", "ping}");
     let one = &told(&sized)[0];
     let at = one.span.as_ref().unwrap().start;
     assert_eq!((one.code, &sized[at..at + 4]), ("protocol-bad-length", "4KiB"));

@@ -115,6 +115,13 @@ fn add_bytes(cx: &mut Context<'_>, node: &Node, out: &mut Vec<u8>) -> Option<()>
         out.push(byte);
         return Some(());
     }
+    check_escapes(cx, node, text)?;
+    out.extend_from_slice(text.as_bytes());
+    Some(())
+}
+
+/// Refuses `\r\n` that is not in double quotes.
+pub(super) fn check_escapes(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<()> {
     let is_escape = |pair: &[u8]| pair[0] == b'\\' && b"rnt0x".contains(&pair[1]);
     let is_double = cx.written(node.place).starts_with('"');
     if !is_double && text.as_bytes().windows(2).any(is_escape) {
@@ -122,7 +129,6 @@ fn add_bytes(cx: &mut Context<'_>, node: &Node, out: &mut Vec<u8>) -> Option<()>
         let error = cx.error("bad-value", message, node.place).label(say!("taken literally"));
         return cx.fail(error.help(say!("write `\"{}\"`", shorten(text))));
     }
-    out.extend_from_slice(text.as_bytes());
     Some(())
 }
 
@@ -134,7 +140,15 @@ pub(super) fn read_literal(
     labels: &[(String, i64)],
 ) -> Option<Literal> {
     match ty {
-        Type::Bytes(_) => return read_bytes(cx, node).map(Literal::Bytes),
+        Type::Bytes(_) => {
+            // Only as a value may bytes be none.
+            return match &node.kind {
+                Kind::Scalar { text, plain: false } if text.is_empty() => {
+                    Some(Literal::Bytes(Vec::new()))
+                }
+                _ => read_bytes(cx, node).map(Literal::Bytes),
+            };
+        }
         Type::Struct(_) | Type::Fields(_) | Type::Json(_) | Type::Proto { .. } => {
             let error = cx.error(
                 "conflicting-keys",

@@ -1,7 +1,7 @@
 //! The words of types: throng's own, and those of Kaitai Struct where they are not ambiguous.
 
 use throng_base::{Said, diagnostic};
-use throng_protocol::framed::declaration::{Endian, Prefix, Type};
+use throng_protocol::framed::declaration::{Coding, Endian, Prefix, Type};
 
 /// What a word behind `type` means; what ends somewhere gets its extent from other keys.
 #[derive(Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub(super) enum TypeWord {
     TextZero,
     Bytes,
     Json,
+    /// A number in digits up to a terminator.
+    Decimal,
     Proto(String),
 }
 
@@ -26,7 +28,8 @@ pub(super) struct WordError {
 /// Simple words, for messages; numbers of bits are told with [`TYPES_HELP`].
 const SIMPLE: &[&str] = &[
     "u8", "u16", "u24", "u32", "u40", "u48", "u56", "u64", "i8", "i16", "i24", "i32", "i40", "i48",
-    "i56", "i64", "f32", "f64", "bool", "varint", "zigzag", "str", "strz", "bytes", "json",
+    "i56", "i64", "f32", "f64", "bool", "varint", "zigzag", "ber", "lenenc", "decimal", "str",
+    "strz", "bytes", "json",
 ];
 
 /// Words of other languages and what they are called here.
@@ -51,10 +54,12 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
 
 pub(super) const TYPES_HELP: Said = say!(
     "write `u8`, `u16`, `u32`, `u64`, `i32`, `f64`, `bool`, \
-     `varint`, `zigzag`, `b3`, `str`, `bytes`, `json`, `protobuf(Message)` or one of `types`"
+     `varint`, `zigzag`, `decimal`, `b3`, `str`, `bytes`, `json`, `protobuf(Message)` or one of \
+     `types`"
 );
 
-pub(super) const PREFIX_HELP: Said = say!("write `u8`, `u16`, `u24`, `u32`, `u64` or `varint`");
+pub(super) const PREFIX_HELP: Said =
+    say!("write `u8`, `u16`, `u24`, `u32`, `u64`, `varint`, `ber` or `lenenc`");
 
 /// The meaning of a word; None is perhaps the name of a structure.
 pub(super) fn parse(word: &str) -> Result<Option<TypeWord>, WordError> {
@@ -66,6 +71,9 @@ pub(super) fn parse(word: &str) -> Result<Option<TypeWord>, WordError> {
         "bool" => Some(TypeWord::Sized(Type::Bool, None)),
         "varint" => Some(TypeWord::Sized(Type::Varint, None)),
         "zigzag" => Some(TypeWord::Sized(Type::ZigZag, None)),
+        "ber" => Some(TypeWord::Sized(Type::Coded(Coding::Ber), None)),
+        "lenenc" => Some(TypeWord::Sized(Type::Coded(Coding::Lenenc), None)),
+        "decimal" => Some(TypeWord::Decimal),
         _ => None,
     };
     if simple.is_some() {
@@ -100,6 +108,8 @@ pub(super) fn prefix(word: &str) -> Option<Prefix> {
         "u32" | "u4" => Prefix::Unsigned(32),
         "u64" => Prefix::Unsigned(64),
         "varint" => Prefix::Varint,
+        "ber" => Prefix::Ber,
+        "lenenc" => Prefix::Lenenc,
         _ => return None,
     })
 }

@@ -546,7 +546,7 @@ const CONTRADICTIONS: &[&str] = &[
     "HEAD
 messages:
   ask: {kind: 1}
-  told: {kind: 1, answers: ask} #protocol-kind-twice
+  say: {kind: 1} #protocol-kind-twice
 ",
     // A length that cannot hold its limit.
     "packet:

@@ -48,6 +48,8 @@ pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
         role,
         labels: Vec::new(),
         default: None,
+        bound: None,
+        is_optional: false,
         place: Place::default(),
     }
 }
@@ -57,7 +59,7 @@ pub(super) fn protocol(correlates: bool) -> Arc<Protocol> {
     let u = |id: &str, bits| field(id, Type::Unsigned(bits), Role::Value);
     let kind = |name: &str, number: i64, answers: &[&str], push, body| Kind {
         name: at(name.into()),
-        kind: Some(at(number)),
+        kind: Some(at(number.into())),
         answers: answers.iter().map(|one| at((*one).to_string())).collect(),
         push,
         body,
@@ -71,7 +73,11 @@ pub(super) fn protocol(correlates: bool) -> Arc<Protocol> {
     }
     let packet = vec![
         field("kind", Type::Unsigned(8), Role::Selects),
-        field("length", Type::Unsigned(16), Role::Length { counts: Counts::Body, bytes_max: None }),
+        field(
+            "length",
+            Type::Unsigned(16),
+            Role::Length { counts: Counts::Body, plus: 0, bytes_max: None },
+        ),
         seq,
         field("body", Type::Bytes(throng_protocol::framed::declaration::Extent::Rest), Role::Body),
     ];

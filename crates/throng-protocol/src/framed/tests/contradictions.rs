@@ -29,15 +29,15 @@ fn chat_with(change: impl FnOnce(&mut Declaration), expected: &str) {
 #[test]
 fn messages_that_nobody_could_tell_apart() {
     chat_with(
-        |chat| chat.messages[3].kind = Some(placed(3)),
+        |chat| chat.messages[3].kind = Some(placed(3.into())),
         "protocol-kind-twice: `like` and `gift` both have the kind 3",
     );
     chat_with(
-        |chat| chat.messages[3].kind = Some(placed(256)),
+        |chat| chat.messages[3].kind = Some(placed(256.into())),
         "protocol-bad-kind: `kind` cannot hold the kind 256",
     );
     chat_with(
-        |chat| chat.messages[3].kind = Some(placed(-1)),
+        |chat| chat.messages[3].kind = Some(placed((-1).into())),
         "protocol-bad-kind: `kind` cannot hold the kind -1",
     );
     chat_with(|chat| chat.messages[3].kind = None, "protocol-bad-kind: `gift` has no `kind`");
@@ -50,7 +50,7 @@ fn messages_that_nobody_could_tell_apart() {
     one_mistake(two.clone(), "protocol-ambiguous: `it` and `other` cannot be told apart");
     two.messages[1].push = false;
     assert!(mistakes(two.clone()).is_empty(), "one for each direction");
-    two.messages[1].kind = Some(placed(4));
+    two.messages[1].kind = Some(placed(4.into()));
     one_mistake(two, "protocol-bad-kind: `other` has a kind, but no field carries it");
     one_mistake(
         Declaration { messages: vec![], ..one(vec![]) },
@@ -219,7 +219,7 @@ fn messages_that_no_packet_can_hold() {
             role(
                 "length",
                 Type::Unsigned(bits),
-                Role::Length { counts: Counts::After, bytes_max: None },
+                Role::Length { counts: Counts::After, plus: 0, bytes_max: None },
             ),
             body(),
         ],
@@ -279,7 +279,7 @@ fn a_delimiter_never_stands_in_what_throng_writes() {
     assert!(mistakes(with(b"\r\n", seq(Type::Unsigned(32)))).is_empty());
     let kind = |kind: i64| {
         let mut declaration = with(b"\n", role("kind", Type::Unsigned(16), Role::Selects));
-        declaration.messages[0].kind = Some(placed(kind));
+        declaration.messages[0].kind = Some(placed(kind.into()));
         mistakes(declaration)
     };
     let kind_cut = "protocol-bad-delimiter: the kind 2570 contains the packet delimiter";
@@ -290,8 +290,8 @@ fn a_delimiter_never_stands_in_what_throng_writes() {
 #[test]
 fn roles_at_the_wrong_place() {
     chat_with(
-        |chat| chat.packet.push(role("again", Type::Unsigned(8), Role::Selects)),
-        "protocol-role-twice: two fields of the packet have the same purpose: message kind",
+        |chat| chat.packet.push(role("again", Type::Unsigned(8), Role::Correlates)),
+        "protocol-role-twice: two fields of the packet have the same purpose: correlation",
     );
     chat_with(
         |chat| chat.packet.swap(2, 4),
@@ -550,8 +550,8 @@ fn what_would_be_enormous_is_refused() {
 #[test]
 fn all_mistakes_are_told_at_once_with_both_places() {
     let mut chat = chat_declaration();
-    chat.messages[3].kind = Some(Placed { value: 3, place: Place(7) });
-    chat.messages[2].kind = Some(Placed { value: 3, place: Place(5) });
+    chat.messages[3].kind = Some(Placed { value: 3.into(), place: Place(7) });
+    chat.messages[2].kind = Some(Placed { value: 3.into(), place: Place(5) });
     chat.messages[4].answers.push(name("nobody"));
     let found = Protocol::compile(chat).unwrap_err();
     assert_eq!(found.len(), 2);

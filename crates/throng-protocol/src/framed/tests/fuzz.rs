@@ -6,6 +6,7 @@ use std::sync::Arc;
 use throng_base::Random;
 use throng_fuzz::{mutations, rounds};
 
+use super::kinds::{amqp, modbus, words_declaration};
 use super::packets::{every_type, every_type_packet, protobuf, protobuf_packet};
 use super::*;
 
@@ -89,12 +90,17 @@ fn fuzz_streams_do_not_depend_on_the_cut() {
     });
     let varint = compiled(Declaration {
         packet: vec![
-            role("n", Type::Varint, Role::Length { counts: Counts::Packet, bytes_max: None }),
+            role(
+                "n",
+                Type::Varint,
+                Role::Length { counts: Counts::Packet, plus: 0, bytes_max: None },
+            ),
             body(),
         ],
         transport: Transport::Tcp,
         ..one(vec![field("line", Type::Bytes(Extent::Rest))])
     });
+    let (resp, nats) = (frames::resp(), frames::nats());
     let fixed = compiled(Declaration {
         framing: Framing::Fixed(placed(5)),
         transport: Transport::Tcp,
@@ -108,9 +114,11 @@ fn fuzz_streams_do_not_depend_on_the_cut() {
         b"one\r\ntwo\r\r\n\r\n",
         b"\x03ab\x01\x81\x00\x04abc",
         b"\0\x01\0\0\0\0\x02\0\0\0",
+        b"*2\r\n$1\r\na\r\n$0\r\n\r\n+OK\r\n:-5\r\n$3\r\nabc\r\n$-1\r\n",
+        b"MSG a 1 3\r\nabc\r\n+OK\r\nINFO {\"a\": 1}\r\nPING\r\n",
     ];
     mutations(corpus, |input, random| {
-        for protocol in [&chat, &lines, &varint, &fixed] {
+        for protocol in [&chat, &lines, &varint, &fixed, &resp, &nats] {
             let whole = packets(protocol, &[input]);
             assert_eq!(whole, packets(protocol, &cuts(input, random)));
             let single: Vec<&[u8]> = input.chunks(1).collect();
@@ -125,8 +133,17 @@ fn fuzz_streams_do_not_depend_on_the_cut() {
 
 #[test]
 fn fuzz_broken_packets_are_told_and_nothing_panics() {
-    let all = [chat(), miop(), every_type(), protobuf()];
-    let mut corpus = vec![every_type_packet(), protobuf_packet()];
+    let words = compiled(words_declaration(Extent::Delimited(b" ".to_vec())));
+    let frames = [frames::mqtt(), frames::resp(), frames::nats(), frames::dns()];
+    let all = [chat(), miop(), every_type(), protobuf(), modbus(), amqp(), words];
+    let all: Vec<Protocol> = all.into_iter().chain(frames).collect();
+    let mut corpus = vec![every_type_packet(), protobuf_packet(), b"MSG a".to_vec()];
+    corpus.push(frames::MQTT.to_vec());
+    corpus.push(frames::DNS.to_vec());
+    corpus.push(b"*2\r\n$1\r\na\r\n$0\r\n\r\n".to_vec());
+    corpus.push(b"MSG a 1 3\r\nabc\r\n".to_vec());
+    corpus.push(b"\0\x09\0\0\0\x05\x01\x03\x02\0\x07".to_vec());
+    corpus.push(b"\x01\0\0\0\0\0\x08\0\x0a\0\x28\0\x01/\xce".to_vec());
     let pushed = [
         ("id", Value::Int(1)),
         ("sent_ns", Value::Int(2)),
@@ -161,8 +178,10 @@ impl Lot<'_> {
     }
 
     fn prefix(&mut self) -> Prefix {
-        match self.pick(4) {
+        match self.pick(6) {
             0 => Prefix::Varint,
+            4 => Prefix::Ber,
+            5 => Prefix::Lenenc,
             1 => Prefix::Unsigned(8),
             2 => Prefix::Unsigned(24),
             _ => Prefix::Unsigned(16),
@@ -179,7 +198,10 @@ impl Lot<'_> {
 
     fn integer(&mut self) -> Type {
         let bits = 8 * (1 + self.pick(8) as u8);
-        match self.pick(4) {
+        match self.pick(7) {
+            4 => Type::Coded(Coding::Ber),
+            5 => Type::Coded(Coding::Lenenc),
+            6 => Type::Coded(Coding::Decimal((*b" ").into())),
             0 => Type::Signed(bits),
             1 => Type::Varint,
             2 => Type::ZigZag,
@@ -206,7 +228,11 @@ impl Lot<'_> {
             let id = self.id();
             let mut made = field(&id, self.ty(depth));
             made.endian = (self.pick(2) == 0).then_some(Endian::Little);
-            match self.pick(8) {
+            if matches!(made.ty, Type::Fields(_)) && self.pick(2) == 0 {
+                made.bound = Some(Extent::Prefixed { prefix: self.prefix(), bytes_max: None });
+            }
+            match self.pick(9) {
+                8 => made.repeat = Some(Repeat::Until(vec![0xee; 1 + self.pick(2) as usize])),
                 0 => made.repeat = Some(Repeat::Prefixed(self.prefix())),
                 1 => made.repeat = Some(Repeat::Times(self.pick(4) as u32)),
                 2 => {
@@ -244,18 +270,31 @@ impl Lot<'_> {
             let over = Role::Checksum { algorithm: Checksum::Crc32, over: Vec::new() };
             fields.push(role(&self.id(), Type::Unsigned(32), over));
         }
-        if is_last && self.pick(2) == 0 {
-            fields.push(field(&self.id(), Type::Bytes(Extent::Rest)));
+        if is_last {
+            match self.pick(3) {
+                0 => fields.push(field(&self.id(), Type::Bytes(Extent::Rest))),
+                1 => {
+                    let tail = field(&self.id(), Type::Coded(Coding::Ber));
+                    fields.push(Field { is_optional: true, ..tail });
+                }
+                _ => {}
+            }
         }
         fields
     }
 
     fn declaration(&mut self) -> Declaration {
         let counts = [Counts::Packet, Counts::After, Counts::Body][self.pick(3) as usize].clone();
-        let ty = if self.pick(3) == 0 { Type::Varint } else { Type::Unsigned(32) };
+        let ty = match self.pick(5) {
+            0 => Type::Varint,
+            1 => Type::Coded(Coding::Decimal((*b":").into())),
+            2 => Type::Coded(Coding::Lenenc),
+            _ => Type::Unsigned(32),
+        };
+        let plus = self.pick(9) as i64 - 4;
         let crc = Role::Checksum { algorithm: Checksum::Crc16, over: vec![name("body")] };
         let mut packet = vec![
-            role("length", ty, Role::Length { counts, bytes_max: None }),
+            role("length", ty, Role::Length { counts, plus, bytes_max: None }),
             role("kind", Type::Unsigned(8), Role::Selects),
             role("seq", Type::Unsigned(32), Role::Correlates),
             body(),
@@ -288,7 +327,8 @@ impl Lot<'_> {
             .collect();
         let mut entries: Vec<(Arc<str>, Value)> = Vec::new();
         for field in fields {
-            if counted.contains(&&*field.id.value) || field.role != Role::Value {
+            let is_left_out = field.is_optional && self.pick(2) == 0;
+            if counted.contains(&&*field.id.value) || field.role != Role::Value || is_left_out {
                 continue;
             }
             let value = match field.repeat {
@@ -313,7 +353,8 @@ impl Lot<'_> {
             Type::Unsigned(bits) | Type::Bits(bits) => Value::from(below(*bits)),
             Type::Signed(bits) => Value::Int(((raw << (64 - bits)) as i64) >> (64 - bits)),
             Type::Varint => Value::from(raw),
-            Type::ZigZag => Value::Int(raw as i64),
+            Type::ZigZag | Type::Coded(Coding::Decimal(_)) => Value::Int(raw as i64),
+            Type::Coded(_) => Value::from(raw),
             Type::Float32 => Value::Float(f64::from(raw as u16)),
             Type::Float64 => Value::Float(raw as f64),
             Type::Bool => Value::Bool(raw & 1 == 1),

@@ -319,7 +319,7 @@ fn a_stream_is_cut_into_packets_wherever_it_was_split() {
     let by = |ty, counts| {
         vec![
             uint("a", 8),
-            role("n", ty, Role::Length { counts, bytes_max: None }),
+            role("n", ty, Role::Length { counts, plus: 0, bytes_max: None }),
             body(),
             uint("z", 8),
         ]

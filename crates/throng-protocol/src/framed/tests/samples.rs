@@ -24,6 +24,8 @@ pub(crate) fn field(id: &str, ty: Type) -> Field {
         role: Role::Value,
         labels: Vec::new(),
         default: None,
+        bound: None,
+        is_optional: false,
         place: Place::default(),
     }
 }
@@ -38,7 +40,7 @@ pub(crate) fn body() -> Field {
 
 pub(crate) fn length(bits: u8, counts: Counts, bytes_max: u64) -> Field {
     let bytes_max = Some(placed(bytes_max));
-    role("length", Type::Unsigned(bits), Role::Length { counts, bytes_max })
+    role("length", Type::Unsigned(bits), Role::Length { counts, plus: 0, bytes_max })
 }
 
 pub(crate) fn text(id: &str) -> Field {
@@ -49,7 +51,7 @@ pub(crate) fn text(id: &str) -> Field {
 pub(crate) fn message(id: &str, kind: i64, body: Vec<Field>) -> Message {
     Message {
         name: name(id),
-        kind: Some(placed(kind)),
+        kind: Some(placed(kind.into())),
         answers: Vec::new(),
         push: false,
         body,

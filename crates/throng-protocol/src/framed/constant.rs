@@ -1,0 +1,98 @@
+//! Values that a declaration gives itself, as they are written.
+
+use throng_base::Said;
+
+use super::declaration::{Literal, value_of};
+use super::encode::raw_of;
+use super::table::{Constant, Extents, Node, Shape, prefix_bytes, write_prefix};
+use crate::fields::coerce;
+use crate::fields::number::{write_unsigned, write_varint, zigzag};
+
+/// A constant as it is written, if it is one that the field can have.
+pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
+    let mut constant = Constant::default();
+    let mut written = Vec::new();
+    match &node.shape {
+        Shape::Text(extent) | Shape::Bytes(extent) | Shape::Json(extent) => {
+            let mut content = Vec::new();
+            match node.shape {
+                Shape::Text(_) => coerce::text(&value_of(literal), &mut content)?,
+                _ => coerce::bytes(&value_of(literal), &mut content)?,
+            }
+            content_fits(node, &content)?;
+            match extent {
+                Extents::Prefixed { prefix, .. } => match prefix_bytes(*prefix) {
+                    Some(width) => {
+                        write_unsigned(content.len() as u64, width, node.is_little, &mut written);
+                    }
+                    None => write_prefix(*prefix, content.len() as u64, &mut written),
+                },
+                Extents::Field(_) => {
+                    return Err(say!(
+                        "a field with `const` cannot take its length from another \
+                         field"
+                    ));
+                }
+                _ => {}
+            }
+            written.extend_from_slice(&content);
+            match extent {
+                Extents::Delimited(delimiter) => written.extend_from_slice(delimiter),
+                Extents::Fixed(bytes) => written.resize(*bytes as usize, 0),
+                _ => {}
+            }
+            constant.content = content.into();
+        }
+        Shape::Proto(..) | Shape::List(_) | Shape::Body => {
+            return Err(say!("only numbers, text and bytes can be constant"));
+        }
+        shape => {
+            constant.raw = raw_of(node, &value_of(literal))?;
+            let raw = constant.raw;
+            match shape {
+                Shape::Varint => write_varint(raw, &mut written),
+                Shape::Coded(coding) => coding.write(raw, &mut written),
+                Shape::ZigZag => {
+                    write_varint(zigzag(raw as i64), &mut written);
+                }
+                Shape::Float32 => write_unsigned(raw, 4, node.is_little, &mut written),
+                Shape::Float64 => write_unsigned(raw, 8, node.is_little, &mut written),
+                Shape::Unsigned(width) | Shape::Signed(width) => {
+                    // A sign of 64 bits is cut to the width with all above it.
+                    write_unsigned(raw, *width, node.is_little, &mut written);
+                }
+                _ => written.push(raw as u8),
+            }
+        }
+    }
+    constant.written = written.into();
+    Ok(constant)
+}
+
+/// Whether text or bytes fit what the field allows.
+pub(super) fn content_fits(node: &Node, content: &[u8]) -> Result<(), Said> {
+    let length = content.len() as u64;
+    match node.shape.extent() {
+        Some(Extents::Fixed(bytes)) => {
+            let bytes = u64::from(*bytes);
+            let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+            match length > bytes || length < bytes && !is_padded {
+                true => {
+                    Err(say!("it has {length} bytes, but the size of the field is {bytes} bytes"))
+                }
+                false => Ok(()),
+            }
+        }
+        Some(Extents::Prefixed { bytes_max, .. }) if length > *bytes_max => {
+            Err(say!("it has {length} bytes; the maximum is {bytes_max}"))
+        }
+        Some(Extents::Delimited(delimiter)) => {
+            let all = [content, delimiter].concat();
+            match memchr::memmem::find(&all, delimiter) == Some(content.len()) {
+                true => Ok(()),
+                false => Err(say!("it contains the delimiter of the field")),
+            }
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Which message a packet is, by what the fields have that select it.
+
+/// Kinds below this are looked up by their value.
+const SMALL_KINDS_MAX: u64 = 1024;
+
+/// The messages that one side sends, and of the other side those that are like none of them.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    /// The values, sorted, with the messages.
+    numbers: Vec<(u64, u16)>,
+    /// The same by the value itself, where the values are small.
+    small: Vec<Option<u16>>,
+    /// The texts with their terminators, sorted; none begins with another.
+    texts: Vec<(Box<[u8]>, u16)>,
+}
+
+impl Kinds {
+    /// Adds a message, unless one has this value already.
+    pub(super) fn add_number(&mut self, raw: u64, message: u16) {
+        if let Err(at) = self.numbers.binary_search_by_key(&raw, |(kind, _)| *kind) {
+            self.numbers.insert(at, (raw, message));
+        }
+    }
+
+    /// Adds a message, unless one begins as this one does.
+    pub(super) fn add_text(&mut self, text: &[u8], message: u16) {
+        if self.text(text).is_none() && !self.may_become_text(text) {
+            let at = self.texts.partition_point(|(other, _)| **other < *text);
+            self.texts.insert(at, (text.into(), message));
+        }
+    }
+
+    /// When all are known.
+    pub(super) fn complete(&mut self) {
+        for (raw, message) in self.numbers.iter().take_while(|(raw, _)| *raw < SMALL_KINDS_MAX) {
+            self.small.resize(*raw as usize, None);
+            self.small.push(Some(*message));
+        }
+    }
+
+    #[inline]
+    pub(super) fn number(&self, raw: u64) -> Option<u16> {
+        if let Some(kind) = self.small.get(raw as usize) {
+            return *kind;
+        }
+        let at = self.numbers.binary_search_by_key(&raw, |(kind, _)| *kind).ok()?;
+        Some(self.numbers[at].1)
+    }
+
+    /// The message whose text the bytes begin with.
+    pub(super) fn text(&self, bytes: &[u8]) -> Option<u16> {
+        let behind = self.texts.partition_point(|(text, _)| **text <= *bytes);
+        let (text, message) = self.texts.get(behind.checked_sub(1)?)?;
+        bytes.starts_with(text).then_some(*message)
+    }
+
+    /// Whether the bytes are the beginning of a text.
+    pub(super) fn may_become_text(&self, bytes: &[u8]) -> bool {
+        let at = self.texts.partition_point(|(text, _)| **text < *bytes);
+        self.texts.get(at).is_some_and(|(text, _)| text.starts_with(bytes))
+    }
+}
