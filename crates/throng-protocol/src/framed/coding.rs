@@ -95,9 +95,9 @@ impl Coding {
             }
             Coding::Lenenc => {
                 let (first, width) = match raw {
-                    ..0xfb => return out.push(raw as u8),
-                    ..0x1_0000 => (0xfc, 2),
-                    ..0x100_0000 => (0xfd, 3),
+                    0..0xfb => return out.push(raw as u8),
+                    0xfb..0x1_0000 => (0xfc, 2),
+                    0x1_0000..0x100_0000 => (0xfd, 3),
                     _ => (0xfe, 8),
                 };
                 out.push(first);
