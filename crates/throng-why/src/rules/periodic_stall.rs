@@ -16,6 +16,9 @@ const RATIO_MIN: f64 = 1.5;
 /// This much above the median is one, whatever the spread: p99 of a fast target spreads widely.
 const ALWAYS: f64 = 20.0;
 const ONSETS_MIN: usize = 6;
+/// Between onsets of two kinds there is a gap of this ratio: in clean runs, one of six is rarely as
+/// far from the next.
+const GAP_MIN: f64 = 1.9;
 /// Points that are compared with the same median, and those on each side that make it.
 const PART: usize = 20;
 const AROUND: usize = 60;
@@ -84,8 +87,9 @@ fn onsets(record: &Record, range: &Range<usize>, of: fn(&Point) -> f64) -> Vec<u
     (0..values.len()).filter(is_onset).filter(trusted).collect()
 }
 
-/// The onsets of stalls among those of smaller spikes, as a busy host makes them: beyond the middle
-/// (of the logarithms) between what is usual and what the sixth largest reaches.
+/// The onsets of stalls among those of smaller spikes, as a busy host makes them: those above the
+/// widest gap that has enough of them above it; where none is wide, those beyond the middle (of the
+/// logarithms) between what is usual and what the sixth largest reaches.
 fn large(
     record: &Record,
     range: &Range<usize>,
@@ -95,10 +99,17 @@ fn large(
     let value = |at: &usize| of(&record.points()[range.start + at]).max(1.0);
     let mut values: Vec<f64> = onsets.iter().map(value).collect();
     values.sort_by(|a, b| b.total_cmp(a));
-    let usual = stats::median(&record.values(range, of)).unwrap_or_default().max(1.0);
-    let Some(sixth) = values.get(ONSETS_MIN - 1) else { return Vec::new() };
-    let limit = (usual * sixth).sqrt();
-    onsets.iter().copied().filter(|at| value(at) > limit).collect()
+    let gaps = values.windows(2).skip(ONSETS_MIN - 1);
+    let widest = gaps.max_by(|a, b| (a[0] / a[1]).total_cmp(&(b[0] / b[1])));
+    let limit = match (widest, values.get(ONSETS_MIN - 1)) {
+        (Some(gap), _) if gap[0] >= gap[1] * GAP_MIN => gap[0],
+        (_, Some(sixth)) => {
+            let usual = stats::median(&record.values(range, of)).unwrap_or_default().max(1.0);
+            (usual * sixth).sqrt()
+        }
+        _ => return Vec::new(),
+    };
+    onsets.iter().copied().filter(|at| value(at) >= limit).collect()
 }
 
 fn stalls(

@@ -44,7 +44,7 @@ pub(super) const FAULTS: [Fault; 28] = [
 ];
 
 /// Those that take errors or steps over time.
-pub(super) const MORE: [Fault; 24] = [
+pub(super) const MORE: [Fault; 25] = [
     (Code::RisingErrors, Level::Certain, |seed| rising_errors(seed)),
     (Code::SlowStep, Level::Likely, slow_step),
     (Code::TwoPeaks, Level::Hint, cache),
@@ -61,6 +61,7 @@ pub(super) const MORE: [Fault; 24] = [
     (Code::OneBadAddress, Level::Likely, |seed| bad_instance(seed, true)),
     (Code::OneBadAddress, Level::Likely, |seed| bad_instance(seed, false)),
     (Code::PeriodicStall, Level::Likely, stalls_by_work),
+    (Code::PeriodicStall, Level::Likely, stalls_among_spikes),
     (Code::Amplified, Level::Certain, |seed| {
         let again = "haproxy_backend_retry_warnings_total{source=\"/run/h\",proxy=\"shop\"}";
         watched(simulate(&World::new(seed, 60), |_, _| {}), &[(again, |_| 10.0)])
@@ -416,6 +417,20 @@ fn stalls(seed: u64, period: usize) -> Simulated {
     simulate(&World::new(seed, 120), move |second, _| {
         if second.t % period == first {
             second.slower = vec![(0.2, 400.0)];
+        }
+    })
+}
+
+/// Once a minute, on a busy host, which makes other requests slow at other times.
+fn stalls_among_spikes(seed: u64) -> Simulated {
+    let first = seed as usize % 60;
+    let spikes = [(101, 400.0), (215, 420.0), (401, 450.0), (559, 430.0), (621, 410.0)];
+    simulate(&World::new(seed, 660), move |second, _| {
+        let spike = spikes.iter().find(|(at, _)| (at + first) % 660 == second.t);
+        if second.t % 60 == first {
+            second.slower = vec![(0.4, 1_500.0)];
+        } else if let Some((_, ms)) = spike {
+            second.slower = vec![(0.03, *ms)];
         }
     })
 }
