@@ -10,7 +10,7 @@ use throng_metrics::Cause;
 use crate::arguments::{ExplainArguments, SchemaArguments, SchemaKind};
 use crate::screen::Screen;
 
-/// One section per code. The Chinese page has its own prose, without examples.
+/// One section per code.
 static CODES: LazyLock<String> = LazyLock::new(|| packed::text(packed!("../../docs/codes.md")));
 static CODES_ZH: LazyLock<String> =
     LazyLock::new(|| packed::text(packed!("../../docs/zh/codes.md")));
@@ -23,8 +23,6 @@ pub(crate) fn all_codes() -> Vec<&'static str> {
 struct Section<'t> {
     code: &'t str,
     text: &'t str,
-    /// Indented, as terminals show it.
-    example: Option<&'t str>,
 }
 
 impl<'t> Section<'t> {
@@ -35,15 +33,11 @@ impl<'t> Section<'t> {
         &self.text[..ends.min().unwrap_or(self.text.len())]
     }
 
-    /// The section for a terminal. Its example is on the English page, its blame in the code.
+    /// The section for a terminal, with the blame from the code.
     fn shown(&self) -> String {
         let mut out = format!("{}\n\n{}\n", self.code, self.text);
         if let Some(cause) = Cause::ALL.iter().find(|cause| cause.word() == self.code) {
             out += &format!("{}\n", say!("Blame: {}.", cause.blame().text()).spoken());
-        }
-        let english = sections(&CODES).into_iter().find(|english| english.code == self.code);
-        if let Some(example) = english.and_then(|english| english.example) {
-            out += &format!("\n{}\n{example}\n", say!("Wrong:").spoken());
         }
         out
     }
@@ -90,11 +84,7 @@ pub(crate) fn schema(arguments: &SchemaArguments) -> Exit {
 fn sections(text: &str) -> Vec<Section<'_>> {
     let section = |part| {
         let (code, text): (&str, &str) = str::split_once(part, '\n')?;
-        let text = text.trim_end();
-        let (text, example) =
-            text.split_once("\n\n").map_or((text, None), |(text, example)| (text, Some(example)));
-        let text = text.strip_suffix("Wrong:").unwrap_or(text).trim_end();
-        Some(Section { code, text, example })
+        Some(Section { code, text: text.trim_end() })
     };
     text.split("\n## ").skip(1).filter_map(section).collect()
 }
@@ -116,16 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_code_brief_text_and_example() {
-        let text =
-            "# t\n\n## a-b\nOne `.b`. More\nof it. Wrong:\n\n    x: 1\n    y: 2\n\n## c\nTwo.\n";
+    fn a_section_is_code_brief_and_text() {
+        let text = "# t\n\n## a-b\nOne `.b`. More\nof it.\n\n## c\nTwo.\n";
         let sections = sections(text);
         let [one, two] = &sections[..] else { panic!("{}", sections.len()) };
         assert_eq!(
             (one.code, one.brief(), one.text),
             ("a-b", "One `.b`.", "One `.b`. More\nof it.")
         );
-        assert_eq!(one.example, Some("    x: 1\n    y: 2"));
-        assert_eq!((two.code, two.text, two.example), ("c", "Two.", None));
+        assert_eq!((two.code, two.text), ("c", "Two."));
     }
 }
