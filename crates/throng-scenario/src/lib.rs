@@ -64,6 +64,7 @@ mod words;
 
 pub mod bench;
 pub mod curl;
+pub mod library;
 pub mod outline;
 pub mod protocol;
 pub mod quote;

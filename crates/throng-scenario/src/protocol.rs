@@ -9,7 +9,7 @@ mod proto;
 mod values;
 mod words;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Said, Source};
@@ -21,6 +21,7 @@ use throng_protocol::framed::{Mistake, Protocol};
 
 use crate::CompileOptions;
 use crate::ast::{self, Field};
+use crate::library;
 use crate::read::{Context, Found};
 use crate::scope::{FileRole, SessionNames};
 use crate::syntax::{self, Kind, Node, Place, SOURCE_BYTES_MAX};
@@ -86,6 +87,9 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
         _ => return cx.wrong_type(node, say!("a protocol file"), HELP),
     }
     let name = cx.text(node, say!("the path of a protocol file"))?;
+    if let Some(shipped) = name.strip_prefix(library::PREFIX) {
+        return load_shipped(cx, node, shipped);
+    }
     let path = cx.named_path(node.place, &name, FileRole::Protocol);
     let unreadable = |cx: &mut Context<'_>, label: Said, help: Said| {
         let message = say!("`{}` cannot be read", shorten(&name));
@@ -112,8 +116,29 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
     // Named as the scenario is, so that a person finds it.
     let own = Path::new(&cx.source(node.place).name).parent().map(|folder| folder.join(&name));
     let shown = own.map_or_else(|| name.clone(), |path| path.to_string_lossy().into_owned());
-    let source = Source::new(shown, text);
-    match cx.parse_file(&source, folder, &keys::PROTOCOL) {
+    parsed(cx, node, &Source::new(shown, text), folder)
+}
+
+/// A file that comes with throng.
+fn load_shipped(cx: &mut Context<'_>, node: &Node, name: &str) -> Option<Arc<Protocol>> {
+    match library::find(name) {
+        Some(shipped) => parsed(cx, node, &shipped.source(), PathBuf::new()),
+        None => {
+            let mistake = library::unknown(name);
+            let error = cx.error(mistake.code, mistake.message, node.place);
+            let error = error.label(say!("not known here"));
+            cx.fail(error.help(mistake.help.unwrap_or_default()))
+        }
+    }
+}
+
+fn parsed(
+    cx: &mut Context<'_>,
+    node: &Node,
+    source: &Arc<Source>,
+    folder: PathBuf,
+) -> Option<Arc<Protocol>> {
+    match cx.parse_file(source, folder, &keys::PROTOCOL) {
         Ok(Some(root)) => read(cx, &root),
         Ok(None) => {
             let error = cx.error("empty", say!("the protocol file is empty"), node.place);

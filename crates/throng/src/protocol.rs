@@ -15,6 +15,7 @@ use throng_packets::telling::{How, Telling};
 use throng_packets::{Ink, layout, page};
 use throng_protocol::framed::declaration::{Declaration, Framing, Transport};
 use throng_protocol::framed::{Decoded, MessageId, Protocol};
+use throng_scenario::library;
 use throng_scenario::protocol::{NoText, given, read_protocol, text_of};
 use throng_scenario::{CompileOptions, RunOptions, SOURCE_BYTES_MAX, read_disk};
 
@@ -34,6 +35,20 @@ pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
     };
     if let Some(url) = &arguments.reflection.reflect {
         return write_descriptors(url, arguments, errors);
+    }
+    if arguments.list {
+        list(arguments.json, screen);
+        return Exit::Success;
+    }
+    if let Some(name) = &arguments.show {
+        let name = name.strip_prefix(library::PREFIX).unwrap_or(name);
+        return match library::find(name) {
+            Some(shipped) => {
+                screen.text(shipped.text);
+                Exit::Success
+            }
+            None => told(Box::new(library::unknown(name))),
+        };
     }
     // Without a URL there is a file.
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
@@ -57,8 +72,47 @@ pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
     done.unwrap_or_else(told)
 }
 
+/// The protocols that come with throng: names, and what they describe.
+fn list(is_json: bool, screen: Screen) {
+    let width = library::ALL.iter().map(|one| one.name.len()).max().unwrap_or_default();
+    for one in library::ALL {
+        let name = format!("{}{}", library::PREFIX, one.name);
+        screen.line(&match is_json {
+            true => serde_json::json!({"name": name, "title": one.title()}).to_string(),
+            false => {
+                format!("{name:<width$}  {}", one.title(), width = width + library::PREFIX.len())
+            }
+        });
+    }
+}
+
 /// Reads a declaration; what is wrong with it is told.
 fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
+    let source = source(file, errors)?;
+    let base = file.parent().unwrap_or(Path::new("")).to_path_buf();
+    let env = |name: &str| std::env::var(name).ok();
+    let run = RunOptions::default();
+    let options = CompileOptions { set: Vec::new(), base, read_file: &read_disk, env: &env, run };
+    match read_protocol(&source, &options) {
+        Ok((protocol, warnings)) => {
+            errors.diagnostics(&warnings);
+            Ok(protocol)
+        }
+        Err(diagnostics) => {
+            errors.diagnostics(&diagnostics);
+            Err(Exit::Usage)
+        }
+    }
+}
+
+/// The text of a file, or of one that comes with throng.
+fn source(file: &Path, errors: Screen) -> Result<Arc<Source>, Exit> {
+    if let Some(name) = file.to_str().and_then(|name| name.strip_prefix(library::PREFIX)) {
+        return library::find(name).map(|shipped| shipped.source()).ok_or_else(|| {
+            errors.diagnostic(&library::unknown(name));
+            Exit::Usage
+        });
+    }
     let text = match plain::read_given(file, SOURCE_BYTES_MAX + 1).map(text_of) {
         Ok(Ok(text)) => text,
         Ok(Err(NoText::TooLarge)) => {
@@ -74,21 +128,7 @@ fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
         }
         Err(error) => return Err(unreadable(file, Said::of_error(&error), errors)),
     };
-    let source = Source::new(file.display().to_string(), text);
-    let base = file.parent().unwrap_or(Path::new("")).to_path_buf();
-    let env = |name: &str| std::env::var(name).ok();
-    let run = RunOptions::default();
-    let options = CompileOptions { set: Vec::new(), base, read_file: &read_disk, env: &env, run };
-    match read_protocol(&source, &options) {
-        Ok((protocol, warnings)) => {
-            errors.diagnostics(&warnings);
-            Ok(protocol)
-        }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            Err(Exit::Usage)
-        }
-    }
+    Ok(Source::new(file.display().to_string(), text))
 }
 
 #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.

@@ -58,6 +58,8 @@ macro_rules! protocol_maps {
         encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) =>
             "The encoding of text, always UTF-8.",
         license: Text => "The license of the file; ignored.",
+        version: Text => "The version of the file; ignored.",
+        source: Text => "The specification that the file follows; ignored.",
     }
     STRUCTURE Structure = "a type" {
         seq: FIELDS => "The fields of the structure.",

@@ -188,6 +188,26 @@ fn the_chat_room_is_read_as_it_is_written() {
     assert_eq!((beat.every.as_secs(), beat.lost_after.unwrap().as_secs()), (30, 10));
 }
 
+#[test]
+fn protocols_that_come_with_throng_are_good_and_say_what_they_are() {
+    for shipped in library::ALL {
+        let (protocol, warnings) =
+            read_text(&shipped.source().name, shipped.text).unwrap_or_else(|wrong| {
+                panic!("{}", wrong.iter().map(|one| one.render(false)).collect::<String>())
+            });
+        assert!(warnings.is_empty() && protocol.messages().count() > 1, "{}", shipped.name);
+        assert!(shipped.title().ends_with('.'), "{}", shipped.title());
+        for key in ["id", "title", "version", "license", "source"] {
+            assert!(
+                shipped.text.contains(&format!("\n  {key}: ")),
+                "{} has no {key}",
+                shipped.name
+            );
+        }
+        assert!(shipped.text.contains(&format!("\n  id: {}\n", shipped.name)));
+    }
+}
+
 fn message_told(message: &Message) -> String {
     let kind = message.kind.as_ref().map_or("-".to_string(), |kind| kind.value.to_string());
     let mut out = format!("{} {kind}", message.name.value);

@@ -18,9 +18,22 @@ use throng_base::Diagnostic;
          Exit codes: 0 all bytes match the declaration, 1 some do not, 2 usage or declaration \
          error, 4 no server reflection.")]
 pub(crate) struct ProtocolArguments {
-    /// Protocol file (YAML)
-    #[arg(required_unless_present = "reflect", conflicts_with = "reflect")]
+    /// Protocol file (YAML), or one that comes with throng: `throng:NAME`
+    #[arg(
+        required_unless_present_any = ["reflect", "list", "show"],
+        conflicts_with_all = ["reflect", "list", "show"]
+    )]
     pub(crate) file: Option<PathBuf>,
+    /// List the protocols that come with throng
+    #[arg(long, conflicts_with_all = ["decode", "encode", "message", "show", "reflect"])]
+    pub(crate) list: bool,
+    /// Print a protocol file that comes with throng
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["decode", "encode", "message", "reflect"]
+    )]
+    pub(crate) show: Option<String>,
     /// Decode bytes: hex, a file with hex or bytes, a capture (pcap, pcapng), or `-`
     #[arg(long, value_name = "HEX|FILE", conflicts_with = "encode", allow_hyphen_values = true)]
     pub(crate) decode: Option<String>,

@@ -50,6 +50,7 @@ mod joined;
 mod known_capacity;
 mod labels;
 mod language;
+mod library;
 mod limits;
 mod live;
 mod lookups;
