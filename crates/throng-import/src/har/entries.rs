@@ -70,6 +70,9 @@ pub(super) struct Response {
     pub(super) headers: Vec<Field>,
     #[serde(deserialize_with = "lenient")]
     pub(super) content: Option<Content>,
+    /// Why there is no response, as Chrome says it.
+    #[serde(rename = "_error")]
+    pub(super) error: Word,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -9,8 +9,8 @@ use std::cell::RefCell;
 use std::io::{BufRead as _, Read};
 
 use serde::de::DeserializeSeed as _;
-use throng_base::Diagnostic;
 use throng_base::clean::bytes_without_mark;
+use throng_base::{Diagnostic, Said};
 use throng_scenario::{Url, bytes_of_base64};
 
 use crate::json::Json;
@@ -106,6 +106,15 @@ impl Reader {
         let url = request.url.text();
         let place = say!("entry {}", entry.number);
         let is_socket = url.starts_with("ws://") || url.starts_with("wss://");
+        if let Some(error) = entry.response.as_ref().and_then(unanswered) {
+            let what = say!("a request without a response: {}", Said::of_others(error));
+            return self.left_out.push(LeftOut::new(place, what));
+        }
+        let status = entry.response.as_ref().and_then(|response| response.status);
+        if let (true, Some(status)) = (is_socket, status.filter(|status| *status >= 200.0)) {
+            let what = say!("a WebSocket that the server refused with status {}", status);
+            return self.left_out.push(LeftOut::new(place, what));
+        }
         if is_socket || entry.messages.is_some() {
             let socket = socket::socket(&url, &request.headers, entry.messages.unwrap_or_default());
             let (begin_ms, took_ms) = (time::millis(&entry.started), entry.time.unwrap_or(0.0));
@@ -215,6 +224,12 @@ impl Reader {
             self.left_out.push(LeftOut::of_all(self.forgotten, what));
         }
     }
+}
+
+/// Why a request got no response.
+fn unanswered(response: &entries::Response) -> Option<String> {
+    let has_none = response.status.is_none_or(|status| status == 0.0);
+    has_none.then(|| response.error.text()).filter(|error| !error.is_empty())
 }
 
 fn remove_header(exchange: &mut Exchange, name: &str) {
