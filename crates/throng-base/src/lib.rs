@@ -36,6 +36,7 @@ pub mod language;
 pub mod mqtt;
 pub mod packed;
 pub mod plain;
+pub mod private;
 pub mod random;
 mod said;
 pub mod secret;

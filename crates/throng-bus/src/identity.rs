@@ -5,8 +5,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -70,15 +68,4 @@ impl Certificates {
 fn unreadable(error: &dyn fmt::Display) -> Said {
     let error = Said::of_others(error.to_string());
     say!("a certificate or key for the bus cannot be used: {error}")
-}
-
-/// Bytes as PEM, as certificates and keys lie on disks.
-pub fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let mut pem = format!("-----BEGIN {label}-----\n");
-    for at in (0..text.len()).step_by(64) {
-        pem.push_str(&text[at..text.len().min(at + 64)]);
-        pem.push('\n');
-    }
-    pem + &format!("-----END {label}-----\n")
 }

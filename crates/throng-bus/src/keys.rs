@@ -3,7 +3,6 @@
 //! keys is in that alone, and stays nowhere else.
 
 mod authority;
-mod files;
 mod rights;
 mod token;
 
@@ -19,8 +18,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
+use throng_base::private::{self as files, pem};
 
-use crate::identity::{Certificates, Identity, pem};
+use crate::identity::{Certificates, Identity};
 use crate::nats::names::DOMAIN;
 use crate::{MESSAGE_BYTES_MAX, is_word};
 use authority::{Authority, Holder, Signed};
