@@ -1,0 +1,222 @@
+//! The proxy's certificate authority: created once, in a folder of the user, and trusted by whom
+//! the user tells to trust it. It signs a certificate for each host that is recorded.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType, date_time_ymd,
+};
+use ring::digest::{SHA256, digest};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use throng_base::Said;
+use throng_base::clock::wall_now;
+use throng_base::private::{make_folder, pem, read, write};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const OWN_TIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// Apple's clients refuse more than 825 days. A recording takes hours.
+const HOST_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Hosts whose certificates are kept.
+const HOSTS_MAX: usize = 10_000;
+
+/// See the module's description.
+pub struct Authority {
+    certificate: CertificateDer<'static>,
+    file: PathBuf,
+    key: KeyPair,
+    /// One key for all hosts, new in each recording.
+    host_key: KeyPair,
+    hosts: Mutex<HashMap<String, Arc<ServerConfig>>>,
+    is_new: bool,
+}
+
+impl Authority {
+    /// That of a folder, which is created where it is missing.
+    ///
+    /// # Errors
+    /// The files cannot be read or written, or do not belong together.
+    pub fn open(folder: &Path) -> Result<Authority, Said> {
+        let (file, key_file) = (folder.join("ca.pem"), folder.join("ca.key"));
+        let is_new = !file.exists() || !key_file.exists();
+        let (certificate, key) = match is_new {
+            true => create(folder, &file, &key_file)?,
+            false => {
+                let certificate = CertificateDer::from_pem_slice(read(&file)?.as_bytes());
+                let der = PrivatePkcs8KeyDer::from_pem_slice(read(&key_file)?.as_bytes());
+                let key = der.ok().and_then(|der| KeyPair::try_from(der.secret_pkcs8_der()).ok());
+                match (certificate, key) {
+                    (Ok(certificate), Some(key)) if is_of(&certificate, &key) => (certificate, key),
+                    _ => return Err(say!("the files in `{}` are damaged", folder.display())),
+                }
+            }
+        };
+        let host_key = KeyPair::generate().map_err(|error| not_made(&error))?;
+        Ok(Authority { certificate, file, key, host_key, hosts: Mutex::default(), is_new })
+    }
+
+    /// The certificate that clients have to trust, as PEM.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The same as text.
+    pub(crate) fn pem(&self) -> String {
+        pem("CERTIFICATE", &self.certificate)
+    }
+
+    /// The hash of its public key, by which Chromium can be told to trust it for one start.
+    pub fn key_hash(&self) -> String {
+        STANDARD.encode(digest(&SHA256, &self.key.subject_public_key_info()))
+    }
+
+    /// It was created just now, so no client trusts it yet.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// How to be a host in front of a client.
+    pub(crate) fn host(&self, host: &str) -> Result<Arc<ServerConfig>, Said> {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = hosts.get(host) {
+            return Ok(Arc::clone(known));
+        }
+        let certificate = self.certificate_of(host).map_err(|error| not_made(&error))?;
+        let key = PrivatePkcs8KeyDer::from(self.host_key.serialize_der());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| {
+                let chain = vec![certificate, self.certificate.clone()];
+                builder.with_no_client_auth().with_single_cert(chain, PrivateKeyDer::Pkcs8(key))
+            });
+        let mut config = config.map_err(|error| not_made(&error))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let config = Arc::new(config);
+        if hosts.len() >= HOSTS_MAX {
+            hosts.clear();
+        }
+        hosts.insert(host.to_string(), Arc::clone(&config));
+        Ok(config)
+    }
+
+    fn certificate_of(&self, host: &str) -> Result<CertificateDer<'static>, rcgen::Error> {
+        let mut wanted = dated(HOST_TIME);
+        wanted.subject_alt_names = vec![match host.parse::<IpAddr>() {
+            Ok(address) => SanType::IpAddress(address),
+            Err(_) => SanType::DnsName(host.try_into()?),
+        }];
+        // A common name has at most 64 characters (RFC 5280, appendix A.1).
+        let name: String = host.chars().take(64).collect();
+        wanted.distinguished_name.push(DnType::CommonName, name);
+        wanted.use_authority_key_identifier_extension = true;
+        wanted.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        wanted.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let authority = params(&self.key);
+        let issuer = Issuer::from_params(&authority, &self.key);
+        Ok(wanted.signed_by(&self.host_key, &issuer)?.der().clone())
+    }
+}
+
+fn create(
+    folder: &Path,
+    file: &Path,
+    key_file: &Path,
+) -> Result<(CertificateDer<'static>, KeyPair), Said> {
+    make_folder(folder)?;
+    let key = KeyPair::generate().map_err(|error| not_made(&error))?;
+    let made = params(&key).self_signed(&key).map_err(|error| not_made(&error))?;
+    write(key_file, &pem("PRIVATE KEY", &key.serialize_der()))?;
+    write(file, &pem("CERTIFICATE", made.der()))?;
+    Ok((made.der().clone(), key))
+}
+
+/// Of the authority itself. Its name has a part of its key, so that a browser that trusts several
+/// can tell them apart. Its dates do not matter when it signs.
+fn params(key: &KeyPair) -> CertificateParams {
+    let mut params = dated(OWN_TIME);
+    let id: String =
+        key.public_key_raw().iter().skip(1).take(4).map(|b| format!("{b:02x}")).collect();
+    params.distinguished_name.push(DnType::CommonName, format!("throng record {id}"));
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+}
+
+/// Clocks of clients may be behind by a day.
+fn dated(time: Duration) -> CertificateParams {
+    let now = wall_now();
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.not_before = date_time_ymd(1970, 1, 1) + now.saturating_sub(DAY);
+    params.not_after = date_time_ymd(1970, 1, 1) + (now + time);
+    params
+}
+
+fn is_of(certificate: &[u8], key: &KeyPair) -> bool {
+    let public = key.public_key_raw();
+    certificate.windows(public.len()).any(|part| part == public)
+}
+
+fn not_made(error: &dyn std::fmt::Display) -> Said {
+    let error = Said::of_others(error.to_string());
+    say!("cannot create a certificate: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use rustls::RootCertStore;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier as _;
+    use rustls::pki_types::{ServerName, UnixTime};
+
+    use super::*;
+
+    #[test]
+    fn a_client_that_trusts_it_accepts_its_hosts() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("a/b");
+        let authority = Authority::open(&folder).unwrap();
+        let again = Authority::open(&folder).unwrap();
+        assert!(authority.is_new() && !again.is_new());
+        assert_eq!(authority.pem(), again.pem());
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = verifier.build().unwrap();
+        let long = format!("{}.example", "a".repeat(63));
+        for host in ["shop.example", "127.0.0.1", "::1", &long] {
+            let certificate = again.certificate_of(host).unwrap();
+            let name = ServerName::try_from(host).unwrap();
+            let now = UnixTime::since_unix_epoch(wall_now());
+            verifier.verify_server_cert(&certificate, &[], &name, &[], now).unwrap();
+            again.host(host).unwrap();
+        }
+    }
+
+    #[test]
+    fn its_key_is_its_owners_alone_and_damage_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Authority::open(folder.path());
+        open().unwrap();
+        let key = folder.path().join("ca.key");
+        let mode = std::fs::metadata(&key).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let other = KeyPair::generate().unwrap();
+        write(&key, &pem("PRIVATE KEY", &other.serialize_der())).unwrap();
+        assert!(open().err().unwrap().english().contains("are damaged"));
+        write(&key, "x").unwrap();
+        assert!(open().err().unwrap().english().contains("are damaged"));
+    }
+}
