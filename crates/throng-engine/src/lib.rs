@@ -104,4 +104,5 @@ pub use sizes::{RecorderSizes, SizeKind, SizePart, Sizes, TYPICAL_OCTAVES, sizes
 pub use sources::{source_count, source_fill, source_ports, target_shares};
 pub use spread::{Spare, SpareLimit};
 pub use start_error::StartError;
+pub use tls::{certificate_words, config as tls_config};
 pub use trace::{Figures, SHOWN_BYTES_MAX, Shown, Trace, What};

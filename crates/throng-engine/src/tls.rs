@@ -18,7 +18,10 @@ use throng_program::{HttpVersion, Tls};
 use crate::pem::{certificates, private_key};
 
 /// The configuration, or in words why there is none.
-pub(crate) fn config(options: &Tls) -> Result<ClientConfig, Said> {
+///
+/// # Errors
+/// A file cannot be used, or nobody is trusted.
+pub fn config(options: &Tls) -> Result<ClientConfig, Said> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -106,7 +109,7 @@ fn identity(
 }
 
 /// What is wrong with a certificate, for a person, with the way out where there is one.
-pub(crate) fn certificate_words(error: &CertificateError) -> Said {
+pub fn certificate_words(error: &CertificateError) -> Said {
     match error {
         CertificateError::UnknownIssuer => {
             say!(

@@ -85,6 +85,10 @@ pub struct Options {
     pub origin: Option<String>,
     /// Accept any certificate.
     pub takes_insecure: bool,
+    /// A file with the certificates to trust instead of the system's, as the scenario names it.
+    pub authorities: Option<std::path::PathBuf>,
+    /// The file is one that `throng record` wrote just now.
+    pub is_recorded: bool,
     /// The folder from which the file names others; those that are there are used.
     pub folder: std::path::PathBuf,
 }

@@ -1,6 +1,7 @@
 //! What every reader produces: what users of the service did, or what the service offers. It knows
 //! neither the format that it comes from nor YAML.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use throng_base::Said;
@@ -22,6 +23,8 @@ pub(crate) struct Recording {
     /// As the scenario language writes them.
     pub(crate) thresholds: Vec<String>,
     pub(crate) verifies_certificates: Option<bool>,
+    /// A file with the certificates to trust instead of the system's.
+    pub(crate) authorities: Option<PathBuf>,
     /// What has no place in a session.
     pub(crate) left_out: Vec<LeftOut>,
 }

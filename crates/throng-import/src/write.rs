@@ -41,6 +41,9 @@ pub(crate) fn write(
     targets(&mut entries, shaped);
     if recording.verifies_certificates == Some(false) {
         entries.push(("tls".into(), Node::Map(vec![("verify".into(), Node::scalar("false"))])));
+    } else if let Some(file) = &recording.authorities {
+        let file = scalar(&file.to_string_lossy());
+        entries.push(("tls".into(), Node::Map(vec![("ca".into(), Node::scalar(file))])));
     }
     let at = entries.len();
     if !shared.is_empty() {
@@ -71,7 +74,7 @@ pub(crate) fn write(
     imported.left_out = std::mem::take(&mut recording.left_out);
     imported.left_out.append(&mut writer.left_out);
     imported.left_out = together(&imported.left_out);
-    imported.scenario = head(&imported, format, name, &options.stem) + &document(&entries);
+    imported.scenario = head(&imported, format, name, options) + &document(&entries);
     imported
 }
 
@@ -122,10 +125,14 @@ fn used_variables(variables: &[Variable], text: &str) -> Vec<Variable> {
 }
 
 /// The comments at the top.
-fn head(imported: &Imported, format: Format, name: &str, stem: &str) -> String {
+fn head(imported: &Imported, format: Format, name: &str, options: &Options) -> String {
+    let stem = &options.stem;
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let mut lines = vec![
-        format!("Imported from {file} with `throng import {}`.", format.word()),
+        match options.is_recorded {
+            true => "Recorded with `throng record`.".to_string(),
+            false => format!("Imported from {file} with `throng import {}`.", format.word()),
+        },
         format!(
             "Check it with `throng check {stem}.yaml`, then run it once with `throng try {stem}.yaml`."
         ),

@@ -12,6 +12,7 @@ mod import;
 mod mcp;
 mod pages;
 mod protocol;
+mod record;
 mod records;
 mod route;
 mod run;
@@ -35,6 +36,7 @@ pub(crate) use import::ImportArguments;
 pub(crate) use mcp::McpArguments;
 pub(crate) use pages::{CompletionsArguments, ManArguments, ShellKind};
 pub(crate) use protocol::{ProtocolArguments, ReflectionArguments, metadata};
+pub(crate) use record::RecordArguments;
 pub(crate) use records::{
     CompareArguments, HistoryArguments, MergeArguments, ReportArguments, ServeArguments,
     WhyArguments,
@@ -78,6 +80,8 @@ pub(crate) enum Command {
     Init(InitArguments),
     /// Converts a recording, an API description or another tool's test to a scenario
     Import(ImportArguments),
+    /// Records what a browser does and writes a scenario: a proxy for HTTP and HTTPS
+    Record(RecordArguments),
     /// Shows what a scenario will do, without sending anything
     Check(CheckArguments),
     /// Runs a scenario with one user, step by step, and shows what is sent and received

@@ -41,9 +41,8 @@ fn run(arguments: &ImportArguments, errors: Screen) -> Result<(), Vec<Diagnostic
         Some(path) if !to_output => path.clone(),
         _ => PathBuf::from(format!("{}.yaml", stem_of(&name, format))),
     };
-    let stem = path.file_stem().map_or("imported".into(), |stem| stem.to_string_lossy());
     let options = Options {
-        stem: stem.into_owned(),
+        stem: scenario_stem(&path),
         assets: arguments.assets,
         hosts: arguments.host.iter().map(|host| host.to_ascii_lowercase()).collect(),
         target: arguments.target.clone(),
@@ -53,6 +52,7 @@ fn run(arguments: &ImportArguments, errors: Screen) -> Result<(), Vec<Diagnostic
             .map(|url| url.origin()),
         takes_insecure: arguments.insecure,
         folder: folder(arguments, &path),
+        ..Options::default()
     };
     let imported = throng_import::import(format, input, &name, &options)?;
     errors.diagnostics(&imported.warnings);
@@ -141,6 +141,11 @@ fn loaded(url: &str) -> Result<Vec<u8>, Box<Diagnostic>> {
     }
 }
 
+/// How files beside a scenario begin.
+pub(crate) fn scenario_stem(path: &Path) -> String {
+    path.file_stem().map_or("imported".into(), |stem| stem.to_string_lossy().into_owned())
+}
+
 /// `shop` of `recordings/shop.har`.
 fn stem_of(name: &str, format: Format) -> String {
     let name = name.split(['?', '#']).next().unwrap_or(name).trim_end_matches('/');
@@ -169,7 +174,7 @@ fn folder(arguments: &ImportArguments, scenario: &Path) -> PathBuf {
     }
 }
 
-fn write(path: &Path, imported: &Imported, force: bool) -> Result<(), Box<Diagnostic>> {
+pub(crate) fn write(path: &Path, imported: &Imported, force: bool) -> Result<(), Box<Diagnostic>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let beside =
         imported.files.iter().map(|(name, content)| (folder.join(name), content.as_slice()));
@@ -188,14 +193,14 @@ fn write(path: &Path, imported: &Imported, force: bool) -> Result<(), Box<Diagno
     Ok(())
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Box<Diagnostic> {
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Box<Diagnostic> {
     let message = say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(error));
     let help = say!("give another path with --out, or use --force to overwrite it");
     Box::new(Diagnostic::error("file-unwritable", message).help(help))
 }
 
 /// What was made, and all that was left out.
-fn tell(path: &Path, imported: &Imported) {
+pub(crate) fn tell(path: &Path, imported: &Imported) {
     let screen = Screen::output(false);
     let shown = path.display().to_string();
     screen.say(say!("wrote {} · requests: {}", shown, imported.requests));

@@ -54,12 +54,7 @@ pub(crate) fn of_command(word: &str) -> Option<Said> {
         "convert" | "har" | "openapi" | "postman" | "jmx" | "k6" | "locust" => {
             say!("write `throng import KIND FILE`, for example `throng import har shop.har`")
         }
-        "record" | "recorder" => {
-            say!(
-                "throng does not record traffic: save a HAR file in the browser and use `throng \
-                 import har FILE`"
-            )
-        }
+        "recorder" | "proxy" => say!("write `throng record --out FILE`"),
         "validate" | "lint" | "verify" | "inspect" => say!("write `throng check FILE`"),
         "test" | "start" | "exec" | "execute" | "load" => {
             say!("write `throng run FILE`, or `throng try FILE` for one user")

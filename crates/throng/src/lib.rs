@@ -9,7 +9,7 @@
 //! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
 //!   drawn, decoded, encoded.
 //! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
-//! - `replay`: an access log becomes a scenario.
+//! - `replay`: an access log becomes a scenario. `record`: what a browser does becomes one.
 //! - `monitor`: this host for the runs of others.
 //! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
 //! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
@@ -53,6 +53,7 @@ mod plan;
 mod post;
 mod preflight;
 mod protocol;
+mod record;
 mod reflect;
 mod replay;
 mod report;
@@ -262,6 +263,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Init(arguments) => init::init(arguments),
         Command::Import(arguments) => import::import(&arguments),
+        Command::Record(arguments) => record::record(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Try(arguments) => attempt::attempt(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),

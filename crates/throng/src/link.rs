@@ -81,7 +81,7 @@ impl Link {
 }
 
 /// With a port, 0 for any that is free.
-fn whole(address: &str) -> String {
+pub(crate) fn whole(address: &str) -> String {
     match address {
         port if port.bytes().all(|byte| byte.is_ascii_digit()) => format!("127.0.0.1:{port}"),
         address if address.parse::<Ipv6Addr>().is_ok() => format!("[{address}]:0"),

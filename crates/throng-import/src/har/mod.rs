@@ -79,6 +79,7 @@ pub(crate) fn read(
     if options.takes_insecure {
         recording.verifies_certificates = Some(false);
     }
+    recording.authorities.clone_from(&options.authorities);
     Ok(recording)
 }
 

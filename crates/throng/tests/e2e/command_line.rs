@@ -68,7 +68,7 @@ fn words_of_other_tools_are_answered_with_what_to_write() {
         ("run shop.yaml --no-record --html x.html", &["--no-record", "--html"]),
         ("try shop.yaml --env X=1", &["--env", "--set NAME=VALUE"]),
         ("compare a b --html", &["--html", "<FILE>"]),
-        ("record http://127.0.0.1/", &["record", "throng import har FILE"]),
+        ("recorder http://127.0.0.1/", &["recorder", "throng record --out FILE"]),
         ("convert x.jmx", &["convert", "throng import KIND FILE"]),
         ("shop.yaml", &["throng run shop.yaml", "throng check shop.yaml"]),
         ("test shop.yaml", &["throng run FILE", "throng try FILE"]),
@@ -77,7 +77,7 @@ fn words_of_other_tools_are_answered_with_what_to_write() {
         ("init shop.yaml", &["throng init http shop.yaml"]),
         ("target http --port 8080", &["--port", "--listen 127.0.0.1:8080"]),
     ]);
-    let run = throng("record x").run().exits(2);
+    let run = throng("recorder x").run().exits(2);
     run.check(!run.err.contains("'report'"), "it means another command");
 }
 

@@ -75,6 +75,7 @@ mod protocol;
 mod proxy;
 mod push;
 mod record;
+mod recorder;
 mod redirects;
 mod reflection;
 mod replay;
