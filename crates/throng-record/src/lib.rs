@@ -53,10 +53,13 @@ pub struct Setup {
     pub certificate_words: fn(&rustls::CertificateError) -> Said,
     /// Judges a host by its name and its addresses, of which there are none if the name is not
     /// found.
-    pub judge: Box<dyn Fn(&str, &[SocketAddr]) -> Verdict + Send + Sync>,
+    pub judge: Judge,
     /// Is told what happens while it happens.
     pub tell: Box<dyn Fn(&Event) + Send + Sync>,
 }
+
+/// What to do with a host of this name and these addresses.
+pub type Judge = Box<dyn Fn(&str, &[SocketAddr]) -> Verdict + Send + Sync>;
 
 /// What happens during a recording. What holds for a host is told once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

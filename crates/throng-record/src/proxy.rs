@@ -27,7 +27,7 @@ use crate::har::Har;
 use crate::headers;
 use crate::sockets::relay;
 use crate::upstream::{First, Place, Service, Upstream};
-use crate::{Event, Passed, Setup, Verdict};
+use crate::{Event, Judge, Passed, Setup, Verdict};
 
 /// Connections of clients at a time; others wait.
 const CONNECTIONS_MAX: usize = 1024;
@@ -51,7 +51,7 @@ pub fn record(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     listener.set_nonblocking(true)?;
     let Setup { authority, tls, certificate_words, judge, tell } = setup;
-    let upstream = Upstream::new(tls, certificate_words);
+    let upstream = Upstream::new(&tls, certificate_words);
     let told = Mutex::default();
     let proxy = Arc::new(Proxy { har, authority, upstream, judge, tell, told });
     let served = runtime.block_on(async move {
@@ -71,7 +71,7 @@ struct Proxy {
     har: Arc<Har>,
     authority: crate::Authority,
     upstream: Upstream,
-    judge: Box<dyn Fn(&str, &[std::net::SocketAddr]) -> Verdict + Send + Sync>,
+    judge: Judge,
     tell: Box<dyn Fn(&Event) + Send + Sync>,
     /// What was told of hosts.
     told: Mutex<HashSet<Event>>,

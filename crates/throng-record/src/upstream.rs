@@ -119,7 +119,7 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     pub(crate) fn new(
-        tls: ClientConfig,
+        tls: &ClientConfig,
         certificate_words: fn(&rustls::CertificateError) -> Said,
     ) -> Upstream {
         let with = |protocols: &[&[u8]]| {
