@@ -46,7 +46,7 @@ fn run(
     let (listener, har, setup) =
         prepared(arguments, &path, lists, errors).map_err(|error| vec![*error])?;
     let recorded = throng_record::record(listener, Arc::clone(&har), setup, told_to_stop());
-    recorded.map_err(|error| vec![not_started(Said::of_error(&error))])?;
+    recorded.map_err(|error| vec![not_started(&Said::of_error(&error))])?;
     errors.line("");
     let kept = || say!("the recording is in {}", path.display());
     let written = har.written();
@@ -115,13 +115,13 @@ fn prepared(
     }
     let ca = arguments.cacert.clone();
     let tls = Tls { verify: !arguments.insecure, ca, ..Tls::default() };
-    let tls = tls_config(&tls).map_err(|error| Box::new(not_started(error)))?;
+    let tls = tls_config(&tls).map_err(|error| Box::new(not_started(&error)))?;
     let authority = data_folder().and_then(|folder| Authority::open(&folder));
-    let authority = authority.map_err(|error| Box::new(not_started(error)))?;
+    let authority = authority.map_err(|error| Box::new(not_started(&error)))?;
     let listener = listening(&arguments.listen)?;
     let har = Har::create(har, arguments.force).map_err(|error| unwritable(har, &error))?;
     let address =
-        listener.local_addr().map_err(|error| Box::new(not_started(Said::of_error(&error))))?;
+        listener.local_addr().map_err(|error| Box::new(not_started(&Said::of_error(&error))))?;
     greet(&authority, address, arguments, errors);
     let is_quiet = arguments.quiet;
     let setup = Setup {
@@ -134,7 +134,7 @@ fn prepared(
     Ok((listener, Arc::new(har), setup))
 }
 
-fn not_started(cause: Said) -> Diagnostic {
+fn not_started(cause: &Said) -> Diagnostic {
     let told = Diagnostic::error("recording-failed", say!("the recording cannot start"));
     told.note(say!("cause: {cause}")).help(say!("fix the cause, then start it again"))
 }

@@ -9,10 +9,9 @@ use super::checksum::checksum;
 use super::coding::Coding;
 use super::declaration::Prefix;
 use super::kinds::Kinds;
-use super::reader::{hex, packet_bytes};
 use super::table::{
-    Constant, Extents, Frame, Job, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
-    read_prefix,
+    Base, Constant, Extents, Frame, Job, Length, NONE, Node, Repeats, Shape, Table, Test,
+    prefix_bytes, read_prefix,
 };
 use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
 use crate::fields::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
@@ -839,4 +838,34 @@ fn wrong_prefix(prefix: Prefix, bytes: &[u8]) -> Said {
         Prefix::Lenenc => Coding::Lenenc.wrong(bytes),
         _ => say!("the number uses more bytes than a 64-bit value needs"),
     }
+}
+
+/// The bytes of the packet whose length field says `value` and ends at `end`.
+pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<usize, Said> {
+    if value > length.value_max {
+        return Err(say!("the length is {value}; the maximum is {}", length.value_max));
+    }
+    let base = match length.base {
+        Base::Packet => 0,
+        Base::Behind(bytes) => end + bytes,
+    };
+    let counted = i128::from(value) - i128::from(length.plus);
+    let total = usize::try_from(base as i128 + counted).unwrap_or(0);
+    let least = length.packet_bytes_min.max(end);
+    match total < least {
+        true => {
+            Err(say!("the length is {value}, but a packet has at least {least} bytes in total"))
+        }
+        false => Ok(total),
+    }
+}
+
+/// `c4 a7 …`: some bytes as people read them.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(EXCERPT_BYTES_MAX)];
+    let mut text: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    if shown.len() < bytes.len() {
+        text.push("…".to_owned());
+    }
+    text.join(" ")
 }

@@ -280,7 +280,7 @@ impl Drawing<'_> {
         };
         let mut notes = Vec::new();
         match &node.constant {
-            Some(constant) => notes.push(say!("{}", super::reader::hex(&constant.written))),
+            Some(constant) => notes.push(say!("{}", super::decode::hex(&constant.written))),
             None => notes.extend(Some(purpose(node)).filter(|text| !text.is_empty())),
         }
         if let Job::Kind(index) = node.job {

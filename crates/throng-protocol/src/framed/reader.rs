@@ -5,8 +5,8 @@ use memchr::memmem;
 
 use throng_base::Said;
 
-use super::decode::{Measured, measure};
-use super::table::{Base, Frame, Length, Shape, Table};
+use super::decode::{Measured, hex, measure, packet_bytes};
+use super::table::{Frame, Length, Shape, Table};
 use super::{Broken, PacketReader, Records};
 use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
 
@@ -245,26 +245,6 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
     }
 }
 
-/// The bytes of the packet whose length field says `value` and ends at `end`.
-pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<usize, Said> {
-    if value > length.value_max {
-        return Err(say!("the length is {value}; the maximum is {}", length.value_max));
-    }
-    let base = match length.base {
-        Base::Packet => 0,
-        Base::Behind(bytes) => end + bytes,
-    };
-    let counted = i128::from(value) - i128::from(length.plus);
-    let total = usize::try_from(base as i128 + counted).unwrap_or(0);
-    let least = length.packet_bytes_min.max(end);
-    match total < least {
-        true => {
-            Err(say!("the length is {value}, but a packet has at least {least} bytes in total"))
-        }
-        false => Ok(total),
-    }
-}
-
 /// What the packet begins with is added where all of it is at hand.
 fn lost(position: usize, field: String, reason: Said) -> Broken {
     Broken { position, field, reason, is_lost: true, excerpt: Box::default() }
@@ -296,14 +276,4 @@ fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
         bytes[wrong.0 as usize]
     );
     lost(wrong.0 as usize, String::new(), reason)
-}
-
-/// `c4 a7 …`: some bytes as people read them.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(super::EXCERPT_BYTES_MAX)];
-    let mut text: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-    if shown.len() < bytes.len() {
-        text.push("…".to_owned());
-    }
-    text.join(" ")
 }

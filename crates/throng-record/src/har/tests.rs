@@ -1,3 +1,5 @@
+//! What a recording keeps in its file, and who may read it.
+
 use std::os::unix::fs::PermissionsExt as _;
 
 use hyper::header::HeaderValue;
