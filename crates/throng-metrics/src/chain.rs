@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
 
+use crate::figures::is_zero;
+
 macro_rules! chain {
     ($($(#[doc = $doc:literal])+ $field:ident new($word:literal);)+) => {
         /// Times are in nanoseconds. A stage that there was not takes none.
@@ -51,10 +53,6 @@ chain! {
     last_byte_ns new("last byte");
     /// Until throng had read and checked the response.
     read_ns new("read");
-}
-
-fn is_zero(time: &u64) -> bool {
-    *time == 0
 }
 
 impl Chain {

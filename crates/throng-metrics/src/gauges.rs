@@ -5,8 +5,6 @@
 //! generator in the terminal, and the tables of `docs/run-directory.md` and `docs/json.md` are made
 //! of it.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
 
@@ -20,7 +18,7 @@ pub struct Gauge<T: 'static> {
     /// The field of `generator` in the summary's JSON.
     pub json: Option<&'static str>,
     pub unit: Unit,
-    pub is_in_csv: bool,
+    outputs: &'static [Output],
     pub export: Option<Exported>,
     /// The line of the generator in the terminal that has it where it is above zero, and its words.
     pub line: Option<(Line, fn() -> Said)>,
@@ -38,6 +36,15 @@ pub struct Exported {
     pub state: Option<&'static str>,
 }
 
+/// What has some of the gauges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The columns of CSV.
+    Csv,
+    /// The curves of the page.
+    Page,
+}
+
 /// A line of the generator in the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
@@ -53,7 +60,7 @@ pub enum Line {
 pub enum Reading {
     Count(u64),
     Share(f64),
-    Flag(bool),
+    /// Not known, or not a number.
     Unknown,
 }
 
@@ -68,53 +75,38 @@ enum Rule {
 }
 
 impl Reading {
-    /// None of what is not known, and of what is no number.
     pub fn number(self) -> Option<f64> {
         match self {
             Reading::Count(count) => Some(count as f64),
             Reading::Share(share) => Some(share),
-            Reading::Flag(_) | Reading::Unknown => None,
+            Reading::Unknown => None,
         }
     }
 }
 
-impl fmt::Display for Reading {
-    /// Empty where it is not known.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reading::Count(count) => count.fmt(f),
-            Reading::Share(share) => share.fmt(f),
-            Reading::Flag(flag) => flag.fmt(f),
-            Reading::Unknown => Ok(()),
-        }
-    }
+macro_rules! readings {
+    ($($type:ty: |$value:ident| $reading:expr;)+) => {
+        $(impl From<$type> for Reading {
+            fn from($value: $type) -> Reading {
+                $reading
+            }
+        })+
+    };
 }
 
-impl From<u64> for Reading {
-    fn from(count: u64) -> Reading {
-        Reading::Count(count)
-    }
-}
-
-impl From<f64> for Reading {
-    fn from(share: f64) -> Reading {
-        Reading::Share(share)
-    }
-}
-
-impl From<bool> for Reading {
-    fn from(flag: bool) -> Reading {
-        Reading::Flag(flag)
-    }
-}
-
-impl From<Option<u64>> for Reading {
-    fn from(count: Option<u64>) -> Reading {
-        count.map_or(Reading::Unknown, Reading::Count)
-    }
+readings! {
+    u64: |count| Reading::Count(count);
+    f64: |share| Reading::Share(share);
+    Option<u64>: |count| count.map_or(Reading::Unknown, Reading::Count);
+    bool: |_is| Reading::Unknown;
 }
 
 impl<T> Gauge<T> {
+    /// Whether an output has it.
+    pub fn is_in(&self, output: Output) -> bool {
+        self.outputs.contains(&output)
+    }
+
     /// Its row in `docs/run-directory.md`; with how intervals are combined, where they are.
     pub fn record_row(&self, is_combined: bool) -> String {
         let (rule, unknown) = match self.rule {
@@ -157,15 +149,6 @@ macro_rules! reading {
     };
 }
 
-macro_rules! is_there {
-    () => {
-        false
-    };
-    ($there:ident) => {
-        true
-    };
-}
-
 macro_rules! some {
     () => {
         None
@@ -182,7 +165,7 @@ macro_rules! gauges {
                 $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
                 $field:ident: $type:ty, $rule:ident $unit:ident
                 $(, json $json:literal)?
-                $(, in $csv:ident)?
+                $(, in $($output:ident)+)?
                 $(, export [$export:expr, $help:expr $(, $state:literal)?])?
                 $(, line $line:ident $words:expr)?;
             )+
@@ -208,7 +191,7 @@ macro_rules! gauges {
                 field: stringify!($field),
                 json: some!($($json)?),
                 unit: Unit::$unit,
-                is_in_csv: is_there!($($csv)?),
+                outputs: &[$($(Output::$output),+)?],
                 export: some!($(Exported {
                     name: $export,
                     help: $help,
@@ -232,22 +215,22 @@ gauges! {
     #[derive(Eq)]
     Gauges {
         /// users that the load asks for
-        users_wanted: u64, Sum Number, in csv, export [USERS, USERS_HELP, "wanted"];
+        users_wanted: u64, Sum Number, in Csv Page, export [USERS, USERS_HELP, "wanted"];
         /// users present, online or not
-        users_present: u64, Sum Number, export [USERS, USERS_HELP, "present"];
+        users_present: u64, Sum Number, in Page, export [USERS, USERS_HELP, "present"];
         /// users online: logged in on an open long-lived connection; HTTP users always
-        users_online: u64, Sum Number, in csv, export [USERS, USERS_HELP, "online"];
+        users_online: u64, Sum Number, in Csv Page, export [USERS, USERS_HELP, "online"];
         /// connections that are being opened
         connections_opening: u64, Sum Number;
         /// open connections
-        connections_open: u64, Sum Number, in csv,
+        connections_open: u64, Sum Number, in Csv Page,
             export ["throng_connections_open", "Open connections."];
         /// requests whose response has not arrived
-        in_flight: u64, Sum Number, in csv,
+        in_flight: u64, Sum Number, in Csv Page,
             export ["throng_in_flight", "Requests waiting for their response."];
         /// in loads with a rate: starts that are due but have not begun; absent if 0
         #[serde(skip_serializing_if = "is_zero")]
-        backlog: u64, Sum Number;
+        backlog: u64, Sum Number, in Page;
     }
 
     /// The resources of this process and its host during the interval, measured once for all
@@ -268,7 +251,8 @@ gauges! {
         /// throttled time, summed over all processors
         throttled_ns: u64, Sum Nanoseconds, json "throttled_ns";
         /// resident memory of this process
-        memory_bytes: u64, Most Bytes, export ["throng_memory_bytes", "Memory used by throng."];
+        memory_bytes: u64, Most Bytes, in Page,
+            export ["throng_memory_bytes", "Memory used by throng."];
         /// estimated memory for users
         users_bytes: u64, Most Bytes, json "users_max_bytes",
             line Memory say!("{{}} for users");
@@ -285,7 +269,7 @@ gauges! {
         memory_available_bytes: u64, LeastKnown Bytes, json "memory_available_min_bytes",
             line Memory say!("at least {{}} left");
         /// CPU share of the whole host that was busy
-        host_cpu: f64, Most Share,
+        host_cpu: f64, Most Share, in Page,
             export ["throng_host_cpu_ratio", "Host CPU utilization, 0 to 1."];
         /// CPU share of the host that other virtual machines took
         host_steal: f64, Most Share, json "host_steal_max";
@@ -345,9 +329,10 @@ mod tests {
         };
         let of = Resources { host_cpu: 0.5, held: true, ..Resources::default() };
         assert_eq!((read("memory_bytes", &of), read("host_cpu", &of)), ("0".into(), "0.5".into()));
-        assert_eq!((read("ports_left", &of), read("held", &of)), ("null".into(), "true".into()));
+        assert_eq!(read("ports_left", &of), "null");
         assert_eq!(read("memory_available_bytes", &of), "null");
-        let columns = Gauges::GAUGES.iter().filter(|gauge| gauge.is_in_csv).map(|it| it.field);
+        let columns =
+            Gauges::GAUGES.iter().filter(|gauge| gauge.is_in(Output::Csv)).map(|it| it.field);
         let wanted = ["users_wanted", "users_online", "connections_open", "in_flight"];
         assert_eq!(columns.collect::<Vec<_>>(), wanted);
     }

@@ -280,38 +280,31 @@ impl Together {
     }
 }
 
-impl Groups for Interval {
-    fn population(&self) -> &Population {
-        &self.population
-    }
+macro_rules! groups {
+    ($($group:ident: $type:ty;)+) => {
+        impl Groups for Interval {
+            $(fn $group(&self) -> &$type {
+                &self.$group
+            })+
 
-    fn connections(&self) -> &Connections {
-        &self.connections
-    }
+            fn bytes_in(&self) -> u64 {
+                self.bytes_in
+            }
 
-    fn lifecycle(&self) -> &Lifecycle {
-        &self.lifecycle
-    }
+            fn bytes_out(&self) -> u64 {
+                self.bytes_out
+            }
+        }
+    };
+}
 
-    fn heartbeats(&self) -> &Heartbeats {
-        &self.heartbeats
-    }
-
-    fn retries(&self) -> &Retries {
-        &self.retries
-    }
-
-    fn messages(&self) -> &Messages {
-        &self.messages
-    }
-
-    fn bytes_in(&self) -> u64 {
-        self.bytes_in
-    }
-
-    fn bytes_out(&self) -> u64 {
-        self.bytes_out
-    }
+groups! {
+    population: Population;
+    connections: Connections;
+    lifecycle: Lifecycle;
+    heartbeats: Heartbeats;
+    retries: Retries;
+    messages: Messages;
 }
 
 impl Interval {

@@ -42,7 +42,10 @@ pub trait Keyed: Merge + Clone {
     fn key(&self) -> Self::Key<'_>;
 }
 
-macro_rules! rule {
+/// What a rule does with a field.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! merge_rule {
     (first By ($by:path), $mine:expr, $theirs:expr, $field:ident) => {
         $by($mine, $theirs)
     };
@@ -90,29 +93,30 @@ macro_rules! rule {
 }
 
 /// A struct whose fields name how they are merged.
+#[macro_export]
 macro_rules! merged {
     (
-        $(#[$about:meta])* pub struct $name:ident {
-            $($(#[$meta:meta])* pub $field:ident: $type:ty => $rule:ident $(($by:path))?,)+
+        $(#[$about:meta])* $shown:vis struct $name:ident {
+            $($(#[$meta:meta])* $seen:vis $field:ident: $type:ty => $rule:ident $(($by:path))?,)+
         }
     ) => {
         $(#[$about])*
-        pub struct $name {
-            $($(#[$meta])* pub $field: $type,)+
+        $shown struct $name {
+            $($(#[$meta])* $seen $field: $type,)+
         }
 
         impl $crate::merge::Merge for $name {
             fn merge(&mut self, other: &$name) {
-                $(rule!(first $rule $(($by))?, self, other, $field);)+
-                $(rule!(merge $rule $(($by))?, self, other, $field);)+
+                $($crate::merge_rule!(first $rule $(($by))?, self, other, $field);)+
+                $($crate::merge_rule!(merge $rule $(($by))?, self, other, $field);)+
             }
 
             fn weight(&self) -> u64 {
-                [$(rule!(weight $rule self.$field),)+].into_iter().fold(0, u64::saturating_add)
+                [$($crate::merge_rule!(weight $rule self.$field),)+].into_iter().fold(0, u64::saturating_add)
             }
 
             fn is_sound(&self) -> bool {
-                [$(rule!(sound $rule self.$field),)+].into_iter().all(|is_sound| is_sound)
+                [$($crate::merge_rule!(sound $rule self.$field),)+].into_iter().all(|is_sound| is_sound)
             }
         }
     };

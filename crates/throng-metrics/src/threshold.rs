@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditFigure;
-use crate::figures::{Counter, DeliveryCounter, DeliveryInterval};
+use crate::figures::{Counter, DeliveryCounter, DeliveryInterval, is_zero};
 use crate::histogram::Histogram;
 use crate::host::is_bytes;
 use crate::interval::Interval;
@@ -293,10 +293,6 @@ impl Threshold {
 pub struct Around {
     pub seconds: u64,
     pub mark: String,
-}
-
-fn is_zero(seconds: &u64) -> bool {
-    *seconds == 0
 }
 
 /// What ends a run before its time when it holds.

@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 
 use throng_base::{Diagnostic, clean};
-use throng_metrics::{Gauge, Gauges, Histogram, Interval, Percentile, StepInterval, StepKind};
+use throng_metrics::{
+    Gauge, Gauges, Histogram, Interval, Merge as _, Output, Percentile, StepInterval, StepKind,
+    merged,
+};
 
 use crate::directory::RunInfo;
 use crate::gauges::AllGauges;
@@ -29,17 +32,19 @@ struct Second {
     bytes_out: u64,
 }
 
-#[derive(Debug, Default)]
-struct Row {
-    begun: u64,
-    count: u64,
-    ok: u64,
-    failed: u64,
-    interrupted: u64,
-    in_time: u64,
-    bytes_in: u64,
-    bytes_out: u64,
-    latency: Histogram,
+merged! {
+    #[derive(Debug, Default)]
+    struct Row {
+        begun: u64 => Sum,
+        count: u64 => Sum,
+        ok: u64 => Sum,
+        failed: u64 => Sum,
+        interrupted: u64 => Sum,
+        in_time: u64 => Sum,
+        bytes_in: u64 => Sum,
+        bytes_out: u64 => Sum,
+        latency: Histogram => Sum,
+    }
 }
 
 impl Row {
@@ -53,16 +58,6 @@ impl Row {
         self.bytes_in += step.bytes_in;
         self.bytes_out += step.bytes_out;
         self.latency.merge(&step.latency);
-    }
-
-    fn merge(&mut self, other: &Row) {
-        self.begun += other.begun;
-        self.count += other.count;
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.interrupted += other.interrupted;
-        self.in_time += other.in_time;
-        self.latency.merge(&other.latency);
     }
 }
 
@@ -91,7 +86,7 @@ pub fn seconds_csv(run: &Run, mut write: impl FnMut(&str)) -> Result<(), Box<Dia
 }
 
 fn columns() -> impl Iterator<Item = &'static Gauge<Gauges>> {
-    Gauges::GAUGES.iter().filter(|gauge| gauge.is_in_csv)
+    Gauges::GAUGES.iter().filter(|gauge| gauge.is_in(Output::Csv))
 }
 
 impl Second {
@@ -115,12 +110,12 @@ impl Second {
         let head = format!("{number},{unix},{},{measured}", field(&names.join(" + ")));
         let kind =
             |at: u16| info.steps.get(usize::from(at)).map_or(StepKind::NONE, |step| step.kind);
-        let (bytes_in, bytes_out) = (self.bytes_in, self.bytes_out);
-        let mut all = Row { bytes_in, bytes_out, ..Row::default() };
+        let mut all = Row::default();
         let attempts = self.steps.iter().filter(|(at, _)| kind(**at).is_attempt());
         attempts.for_each(|(_, row)| all.merge(row));
-        let gauges: String =
-            columns().map(|gauge| format!(",{}", (gauge.of)(&self.gauges))).collect();
+        (all.bytes_in, all.bytes_out) = (self.bytes_in, self.bytes_out);
+        let value = |gauge: &Gauge<Gauges>| (gauge.of)(&self.gauges).number().unwrap_or_default();
+        let gauges: String = columns().map(|gauge| format!(",{}", value(gauge))).collect();
         let none = ",".repeat(columns().count());
         let mut out = format!("{head},total,,{}{gauges}\r\n", all.figures());
         for (at, row) in &self.steps {

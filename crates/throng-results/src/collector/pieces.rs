@@ -5,25 +5,19 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use throng_metrics::{Histogram, Interval, Percentile, StepInterval};
+use throng_metrics::{Histogram, Interval, Merge as _, Percentile, StepInterval, merged};
 
 use super::loads::time_of;
 use super::phase::SECOND_NS;
 use crate::summary::{Attempts, Curves, Latency, POINTS_MAX, per_second};
 
-/// What is kept of a few seconds.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Piece {
-    in_time: u64,
-    latency: Histogram,
-    users: u64,
-}
-
-impl Piece {
-    fn merge(&mut self, other: &Piece) {
-        self.in_time += other.in_time;
-        self.latency.merge(&other.latency);
-        self.users = self.users.max(other.users);
+merged! {
+    /// What is kept of a few seconds.
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    struct Piece {
+        in_time: u64 => Sum,
+        latency: Histogram => Sum,
+        users: u64 => Most,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_metrics::{Histogram, Interval, Stage};
+use throng_metrics::{Histogram, Interval, Merge as _, Stage, merged};
 
 use crate::directory::RunInfo;
 
@@ -20,24 +20,16 @@ pub(super) enum Subject {
     Generator(Vec<u16>),
 }
 
-/// What a row did in a unit of time.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Cell {
-    pub(super) count: u64,
-    pub(super) ok: u64,
-    pub(super) in_time: u64,
-    /// Of the generator.
-    pub(super) cpu_ns: u64,
-    pub(super) latency: Histogram,
-}
-
-impl Cell {
-    pub(super) fn merge(&mut self, other: &Cell) {
-        self.count += other.count;
-        self.ok += other.ok;
-        self.in_time += other.in_time;
-        self.cpu_ns += other.cpu_ns;
-        self.latency.merge(&other.latency);
+merged! {
+    /// What a row did in a unit of time.
+    #[derive(Clone, Debug, Default)]
+    pub(super) struct Cell {
+        pub(super) count: u64 => Sum,
+        pub(super) ok: u64 => Sum,
+        pub(super) in_time: u64 => Sum,
+        /// Of the generator.
+        pub(super) cpu_ns: u64 => Sum,
+        pub(super) latency: Histogram => Sum,
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use throng_metrics::{Cause, Histogram, Interval, Stage};
+use throng_metrics::{Cause, Histogram, Interval, Merge as _, Stage};
 
 use super::monitors::Monitored;
 use super::number::number;
@@ -54,8 +54,8 @@ pub struct LivePage {
 /// A point that is over.
 #[derive(Clone, Default)]
 struct LiveRow {
-    figures: [Option<f64>; FIGURES.len()],
-    times: [Option<f64>; TIMES.len()],
+    figures: Vec<Option<f64>>,
+    times: Vec<Option<f64>>,
     errors: Vec<(Cause, u64)>,
     stages: Vec<(Stage, Option<f64>)>,
 }
@@ -165,10 +165,10 @@ impl LivePage {
     /// What has changed with the last second: one point of each column.
     pub fn second(&self) -> Value {
         let row = LiveRow::of(&self.point);
-        let figures = FIGURES.iter().zip(row.figures);
-        let times = TIMES.iter().zip(row.times);
-        let object = |(figure, value): (&super::series::Figure, Option<f64>)| {
-            (figure.name.to_string(), number(value))
+        let figures = FIGURES.iter().zip(&row.figures);
+        let times = TIMES.iter().zip(&row.times);
+        let object = |(figure, value): (&super::series::Figure, &Option<f64>)| {
+            (figure.name.to_string(), number(*value))
         };
         let stages = row.stages.iter().map(|(stage, p99)| json!([stage.word(), number(*p99)]));
         let errors = row
@@ -296,17 +296,13 @@ fn stages_json(rows: &[LiveRow]) -> Value {
 
 impl LiveRow {
     fn of(point: &Point) -> LiveRow {
-        let mut row = LiveRow::default();
-        for (mine, figure) in row.figures.iter_mut().zip(&FIGURES) {
-            *mine = (figure.of)(point);
-        }
-        for (mine, figure) in row.times.iter_mut().zip(&TIMES) {
-            *mine = (figure.of)(point);
-        }
-        row.errors.clone_from(&point.attempts.errors);
         let stages = point.sum.stages.iter();
-        row.stages = stages.map(|it| (it.stage, micros(&it.latency, 0.99))).collect();
-        row
+        LiveRow {
+            figures: FIGURES.iter().map(|figure| figure.of(point)).collect(),
+            times: TIMES.iter().map(|figure| figure.of(point)).collect(),
+            errors: point.attempts.errors.clone(),
+            stages: stages.map(|it| (it.stage, micros(&it.latency, 0.99))).collect(),
+        }
     }
 
     fn renderings(&self) -> Renderings {
@@ -319,21 +315,18 @@ impl LiveRow {
     /// With the one behind it.
     fn folded(&self, later: &LiveRow) -> LiveRow {
         let mut both = self.clone();
-        let figures = both.figures.iter_mut().zip(later.figures).zip(&FIGURES);
-        let times = both.times.iter_mut().zip(later.times).zip(&TIMES);
+        let figures = both.figures.iter_mut().zip(&later.figures).zip(FIGURES.iter());
+        let times = both.times.iter_mut().zip(&later.times).zip(&TIMES);
         for ((mine, theirs), figure) in figures.chain(times) {
             *mine = match figure.fold {
-                Fold::Sum => mine.zip(theirs).map(|(one, other)| one + other).or(*mine).or(theirs),
+                Fold::Sum => {
+                    mine.zip(*theirs).map(|(one, other)| one + other).or(*mine).or(*theirs)
+                }
                 Fold::Later => theirs.or(*mine),
-                Fold::Larger => larger(*mine, theirs),
+                Fold::Larger => larger(*mine, *theirs),
             };
         }
-        for (cause, count) in &later.errors {
-            match both.errors.iter_mut().find(|(mine, _)| mine == cause) {
-                Some((_, mine)) => *mine += count,
-                None => both.errors.push((*cause, *count)),
-            }
-        }
+        both.errors.merge(&later.errors);
         for (stage, p99) in &later.stages {
             match both.stages.iter_mut().find(|(mine, _)| mine == stage) {
                 Some((_, mine)) => *mine = larger(*mine, *p99),

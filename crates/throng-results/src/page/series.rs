@@ -3,14 +3,15 @@
 //! their points may be coarser still.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use throng_base::Diagnostic;
 use throng_metrics::Percentile::{P50, P90, P99, P999};
 use throng_metrics::{
-    Cause, DeliveryInterval, Gauges, Histogram, Interval, Merge as _, Percentile, Resources, Stage,
-    StepInterval,
+    Cause, DeliveryInterval, Gauges, Histogram, Interval, Merge as _, Output, Percentile, Reading,
+    Resources, Stage, StepInterval,
 };
 
 use super::machines::Machines;
@@ -124,10 +125,10 @@ impl Series {
     /// In columns, one number for each point.
     pub fn json(self) -> Value {
         let column = |figure: &Figure| -> Value {
-            self.points.iter().map(|point| number((figure.of)(point))).collect()
+            self.points.iter().map(|point| number(figure.of(point))).collect()
         };
         let mut told = Map::new();
-        for figure in &FIGURES {
+        for figure in FIGURES.iter() {
             told.insert(figure.name.into(), column(figure));
         }
         let times = TIMES.iter().map(|figure| (figure.name.to_string(), column(figure)));
@@ -228,20 +229,48 @@ pub(super) enum Fold {
 pub(super) struct Figure {
     pub(super) name: &'static str,
     pub(super) fold: Fold,
-    pub(super) of: fn(&Point) -> Option<f64>,
+    of: Of,
+}
+
+/// Where a column is from.
+enum Of {
+    Gauge(fn(&Gauges) -> Reading),
+    Resource(fn(&Resources) -> Reading),
+    Point(fn(&Point) -> Option<f64>),
 }
 
 const fn figure(name: &'static str, fold: Fold, of: fn(&Point) -> Option<f64>) -> Figure {
-    Figure { name, fold, of }
+    Figure { name, fold, of: Of::Point(of) }
 }
 
-pub(super) static FIGURES: [Figure; 20] = [
-    figure("users_wanted", Fold::Later, |it| gauge(it, |it| it.users_wanted)),
-    figure("users_present", Fold::Later, |it| gauge(it, |it| it.users_present)),
-    figure("users_online", Fold::Later, |it| gauge(it, |it| it.users_online)),
-    figure("connections_open", Fold::Later, |it| gauge(it, |it| it.connections_open)),
-    figure("in_flight", Fold::Later, |it| gauge(it, |it| it.in_flight)),
-    figure("backlog", Fold::Later, |it| gauge(it, |it| it.backlog)),
+impl Figure {
+    pub(super) fn of(&self, point: &Point) -> Option<f64> {
+        match self.of {
+            Of::Gauge(of) => {
+                let all = point.gauges.values().filter_map(|(_, it)| of(it).number());
+                Some(all.fold(0.0, |sum, value| sum + value))
+            }
+            Of::Resource(of) => {
+                let value = of(point.sum.resources.as_ref()?).number()?;
+                Some((value * 1_000.0).round() / 1_000.0)
+            }
+            Of::Point(of) => of(point),
+        }
+    }
+}
+
+/// Gauges of the table, and what is counted in a point.
+pub(super) static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
+    let gauges = Gauges::GAUGES.iter().filter(|gauge| gauge.is_in(Output::Page));
+    let gauges =
+        gauges.map(|it| Figure { name: it.field, fold: Fold::Later, of: Of::Gauge(it.of) });
+    let resources = Resources::GAUGES.iter().filter(|gauge| gauge.is_in(Output::Page));
+    let resources =
+        resources.map(|it| Figure { name: it.field, fold: Fold::Larger, of: Of::Resource(it.of) });
+    gauges.chain(resources).chain(COUNTED).collect()
+});
+
+const COUNTED: [Figure; 12] = [
     figure("ok", Fold::Sum, |it| Some(it.attempts.ok as f64)),
     figure("failed", Fold::Sum, |it| Some(it.attempts.failed() as f64)),
     figure("wanted", Fold::Sum, |it| Some(it.sum.population.wanted as f64)),
@@ -252,10 +281,8 @@ pub(super) static FIGURES: [Figure; 20] = [
     figure("heartbeats_lost", Fold::Sum, |it| Some(it.sum.heartbeats.lost as f64)),
     figure("delivered", Fold::Sum, |it| delivery(it, |row| row.delivered)),
     figure("lost", Fold::Sum, |it| delivery(it, |row| row.lost)),
-    figure("cpu_ns", Fold::Sum, |it| resource(it, |it| it.cpu_user_ns + it.cpu_system_ns)),
-    figure("memory_bytes", Fold::Later, |it| resource(it, |it| it.memory_bytes)),
-    figure("host_cpu", Fold::Larger, |it| {
-        it.sum.resources.as_ref().map(|it| (it.host_cpu * 1000.0).round() / 1000.0)
+    figure("cpu_ns", Fold::Sum, |it| {
+        it.sum.resources.as_ref().map(|it| (it.cpu_user_ns + it.cpu_system_ns) as f64)
     }),
     figure("lateness_p99", Fold::Larger, |it| micros(&it.sum.lateness, 0.99)),
 ];
@@ -270,16 +297,8 @@ pub(super) static TIMES: [Figure; 6] = [
     figure("service_p99", Fold::Larger, |it| micros(it.attempts.service(), 0.99)),
 ];
 
-fn gauge(point: &Point, figure: fn(&Gauges) -> u64) -> Option<f64> {
-    Some(point.gauges.values().map(|(_, it)| figure(it)).sum::<u64>() as f64)
-}
-
 fn delivery(point: &Point, figure: fn(&DeliveryInterval) -> u64) -> Option<f64> {
     Some(point.sum.deliveries.iter().map(figure).sum::<u64>() as f64)
-}
-
-fn resource(point: &Point, figure: fn(&Resources) -> u64) -> Option<f64> {
-    point.sum.resources.as_ref().map(|it| figure(it) as f64)
 }
 
 /// Columns of the heat map.
