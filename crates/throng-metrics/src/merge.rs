@@ -112,11 +112,15 @@ macro_rules! merged {
             }
 
             fn weight(&self) -> u64 {
-                [$($crate::merge_rule!(weight $rule self.$field),)+].into_iter().fold(0, u64::saturating_add)
+                [$($crate::merge_rule!(weight $rule self.$field),)+]
+                    .into_iter()
+                    .fold(0, u64::saturating_add)
             }
 
             fn is_sound(&self) -> bool {
-                [$($crate::merge_rule!(sound $rule self.$field),)+].into_iter().all(|is_sound| is_sound)
+                [$($crate::merge_rule!(sound $rule self.$field),)+]
+                    .into_iter()
+                    .all(|is_sound| is_sound)
             }
         }
     };
