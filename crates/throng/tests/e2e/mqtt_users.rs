@@ -325,7 +325,8 @@ fn a_command_line_publishes_or_subscribes() {
     let url = target.url("mqtt", "/rooms/1");
     let line = format!("bench {url} -c 10 -n 500 --qos 1 --client-id dev --retain --json");
     let run = throng(&line).arg("--body").arg("hello").run().exits(0);
-    run.has("/total/ok", 510);
+    // Some may have published all before the last have connected.
+    run.has("/total/ok", 500 + run.figure("/connections/opened") as u64);
     let books: Value = target.stats()["mqtt"].clone();
     assert_eq!(
         (&books["published"], &books["retained"]),
