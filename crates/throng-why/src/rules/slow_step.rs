@@ -11,6 +11,9 @@ use crate::timeline::StepPoint;
 const POINTS_MIN: usize = 6;
 /// Growth of the time of all steps together, from the first third to the last.
 const GROWTH_MIN: f64 = 0.5;
+/// What the step takes longer, in nanoseconds: a busy host adds some hundred microseconds to what
+/// a fast target takes.
+const ADDED_NS_MIN: f64 = 500_000.0;
 /// Share of the growth that is the step's, and growth that the others may have.
 const SHARE_MIN: f64 = 0.7;
 const OTHERS_MAX: f64 = 0.25;
@@ -67,7 +70,8 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let others_first = first - worst.first * worst.weight;
     let others = (added - own(worst)) / others_first.max(1.0);
     let share = own(worst) / added.max(1.0);
-    if added < first * GROWTH_MIN || share < SHARE_MIN || others > OTHERS_MAX {
+    let matters = worst.last - worst.first >= ADDED_NS_MIN;
+    if !matters || added < first * GROWTH_MIN || share < SHARE_MIN || others > OTHERS_MAX {
         return Ok(Vec::new());
     }
     let name = record.step_name(worst.id);

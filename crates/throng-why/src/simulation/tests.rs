@@ -80,6 +80,20 @@ fn two_rates_tell_a_timer_from_work_though_the_host_has_a_pause_of_its_own() {
     }
 }
 
+#[test]
+fn a_step_that_becomes_slower_by_microseconds_is_not_told() {
+    let made = |ms: f64| {
+        let world = World { steps: vec![ms, ms], ..World::new(7, 120) };
+        let made = simulate(&world, |second, _| {
+            if second.t > 70 {
+                second.step_factors.insert(0, 3.0);
+            }
+        });
+        told(&made.judge().findings).iter().any(|it| it.contains("slow-step"))
+    };
+    assert_eq!([made(0.05), made(20.0)], [false, true]);
+}
+
 /// The kernel counts for all listeners of its host.
 #[test]
 fn resets_beside_a_full_queue_of_another_listener_are_not_its_doing() {
