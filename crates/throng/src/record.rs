@@ -19,7 +19,7 @@ use crate::guard::{self, Guard};
 use crate::import::{scenario_stem, tell, unwritable, write};
 use crate::link;
 use crate::screen::Screen;
-use crate::signals::told_to_stop;
+use crate::signals::Signals;
 
 pub(crate) fn record(arguments: &RecordArguments) -> Exit {
     let errors = Screen::errors(false);
@@ -43,9 +43,18 @@ fn run(
 ) -> Result<(), Vec<Diagnostic>> {
     let scenario = &arguments.out;
     let path = arguments.har.clone().unwrap_or_else(|| scenario.with_extension("har"));
-    let (listener, har, setup) =
+    let (listener, har, setup, greeting) =
         prepared(arguments, &path, lists, errors).map_err(|error| vec![*error])?;
-    let recorded = throng_record::record(listener, Arc::clone(&har), setup, told_to_stop());
+    // Who is told how it ends may end it at once.
+    let stop = async {
+        let signals = Signals::new();
+        greeting.into_iter().for_each(|said| errors.say(said));
+        match signals {
+            Ok(mut signals) => signals.next().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let recorded = throng_record::record(listener, Arc::clone(&har), setup, stop);
     recorded.map_err(|error| vec![not_started(&Said::of_error(&error))])?;
     errors.line("");
     let kept = || say!("the recording is in {}", path.display());
@@ -97,12 +106,15 @@ fn save(arguments: &RecordArguments, har: &Path) -> Result<(), Vec<Diagnostic>> 
     Ok(())
 }
 
+/// Where the proxy listens, what it keeps, how it works, and what to tell when it begins.
+type Prepared = (TcpListener, Arc<Har>, Setup, Vec<Said>);
+
 fn prepared(
     arguments: &RecordArguments,
     har: &Path,
     mut lists: Vec<AllowList>,
     errors: Screen,
-) -> Result<(TcpListener, Arc<Har>, Setup), Box<Diagnostic>> {
+) -> Result<Prepared, Box<Diagnostic>> {
     let list = |flag: &'static str, words: &[String]| match words.is_empty() {
         true => Ok(None),
         false => guard::list(flag, &words.join(",")).map(Some),
@@ -122,7 +134,7 @@ fn prepared(
     let har = Har::create(har, arguments.force).map_err(|error| unwritable(har, &error))?;
     let address =
         listener.local_addr().map_err(|error| Box::new(not_started(&Said::of_error(&error))))?;
-    greet(&authority, address, arguments, errors);
+    let greeting = greeting(&authority, address, arguments);
     let is_quiet = arguments.quiet;
     let setup = Setup {
         authority,
@@ -131,7 +143,7 @@ fn prepared(
         judge: Box::new(move |host, addresses| judged(&lists, hosts.as_ref(), host, addresses)),
         tell: Box::new(move |event| tell_event(event, is_quiet, errors)),
     };
-    Ok((listener, Arc::new(har), setup))
+    Ok((listener, Arc::new(har), setup, greeting))
 }
 
 fn not_started(cause: &Said) -> Diagnostic {
@@ -176,28 +188,29 @@ fn judged(
 }
 
 /// How to start a browser that can be recorded.
-fn greet(authority: &Authority, address: SocketAddr, arguments: &RecordArguments, errors: Screen) {
+fn greeting(authority: &Authority, address: SocketAddr, arguments: &RecordArguments) -> Vec<Said> {
     let (out, file) = (arguments.out.display(), authority.file().display().to_string());
-    errors.say(say!("recording on http://{address} · Ctrl-C ends it and writes {out}"));
+    let mut lines = vec![say!("recording on http://{address} · Ctrl-C ends it and writes {out}")];
     if !address.ip().is_loopback() {
-        errors.say(say!(
+        lines.push(say!(
             "warning: {} is not a loopback address: anyone on the network can use this proxy",
             address.ip().to_string()
         ));
     }
-    errors.say(say!("Chromium, in a profile that trusts this recording:"));
+    lines.push(say!("Chromium, in a profile that trusts this recording:"));
     let hash = authority.key_hash();
-    errors.line(&format!(
+    lines.push(Said::of_others(format!(
         "  chromium --user-data-dir=\"$(mktemp -d)\" --no-first-run \\\n    \
          --disable-background-networking \\\n    \
          --proxy-server={address} --proxy-bypass-list='<-loopback>' \\\n    \
          --ignore-certificate-errors-spki-list={hash}"
-    ));
-    errors.say(say!("Firefox: set the proxy, and import {file} as an authority (docs/record.md)"));
-    errors.say(say!("curl: curl --proxy http://{address} --cacert {file} URL"));
+    )));
+    lines.push(say!("Firefox: set the proxy, and import {file} as an authority (docs/record.md)"));
+    lines.push(say!("curl: curl --proxy http://{address} --cacert {file} URL"));
     if authority.is_new() {
-        errors.say(say!("{file} is new: it is valid only where you import it"));
+        lines.push(say!("{file} is new: it is valid only where you import it"));
     }
+    lines
 }
 
 fn tell_event(event: &Event, is_quiet: bool, errors: Screen) {

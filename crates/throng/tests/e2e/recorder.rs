@@ -208,8 +208,8 @@ fn a_killed_recording_is_a_whole_file() {
 
 #[test]
 fn what_cannot_be_recorded_is_said_before() {
-    let port = free_port();
-    let taken = std::net::TcpListener::bind(("127.0.0.1", port)).expect("a free port");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("its address").port();
     let run = throng(&format!("record --listen 127.0.0.1:{port}")).run().exits(2);
     run.says(&["error[recording-failed]", &format!("127.0.0.1:{port}"), "in use", "--listen"]);
     drop(taken);
