@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 
 /// How many end-to-end tests run at once for each core: most wait for a server or for a second to
 /// pass. The tests within a crate, as many as there are cores, fill the time in which they wait.
-const WAITING_PER_CORE: usize = 4;
+const WAITING_PER_CORE: usize = 5;
 /// The tests within a crate leave the processors to those that a clock may tell apart.
 const NICENESS: &str = "10";
 /// A test that takes longer hangs.
