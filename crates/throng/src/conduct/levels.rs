@@ -105,10 +105,9 @@ impl Levels {
         running: &Running,
         (paused, now): (bool, Time),
     ) -> Vec<LoadStatus> {
-        let loads = program.loads.iter().enumerate().zip(running.loads());
-        let status = |((number, load), running): ((usize, &Load), &Option<(u16, Time)>)| {
-            let (running_now, begun) = (*running)?;
-            let within = usize::from(running_now - program.first_phases()[number]);
+        let status = |(number, load): (usize, &Load)| {
+            let (phase, begun) = running.at(number, now)?;
+            let within = running.within(number, phase);
             let (drive, users) = self.level(load, number, within);
             let passed = now.since(begun).as_secs_f64();
             let rate =
@@ -122,7 +121,7 @@ impl Levels {
                 elapsed_ns: now.as_nanos(),
             })
         };
-        loads.filter_map(status).collect()
+        program.loads.iter().enumerate().filter_map(status).collect()
     }
 }
 

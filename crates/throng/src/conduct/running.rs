@@ -10,6 +10,8 @@ pub(super) struct Running {
     loads: Vec<Option<(u16, Time)>>,
     /// By load: the number of its first phase in the run, and how many it has.
     phases: Vec<(u16, usize)>,
+    /// By phase in the run: how long it lasts, where that is known.
+    times: Vec<Option<Duration>>,
 }
 
 impl Running {
@@ -21,7 +23,9 @@ impl Running {
         let begins = |load: &Load| load.start == Start::At(Duration::ZERO);
         let loads = program.loads.iter().zip(&phases);
         let loads = loads.map(|(load, (first, _))| begins(load).then_some((*first, Time::ZERO)));
-        Running { loads: loads.collect(), phases }
+        let all = program.loads.iter().flat_map(|load| &load.phases);
+        let times = all.map(|phase| phase.time).collect();
+        Running { loads: loads.collect(), phases, times }
     }
 
     pub(super) fn begun(&mut self, phase: u16, at: Time) {
@@ -44,6 +48,25 @@ impl Running {
         behind.saturating_sub(1)
     }
 
+    /// The phase of a load at this moment, and when it begins. That a phase has begun is told up to
+    /// a second later; until then its time says it.
+    pub(super) fn at(&self, load: usize, at: Time) -> Option<(u16, Time)> {
+        let (mut phase, mut begun) = self.loads[load]?;
+        let (first, count) = self.phases[load];
+        while usize::from(phase - first) + 1 < count
+            && let Some(time) = self.times[usize::from(phase)]
+            && begun + time <= at
+        {
+            (phase, begun) = (phase + 1, begun + time);
+        }
+        Some((phase, begun))
+    }
+
+    /// The number of a phase, counted from the first of its load.
+    pub(super) fn within(&self, load: usize, phase: u16) -> usize {
+        usize::from(phase - self.phases[load].0)
+    }
+
     /// The running phase of a load, counted from its first.
     pub(super) fn phase_within(&self, load: usize) -> u16 {
         let (first, _) = self.phases[load];
@@ -53,5 +76,32 @@ impl Running {
     /// By load: its running phase by its number in the run, and when that began.
     pub(super) fn loads(&self) -> &[Option<(u16, Time)>] {
         &self.loads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_base::Source;
+
+    use super::*;
+    use crate::scenario::compile;
+
+    #[test]
+    fn a_phase_is_known_before_it_is_told() {
+        let text = "target: http://127.0.0.1:1\nsessions: {a: {steps: [{http: GET /}]}}\n\
+                    load: [{users: 1, for: 2s}, {for: 3s}, {iterations: 5, users: 1}]\n";
+        let compiled = compile(&Source::new("it.yaml", text), Vec::new(), "".into());
+        let mut running = Running::new(&compiled.unwrap_or_else(|told| panic!("{told:?}")).0);
+        let at = |running: &Running, ms: u64| {
+            let (phase, begun) = running.at(0, Time(ms * 1_000_000)).unwrap();
+            (phase, begun.as_nanos() / 1_000_000)
+        };
+        assert_eq!(at(&running, 1_999), (0, 0));
+        assert_eq!(at(&running, 2_000), (1, 2_000));
+        assert_eq!(at(&running, 60_000), (2, 5_000), "the last phase has no end");
+        // Somebody has ended the first one early.
+        running.begun(1, Time(700_000_000));
+        assert_eq!(at(&running, 3_699), (1, 700));
+        assert_eq!(at(&running, 3_700), (2, 3_700));
     }
 }

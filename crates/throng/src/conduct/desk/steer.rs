@@ -129,12 +129,12 @@ impl Desk<'_> {
         let number = self.load_named(load)?;
         let program = &self.conduct.program;
         let one = &program.loads[number];
-        let Some((phase, begun)) = self.running.loads()[number] else {
+        let at = (now + GROWTH_AHEAD).max(self.steer.amended);
+        let Some((phase, begun)) = self.running.at(number, at) else {
             let help = say!("show the running loads: `throng control status`");
             return Err((say!("the load is not running now"), help));
         };
-        let at = (now + GROWTH_AHEAD).max(self.steer.amended);
-        let within = usize::from(self.running.phase_within(number));
+        let within = self.running.within(number, phase);
         let passed: Duration = at.since(begun);
         let users_max = self.steer.levels.change((one, number), (within, passed), change)?;
         self.steer.amended = at;
@@ -196,8 +196,8 @@ impl Desk<'_> {
     fn was_changed(&mut self, (number, at): (usize, Time), change: Change) {
         let program = &self.conduct.program;
         let Some(one) = program.loads.get(number) else { return };
-        let Some((phase, begun)) = self.running.loads()[number] else { return };
-        let within = usize::from(self.running.phase_within(number));
+        let Some((phase, begun)) = self.running.at(number, at) else { return };
+        let within = self.running.within(number, phase);
         // It was allowed then.
         let _ = self.steer.levels.change((one, number), (within, at.since(begun)), change);
         self.steer.amended = at;
