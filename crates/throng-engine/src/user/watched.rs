@@ -204,6 +204,8 @@ fn verb(instruction: &Instruction) -> Option<&'static str> {
         Instruction::Do(Statement::Expect(_)) => "expect",
         Instruction::Do(Statement::Request(one)) => word(&one.message, "request"),
         Instruction::Do(Statement::Think(_)) => "think",
+        // Its row is called after what it waits for: `expect close`.
+        Instruction::Do(Statement::Stay(one)) if one.awaits_end => "expect",
         Instruction::Do(Statement::Stay(_)) => "stay",
         Instruction::TransactionBegin { .. } => "transaction",
         Instruction::Do(Statement::Rendezvous(_)) => "rendezvous",

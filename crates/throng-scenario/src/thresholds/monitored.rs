@@ -18,7 +18,9 @@ impl Reader<'_, '_, '_> {
         let names = self.names.monitors.iter().map(|monitor| monitor.name.as_str());
         // Of two names of which one begins with the other, the longer one is meant.
         let found = names.chain([HOST]).filter_map(|name| Some((name, rest(left, name)?)));
-        let (name, rest) = found.max_by_key(|(name, _)| name.len())?;
+        let Some((name, rest)) = found.max_by_key(|(name, _)| name.len()) else {
+            return self.unmonitored(left);
+        };
         let (figure, word) = match rest.rsplit_once(char::is_whitespace) {
             Some((figure, word)) if MEASURES.iter().any(|(known, _)| *known == word) => {
                 (figure.trim_end(), word)
@@ -31,11 +33,32 @@ impl Reader<'_, '_, '_> {
             return None;
         }
         if self.names.monitors.is_empty() {
-            let message = say!("the scenario does not monitor any host");
-            let help = say!("add one with `monitor`: `monitor: [{{host: user@shop-1}}]`");
-            return Some(self.fail("unknown-name", message, left, help));
+            return Some(self.no_monitor(left));
         }
         Some(self.figure(name, figure, word))
+    }
+
+    /// Says that no monitored host has this name, if it is followed by what only hosts have.
+    fn unmonitored(&mut self, left: &str) -> Option<Option<(Subject, Measure)>> {
+        let mut words = left.split_whitespace();
+        let (name, figure) = (words.next()?, words.next()?);
+        let is_figure = ["cpu", "memory"].contains(&figure)
+            && words.next().is_none_or(|word| MEASURES.iter().any(|(known, _)| *known == word));
+        if !is_figure || words.next().is_some() || self.step(left).is_some() {
+            return None;
+        }
+        if self.names.monitors.is_empty() {
+            return Some(self.no_monitor(left));
+        }
+        let names = self.names.monitors.iter().map(|monitor| monitor.name.as_str());
+        let names: Vec<&str> = names.chain([HOST]).collect();
+        Some(self.unknown(say!("monitored host"), name, names.into_iter()))
+    }
+
+    fn no_monitor<T>(&mut self, left: &str) -> Option<T> {
+        let message = say!("the scenario does not monitor any host");
+        let help = say!("add one with `monitor`: `monitor: [{{host: user@shop-1}}]`");
+        self.fail("unknown-name", message, left, help)
     }
 
     fn figure(&mut self, name: &str, figure: &str, word: &str) -> Option<(Subject, Measure)> {

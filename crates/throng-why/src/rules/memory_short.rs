@@ -24,9 +24,12 @@ fn killed(record: &Record) -> Option<Finding> {
     let (first, last) = (row.points.iter().position(grows)?, row.points.iter().rposition(grows)?);
     // A reading counts what was since the one before it.
     let when = Span::new(row.points[first.saturating_sub(1)].0, row.points[last].0 + 1.0);
-    let killed = count(row.total(record.measured_span()).round());
-    let source = row.source.clone();
-    let text = say!("{source}: memory ran out, and the kernel killed {killed} processes");
+    let total = row.total(record.measured_span()).round();
+    let (source, killed) = (row.source.clone(), count(total));
+    let text = match total > 1.0 {
+        true => say!("{source}: memory ran out, and the kernel killed {killed} processes"),
+        false => say!("{source}: memory ran out, and the kernel killed a process"),
+    };
     let found = Finding::new(Code::MemoryShort, Level::Certain, text, when)
         .on(&["connections_open", "failed"])
         .figure(say!("{}: {} more", { row.name.clone() }, killed))
