@@ -169,6 +169,8 @@ pub(crate) struct LinkPlan {
     reply: Option<MessageType>,
     /// Of the link's own handlers and heartbeat.
     pub(crate) hears: StayPlan,
+    /// By row of the ledger: whether its messages are of what its connections speak.
+    pub(crate) speaks: Box<[bool]>,
     /// By row of the ledger: whether its users are in the audience.
     pub(crate) receives: Box<[bool]>,
     /// What some `expect` waits for: it is kept until it does.
@@ -666,7 +668,9 @@ impl LinkPlan {
         };
         // Members of an audience have a connection that lasts, and its protocol has the message.
         let lasts = connects(session, number).next().is_some();
-        let receives = |delivery: &Delivery| lasts && delivery.protocol == link.protocol;
+        let speaks = |delivery: &Delivery| lasts && delivery.protocol == link.protocol;
+        let speaks: Box<[bool]> = program.deliveries.iter().map(speaks).collect();
+        let can_receive = !link.mqtt || throng_program::mqtt::can_receive(session, number);
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
         let schemes = || {
@@ -702,7 +706,8 @@ impl LinkPlan {
                 Some(program.schema.as_deref()?.method(call.method).output)
             }),
             hears: StayPlan::new(&link.handlers, &link.every, link.heartbeat.as_ref(), code),
-            receives: program.deliveries.iter().map(receives).collect(),
+            receives: speaks.iter().map(|speaks| *speaks && can_receive).collect(),
+            speaks,
             expected: Expected::new(expects),
             targets,
             target_weight,

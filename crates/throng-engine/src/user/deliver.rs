@@ -110,7 +110,7 @@ impl State {
         for (row, delivery) in (0..).zip(rows) {
             let Begins::Disconnect { session, id } = &delivery.begins else { continue };
             let is_of = session.is_none_or(|session| session == self.session);
-            if !is_of || !self.link_in(&shard, line).receives[usize::from(row)] {
+            if !is_of || !self.link_in(&shard, line).speaks[usize::from(row)] {
                 continue;
             }
             let value = id.evaluate(&mut scope!(self, &shard));

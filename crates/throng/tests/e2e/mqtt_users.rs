@@ -116,6 +116,37 @@ fn every_message_reaches_every_subscriber_once() {
 }
 
 #[test]
+fn who_only_publishes_is_in_no_audience() {
+    let target = Target::start("mqtt --workers 2");
+    let text = format!(
+        r#"name: plant
+target: {}
+sessions:
+  screen:
+    users: 4
+    before: [connect, {{subscribe: plant/+, qos: 1}}, {{rendezvous: all are there, users: 10}}]
+    steps: [{{stay: 3s, on: [{{message: any, name: heard}}]}}]
+  device:
+    users: 6
+    before: [connect, {{rendezvous: all are there, users: 10}}]
+    steps:
+      - {{publish: "plant/${{user.id}}", name: reading, json: {{id: "${{random.uuid()}}"}}, qos: 1}}
+      - stay: 3s
+deliveries:
+  readings: {{sent: reading, received: {{topic: plant/+}}, match: json.id, lost_after: 2s}}
+load: [{{iterations: 10, users: 10}}]
+"#,
+        target.url("mqtt", "")
+    );
+    let run = running(&text).run().exits(0);
+    let row = run.row("deliveries", "readings");
+    for (figure, wanted) in [("sent", 6), ("expected", 24), ("delivered", 24), ("lost", 0)] {
+        run.check(row[figure] == wanted, figure);
+    }
+    assert_eq!(target.counts("/deliveries/written"), 24, "{run}");
+}
+
+#[test]
 fn every_message_that_the_broker_loses_is_named() {
     let target = Target::start("mqtt --workers 2 --lose-every 20");
     let run = rooms(&target, "1");
