@@ -334,14 +334,19 @@ impl Active<'_> {
     }
 
     /// Told to leave while waiting: whether what the user waits for can be given up. A step that
-    /// was begun is finished, and so is a transaction: half a purchase is left with no target.
+    /// was begun is finished, and so is a transaction: half a purchase is left with no target. A
+    /// connection that is being opened is given up, but not that of who arrived a moment ago: each
+    /// arrival has a result.
     pub(super) fn leaves_now(&mut self) -> bool {
         let can = match self.task.doing {
             Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
             Doing::Pause => !self.in_transaction(),
             Doing::Stay if self.awaits_end() => false,
             Doing::Stay => !self.in_transaction() || self.task.deadline == Time::NEVER,
-            Doing::Opening(_) => !self.in_transaction(),
+            Doing::Opening(_) => {
+                let is_first = self.task.pc == self.of_session().begin;
+                !self.in_transaction() && !(self.user.once && is_first)
+            }
             _ => false,
         };
         let is_busy = self.user.holds_back();
