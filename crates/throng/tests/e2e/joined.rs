@@ -2,15 +2,41 @@
 //! what every other way gives.
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::fleet::Fleet;
 use crate::host_monitor::Monitor;
 use crate::run::{Child, Run, throng};
 use crate::servers::Target;
 
+/// The only process of its name: those of other tests would have more series than a source may.
+struct Daemon {
+    process: std::process::Child,
+    _folder: TempDir,
+}
+
+const PROCESS: &str = "--process shop-daemon";
+
+impl Daemon {
+    fn start() -> Daemon {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("shop-daemon");
+        std::fs::copy("/bin/sleep", &path).expect("sleep is copied");
+        let process = std::process::Command::new(path).arg("300").spawn();
+        Daemon { process: process.expect("the daemon starts"), _folder: folder }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill().and_then(|()| self.process.wait());
+    }
+}
+
 fn joins(fleet: &Fleet, name: &str) -> Child {
     let token = fleet.token(name);
-    let monitor = throng("monitor --process throng --idle 15s").arg("--join").arg(token).start();
+    let line = format!("monitor {PROCESS} --idle 15s");
+    let monitor = throng(&line).arg("--join").arg(token).start();
     monitor.hears("joined", |_, errors| errors.contains("joined; waiting").then_some(()));
     monitor
 }
@@ -31,8 +57,9 @@ fn read(run: &Run, source: &Value) -> (Vec<String>, f64) {
 fn a_host_that_has_joined_is_read_over_the_bus_and_as_every_other_way_reads_it() {
     let target = Target::start("http");
     let fleet = Fleet::start(&["a"]);
+    let _daemon = Daemon::start();
     let joined = joins(&fleet, "shop");
-    let direct = Monitor::start("--listen 127.0.0.1:0 --process throng");
+    let direct = Monitor::start(&format!("--listen 127.0.0.1:0 {PROCESS}"));
     let text = format!(
         "target: {}
 monitor:
@@ -53,6 +80,7 @@ load: [{{users: 4, for: 3500ms}}]
     let [shop, nobody, direct] = [0, 1, 2].map(|at| json["monitors"][at].clone());
     assert_eq!((&shop["name"], &shop["url"]), (&"shop".into(), &"fleet://shop".into()), "{run}");
     let (joined_names, joined_total) = read(&run, &shop);
+    assert!(joined_names.iter().any(|name| name.contains("shop-daemon")), "{run}");
     assert_eq!((joined_names, joined_total), read(&run, &direct), "{run}");
     assert!(joined_total > 0.0, "{run}");
     assert_eq!(nobody["read"], 0, "{run}");
