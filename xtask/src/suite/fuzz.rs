@@ -13,7 +13,7 @@ use crate::{packages, say};
 
 const USAGE: &str = "usage: cargo xtask fuzz [--minutes N] [NAME]…";
 /// How many cases a test draws before the next test has its turn.
-const ROUNDS: &str = "20000";
+const ROUNDS: &str = "2000";
 const CORPUS: &str = "crates/throng-fuzz/corpus";
 
 pub(crate) fn fuzz(arguments: &[&str]) -> Result<(), String> {
