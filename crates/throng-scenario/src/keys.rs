@@ -95,6 +95,21 @@ const RETAINED: Shape = Words(&["always", "new", "never"]);
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
 const LABEL: &str = "Labels of the row, for use in thresholds: `{tier: gold}`.";
+const ROW: &str = "The name of the row in reports. Default: method and path (`http`), the method \
+     (`grpc`), the name of a declared message, or the verb, with MQTT also the topic or filter.";
+const CHECKS: &str = "Checks of the response, the message or each reply.";
+const SAVED: &str = "Values to save from the response, the message or the last reply.";
+const HEADERS_SENT: &str = "Headers of the request or WebSocket upgrade.";
+const JSON_BODY: &str = "A JSON body, written as YAML; `connect` sends it to an event stream.";
+const FORM_BODY: &str = "A URL-encoded form; `connect` sends it to an event stream.";
+const ANY_BODY: &str = "The body: text, `{file: path}` or `{hex: bytes}`; `connect` sends it to an \
+     event stream.";
+const HANDLED: &str =
+    "Handlers of messages that can arrive at any time; each has a row in reports.";
+const REPEATED: &str =
+    "Background tasks that run repeatedly while this connection is open, or during this stay.";
+const COUNTER: &str = "`true` if the number is a counter that its source does not declare as one; \
+     reports show its growth per second.";
 const ON_LINK: &str = "The connection to use, if a user has several open.";
 const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: `/run/app.sock`, \
      or `@name` for an abstract socket.";
@@ -129,8 +144,7 @@ macro_rules! scenario_maps {
         teardown [Aside]: ONCES => "Steps that one user runs once after the load.",
         load: List(&Kind(&PHASE)) => "The run's phases, one after another.",
         loads: Map(&Kind(&LOAD)) =>
-            "Several loads at the same time, instead of `load`: by name, each with sessions and \
-             phases.",
+            "Several loads at the same time, instead of `load`, each with sessions and phases.",
         graceful_stop: Duration => "The maximum time for users to finish after the last phase.",
         precision: Duration =>
             "The maximum delay of starts, ends of pauses and heartbeats, which lets several \
@@ -139,7 +153,9 @@ macro_rules! scenario_maps {
         thresholds: List(&Text) => "Pass/fail criteria, such as `http p99 < 50ms`.",
         abort_when: List(&Text) =>
             "Conditions that stop the run early: `errors > 10% over 10s for 20s`.",
-        hold_when: List(&Text) => "No users are added while one is true: `db cpu > 90% for 10s`.",
+        hold_when: List(&Text) =>
+            "Conditions that pause growth: throng adds no users while one of them is true, such as \
+             `db cpu > 90% for 10s`.",
         source: Kind(&SOURCE) =>
             "Source addresses and ports of connections: `{addresses: 127.1.0.0/16}`.",
         outputs: List(&Kind(&OUTPUT)) =>
@@ -179,8 +195,8 @@ macro_rules! scenario_maps {
         addresses: ADDRESS_LIST =>
             "The service's addresses, instead of `url`. throng distributes users among them.",
         resolve: OneOf(&[Words(&["once", "on failure"]), Text]) =>
-            "When to look the host name up again: `every 30s`, or `on failure` of a connection, \
-             which `every` includes. Default: `once`, before the run.",
+            "When to look up the host name again: `every 30s`, or `on failure` of a connection \
+             (included in `every`). Default: `once`, before the run.",
         instance: Text =>
             "The response header with the name of the server: `header x-served-by`.",
         protocol: SPOKEN =>
@@ -293,15 +309,13 @@ macro_rules! scenario_maps {
     }
     JSON_VALUE JsonValue = "a value of a JSON document" {
         json: Text => "The path of the number: `stats.clients`.",
-        counter: Bool => "`true` if the number is a counter; reports show its growth per second.",
+        counter: Bool => COUNTER,
     }
     METRIC Metric = "a metric" {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
         name: Text => "The name in reports. Default: the name of the metric.",
         sum: Bool => "`true` sums all selected series.",
-        counter: Bool =>
-            "`true` if the metric is a counter that its source does not declare as one; \
-             reports show its growth per second.",
+        counter: Bool => COUNTER,
     }
     EVENT Event = "an event" {
         name: Text => "The name in reports and charts. Default: what the event does.",
@@ -333,7 +347,7 @@ macro_rules! scenario_maps {
     AUDIT Audit = "an audit" {
         name: Text => "The name in reports and thresholds.",
         views: Map(&Kind(&AUDIT_VIEW)) =>
-            "The places where the target stores which users are online, by name.",
+            "By name, the places where the target stores which users are online.",
         agree_within: Duration =>
             "The time that a view may take to reflect a change. Default: `10s`.",
         count: Kind(&AUDIT_COUNT) => "Instead of `views`: a count that the target keeps.",
@@ -341,7 +355,7 @@ macro_rules! scenario_maps {
         every: Duration => "The time between two audits, at least `1s`.",
         at: OneOf(&[Duration, List(&Duration)]) => "Times of single audits, from the run's start.",
         at_end: Bool =>
-            "`true`: also after the load. Default: `true`, if there is no `every` or `at`.",
+            "`true` also audits after the load. Default: `true`, if there is no `every` or `at`.",
     }
     AUDIT_VIEW AuditView = "a view" {
         redis: Text => "The address of a Redis server: `redis://:password@10.0.0.5:6379/0`.",
@@ -362,7 +376,7 @@ macro_rules! scenario_maps {
              node; executed on the controller's host. Requires `--allow-commands`.",
         id: Text => "How the view names a user: `d${user.id}`.",
         nodes: Map(&Text) =>
-            "The target address of each node, by its name: a value of `mget`, or a URL.",
+            "The target address of each node. The name of a node is a value of `mget`, or a URL.",
     }
     AUDIT_COUNT AuditCount = "a count" {
         redis: Text => "The address of a Redis server: `redis://10.0.0.5:6379`.",
@@ -439,19 +453,19 @@ macro_rules! scenario_maps {
     HTTP Http = "an `http` step" {
         http: Text => "Method and path: `GET /`.",
         target: Text => "The target to use, one of `targets`; required if several are possible.",
-        name: Text => "The name of the row in reports. Default: the text after `http:`.",
+        name: Text => ROW,
         label: LABELS => LABEL,
-        headers: HEADERS => "Headers of the request.",
+        headers: HEADERS => HEADERS_SENT,
         query: FORM =>
             "Query parameters, encoded and added to the path: `{page: 2, tag: [red, blue]}`.",
         cookies: COOKIES => "Cookies of the request, in addition to those that the target has set.",
-        json: Anything => "A JSON body, written as YAML.",
-        form: FORM => "A URL-encoded form.",
-        body: OneOf(&[Text, Kind(&BODY)]) => "The body: text, `{file: path}` or `{hex: bytes}`.",
+        json: Anything => JSON_BODY,
+        form: FORM => FORM_BODY,
+        body: OneOf(&[Text, Kind(&BODY)]) => ANY_BODY,
         multipart: List(&Kind(&PART)) => "The parts of a multipart form, such as files.",
         auth: Kind(&AUTH) => "Basic or digest authentication: `{user: name, password: word}`.",
-        check: Kind(&CHECK) => "Checks of the response.",
-        save [Saves]: SAVES => "Values to save from the response.",
+        check: Kind(&CHECK) => CHECKS,
+        save [Saves]: SAVES => SAVED,
         timeout: Duration =>
             "The timeout from sending the request to the last byte of the response.",
         redirects: REDIRECTS => "`follow`, or the maximum number of redirects to follow in a row.",
@@ -461,15 +475,15 @@ macro_rules! scenario_maps {
     GRPC Grpc = "a `grpc` step" {
         grpc: Text => "The method to call: `package.Service/Method`.",
         target: Text => "The target to use, one of `targets`; required if several are possible.",
-        name: Text => "The name of the row in reports. Default: the method.",
+        name: Text => ROW,
         label: LABELS => LABEL,
         message: FIELDS => "The message to send: `{sku: tea, count: 2}`.",
         messages: List(&FIELDS) =>
             "The messages to send one after another, for a client-streaming method.",
         metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
         compress: Words(&["gzip", "none"]) => "`gzip` compresses the sent messages.",
-        check: Kind(&CHECK) => "The expected status, and checks of each reply.",
-        save [Saves]: SAVES => "Values to save from the last reply.",
+        check: Kind(&CHECK) => CHECKS,
+        save [Saves]: SAVES => SAVED,
         timeout: Duration =>
             "The timeout from sending the call to its status; also sent as `grpc-timeout`.",
         on_error: ON_ERRORS => "What the user does if the step fails.",
@@ -484,20 +498,18 @@ macro_rules! scenario_maps {
         target: Text =>
             "The target to connect to, one of `targets`; required if several are possible.",
         r#as "as": Text =>
-            "The name of the connection, if a session has several to the same target.",
-        name: Text => "The name of the row in reports. Default: `connect`.",
+            "The name of the connection, if a session has several connections to one target.",
+        name: Text => ROW,
         label: LABELS => LABEL,
-        headers: HEADERS => "Headers of the WebSocket upgrade or of the request.",
-        json: Anything => "A JSON body for the request of an event stream, written as YAML.",
-        form: FORM => "A URL-encoded form as the body of the event-stream request.",
-        body: OneOf(&[Text, Kind(&BODY)]) =>
-            "The body of the event-stream request: text, `{file: path}` or `{hex: bytes}`.",
+        headers: HEADERS => HEADERS_SENT,
+        json: Anything => JSON_BODY,
+        form: FORM => FORM_BODY,
+        body: OneOf(&[Text, Kind(&BODY)]) => ANY_BODY,
         protocols: TEXTS => "WebSocket subprotocols to offer.",
         mqtt: Kind(&MQTT) => "The session of an MQTT connection: client ID, will, keep-alive.",
-        metadata: METADATA => "Metadata of the gRPC call.",
+        metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
         message: FIELDS => "The first message of the gRPC call: `{room: 7}`.",
-        compress: Words(&["gzip", "none"]) =>
-            "`gzip` compresses the messages sent on the gRPC call.",
+        compress: Words(&["gzip", "none"]) => "`gzip` compresses the sent messages.",
         auth: Kind(&AUTH) => "Basic authentication of the upgrade or request.",
         timeout: Duration => "The timeout for opening the connection.",
         on_error: ON_ERRORS => "What the user does if the step fails.",
@@ -508,10 +520,8 @@ macro_rules! scenario_maps {
         heartbeat: HEARTBEATS =>
             "The heartbeat to send while this connection is open, instead of the protocol's; \
              `none` sends none.",
-        on [List Handler]: HANDLERS =>
-            "Handlers of messages that can arrive on this connection at any time.",
-        every [List Every]: EVERIES =>
-            "Background tasks that run repeatedly while this connection is open.",
+        on [List Handler]: HANDLERS => HANDLED,
+        every [List Every]: EVERIES => REPEATED,
     } => later {
         check: Kind(&CHECK) => "Checks of the response to the upgrade.",
             say!("leave it out: without an upgrade, the connection does not open"),
@@ -529,8 +539,7 @@ macro_rules! scenario_maps {
             "The message to send: `{text: …}`, `{json: …}`, `{hex: …}`, `{file: …}`, or one of \
              the protocol.",
         on: Text => ON_LINK,
-        name: Text =>
-            "The name of the row in reports. Default: `send`, or the name of the message.",
+        name: Text => ROW,
         label: LABELS => LABEL,
         cut: Size => "Fault: sends only this many bytes of the message.",
         timeout: Duration => "The timeout for sending, if the target does not read.",
@@ -541,11 +550,10 @@ macro_rules! scenario_maps {
         expect: EXPECTATIONS =>
             "The message to wait for: `any`, a pattern, or a message of the protocol.",
         on: Text => ON_LINK,
-        name: Text =>
-            "The name of the row in reports. Default: `expect`, or the name of the message.",
+        name: Text => ROW,
         label: LABELS => LABEL,
-        check: Kind(&CHECK) => "Checks of the message.",
-        save [Saves]: SAVES => "Values to save from the message.",
+        check: Kind(&CHECK) => CHECKS,
+        save [Saves]: SAVES => SAVED,
         timeout: Duration => "How long to wait for the message.",
         on_error: ON_ERRORS => "What the user does if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
@@ -553,16 +561,15 @@ macro_rules! scenario_maps {
     REQUEST Request = "a `request` step" {
         request: MESSAGES => "The message to send; the step then waits for the reply.",
         on: Text => ON_LINK,
-        name: Text =>
-            "The name of the row in reports. Default: `request`, or the name of the message.",
+        name: Text => ROW,
         label: LABELS => LABEL,
         cut: Size => "Fault: sends only this many bytes of the message.",
         r#match "match": Kind(&EXPECTATION) =>
             "A pattern that identifies the reply, such as `{json: {id: 7}}`; other messages that \
              arrive in the meantime are pushes. Default: the next message.",
         expect: EXPECTATIONS => "The end of the reply, and its expected content.",
-        check: Kind(&CHECK) => "Checks of the reply.",
-        save [Saves]: SAVES => "Values to save from the reply.",
+        check: Kind(&CHECK) => CHECKS,
+        save [Saves]: SAVES => SAVED,
         timeout: Duration => "The timeout from sending to the end of the reply.",
         on_error: ON_ERRORS => "What the user does if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
@@ -585,16 +592,15 @@ macro_rules! scenario_maps {
         ends: ENDS =>
             "WebSocket close codes, `[1000, 4001]`, or `any`: if the target ends the \
              connection in this way, the step does not fail.",
-        name: Text => "The name of the row in reports. Default: `stay`.",
+        name: Text => ROW,
         label: LABELS => LABEL,
         on_error: LOST_ERRORS =>
             "What the user does if the connection is lost; `count` reconnects.",
         heartbeat: HEARTBEATS =>
             "A message that the user sends periodically, and the expected reply: `{ping: true, \
              every: 30s}`.",
-        on [List Handler]: HANDLERS =>
-            "Handlers of messages that can arrive at any time; each has a row in reports.",
-        every [List Every]: EVERIES => "Background tasks that run repeatedly during the stay.",
+        on [List Handler]: HANDLERS => HANDLED,
+        every [List Every]: EVERIES => REPEATED,
     }
     HEARTBEAT Heartbeat = "a heartbeat" {
         send: MESSAGES => "The message to send. Default: the protocol's heartbeat message.",
@@ -650,8 +656,9 @@ macro_rules! scenario_maps {
         steps [List Step]: Steps => "The steps to repeat.",
     }
     DURING During = "a `during` step" {
-        during: Duration => "The time for which to repeat the steps: `5m`.",
-        steps [List Step]: Steps => "The steps to repeat. The user completes the last pass.",
+        during: Duration =>
+            "The time for which to repeat the steps, `5m`. The user completes the last pass.",
+        steps [List Step]: Steps => "The steps to repeat.",
     }
     WHILE While = "a `while` step" {
         r#while "while": Expression => "The condition: the steps repeat as long as it is true.",
@@ -659,9 +666,9 @@ macro_rules! scenario_maps {
     }
     FOR_EACH ForEach = "a `for_each` step" {
         for_each: OneOf(&[Expression, List(&Anything)]) =>
-            "A list, `\"${saved.ids}\"`, or the items.",
+            "A list, `\"${saved.ids}\"`, or the items; the steps run once for each item.",
         r#as "as": Text => "The name of the item in `${…}`. Default: `item`.",
-        steps [List Step]: Steps => "The steps to run for every item.",
+        steps [List Step]: Steps => "The steps to repeat.",
     }
     CHOOSE Choose = "a `choose` step" {
         choose [List Way]: List(&Kind(&WAY)) =>
@@ -855,8 +862,8 @@ macro_rules! scenario_maps {
         phases: List(&Kind(&PHASE)) => "The phases, one after another.",
         at: Duration =>
             "When the load starts, counted from the run's start. Default: immediately.",
-        after: Text => "Starts when the phases of this other load have ended.",
-        with: Text => "Starts together with this other load.",
+        after: Text => "The load starts when the phases of this other load have ended.",
+        with: Text => "The load starts together with this other load.",
     }
     PHASE Phase = "a phase" {
         name: Text => "The name in reports and thresholds.",
@@ -871,7 +878,7 @@ macro_rules! scenario_maps {
         measured: Bool => "`false` excludes the phase from the results, for example a warm-up.",
         churn: OneOf(&[Rate, Kind(&CHURN)]) =>
             "Users that disconnect and reconnect: `{share: 20%, every: 10s}`.",
-        at_once: Bool => "`true` starts all `users` at the same moment.",
+        at_once: Bool => "`true` starts all users at the same moment.",
         spacing: Words(&["even", "poisson"]) =>
             "The spacing of starts at a rate: `even`, or random (`poisson`). Default: `even`.",
         max: Count =>
@@ -928,14 +935,14 @@ macro_rules! scenario_maps {
         speed: Text => "The replay speed: `2` is twice as fast, `0.5` half as fast. Default: 1.",
     }
     DELIVERY Delivery = "a delivery" {
-        sent: Text => "The message that is sent: a message of the protocol, or the name of a step.",
+        sent: Text => "The sent message: a message of the protocol, or the name of a step.",
         begins: Words(&["disconnect"]) =>
             "Instead of `sent`: the target sends the message because a user has disconnected.",
         session: Text => "With `begins`: the session of the users that disconnect. Default: all.",
         id: Expression =>
             "With `begins`: the ID of the message, from the values of the user that disconnects.",
         received: LOOKINGS =>
-            "The message that the users receive: a message of the protocol, or a pattern.",
+            "The received message: a message of the protocol, or a pattern.",
         r#match "match": OneOf(&[Text, Kind(&MATCH)]) =>
             "The position of the ID that identifies a message: `id`, `json.id`, `{regex: …}`, \
              or `{sent: …, received: …}`.",
@@ -962,18 +969,17 @@ macro_rules! scenario_maps {
     }
     AUDIENCE Audience = "an audience" {
         same: Expression =>
-            "An expression: all users for which its value is the same as for the sender.",
+            "An expression. All users for which it has the sender's value are receivers.",
         to: Expression =>
-            "An expression, evaluated for the sender: the value that selects the receivers.",
+            "An expression, evaluated for the sender. Its value selects the receivers, with `is`.",
         is: Expression =>
-            "An expression, evaluated for each user: users for which its value equals `to` are \
-             receivers.",
+            "An expression, evaluated for each user. All users for which it equals `to` are receivers.",
     }
     ITERATIONS Iterations = "`iterations`" {
         total: Count => "The total number of iterations.",
         rate: Rate =>
             "The number of iterations to start per second. Default: as many as the users can run.",
-        from: Rate => "The rate at the start of the phase, with `to`. Default: 0.",
+        from: Rate => "The rate at the start of the phase. Default: 0.",
         to: Rate => "The rate at the end of the phase.",
         sine: Kind(&SINE) =>
             "A rate that follows a sine wave: `{mean: 500/s, amplitude: 300/s, period: 10m}`.",

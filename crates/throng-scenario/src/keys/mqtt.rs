@@ -15,20 +15,20 @@ macro_rules! mqtt_maps {
         session_expiry: OneOf(&[Duration, Words(&["never"])]) =>
             "How long the broker keeps the session after the connection ends. Default: `0s`.",
         keep_alive: OneOf(&[Duration, Words(&["none"])]) =>
-            "The longest time without a packet from the client, which sends pings to keep it. \
+            "The longest time without a packet from the client, which sends a ping before it ends. \
              Default: `60s`.",
         user: Text => "The user name.",
         password: Text => "The password.",
         will: Kind(&WILL) => "The message that the broker publishes if the connection is lost.",
         receive_maximum: Count =>
-            "How many messages of QoS 1 and 2 the broker may send before they are acknowledged. \
+            "The maximum number of unacknowledged messages of QoS 1 and 2 from the broker. \
              Default: 65535.",
         packet_maximum: Size => "The largest packet that the broker may send.",
         topic_aliases: Count =>
-            "How many topics may be replaced by a number, in each direction. Default: 0.",
+            "The maximum number of topic aliases in each direction. Default: 0.",
         inflight_max: Count =>
-            "How many messages of QoS 1 and 2 a user publishes before they are acknowledged; \
-             others wait. Default: as many as the broker allows.",
+            "The maximum number of unacknowledged messages of QoS 1 and 2 from a user; others \
+             wait. Default: as many as the broker allows.",
         properties: Kind(&PROPERTIES) => "Properties of the CONNECT packet.",
     }
     WILL Will = "a will" {
@@ -38,16 +38,16 @@ macro_rules! mqtt_maps {
         hex: Text => "The message in hexadecimal digits.",
         file: Text => "A file with the message.",
         qos: QOS => "The quality of service: 0, 1 or 2. Default: 0.",
-        retain: Bool => "`true`: the broker keeps the message for later subscribers.",
+        retain: Bool => "With `true`, the broker keeps the message for later subscribers.",
         delay: Duration =>
-            "How long the broker waits for the client to come back before it publishes the will.",
-        properties: Kind(&PROPERTIES) => "Properties of the message.",
+            "How long the broker waits for the client to reconnect before it publishes the will.",
+        properties: Kind(&PROPERTIES) => "Properties of the packet.",
     }
     PROPERTIES Properties = "`properties`" {
         content_type: Text => "The type of the message: `application/json`.",
-        response_topic: Text => "The topic to which a reply is published.",
-        correlation_data: Text => "What a reply repeats, so that it can be matched.",
-        message_expiry_interval: Duration => "How long the broker keeps the message for a subscriber.",
+        response_topic: Text => "The topic of the reply.",
+        correlation_data: Text => "Data that the reply repeats, to identify the request.",
+        message_expiry_interval: Duration => "How long the broker keeps the message.",
         payload_format_indicator: Bool => "`true`: the message is UTF-8 text.",
         subscription_identifier: Count =>
             "A number that the broker sends with each message for this subscription.",
@@ -56,7 +56,7 @@ macro_rules! mqtt_maps {
     PUBLISH Publish = "a `publish` step" {
         publish: Text => "The topic to publish to: `\"devices/${user.id}/state\"`.",
         on: Text => ON_LINK,
-        name: Text => "The name of the row in reports. Default: `publish` and the topic.",
+        name: Text => ROW,
         label: LABELS => LABEL,
         text: Text => "The message as text.",
         json: Anything => "The message as JSON, written as YAML.",
@@ -66,8 +66,8 @@ macro_rules! mqtt_maps {
         qos: QOS =>
             "The quality of service: 0, 1 or 2. With 1 and 2 the step ends when the broker has \
              acknowledged the message. Default: 0.",
-        retain: Bool => "`true`: the broker keeps the message for later subscribers.",
-        properties: Kind(&PROPERTIES) => "Properties of the message.",
+        retain: Bool => "With `true`, the broker keeps the message for later subscribers.",
+        properties: Kind(&PROPERTIES) => "Properties of the packet.",
         timeout: Duration => "The timeout from sending to the last acknowledgement.",
         on_error: ON_ERRORS => "What the user does if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
@@ -77,16 +77,16 @@ macro_rules! mqtt_maps {
             "The topic filter to subscribe to, or a list: `rooms/+/news`, \
              `$share/workers/jobs/#`. The step ends when the broker has accepted all of them.",
         on: Text => ON_LINK,
-        name: Text => "The name of the row in reports. Default: `subscribe` and the filter.",
+        name: Text => ROW,
         label: LABELS => LABEL,
         qos: QOS => "The highest quality of service to receive: 0, 1 or 2. Default: 0.",
-        no_local: Bool => "`true`: without the messages that this user publishes.",
+        no_local: Bool => "`true` excludes the messages that this user publishes.",
         retain_as_published: Bool =>
-            "`true`: messages keep the retain flag with which they were published.",
+            "With `true`, messages keep the retain flag with which they were published.",
         retained: RETAINED =>
             "When the broker sends the messages that it has kept: at each subscription (`always`), \
-             at the first (`new`) or `never`. Default: `always`.",
-        properties: Kind(&PROPERTIES) => "Properties of the SUBSCRIBE packet.",
+             at the first one (`new`) or `never`. Default: `always`.",
+        properties: Kind(&PROPERTIES) => "Properties of the packet.",
         timeout: Duration => "How long to wait for the broker's acknowledgement.",
         on_error: ON_ERRORS => "What the user does if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
@@ -94,15 +94,15 @@ macro_rules! mqtt_maps {
     SUBSCRIPTION Subscription = "a subscription" {
         topic: Text => "The topic filter.",
         qos: QOS => "The highest quality of service to receive, instead of the step's.",
-        no_local: Bool => "`true`: without the messages that this user publishes.",
+        no_local: Bool => "`true` excludes the messages that this user publishes.",
         retain_as_published: Bool =>
-            "`true`: messages keep the retain flag with which they were published.",
+            "With `true`, messages keep the retain flag with which they were published.",
         retained: RETAINED => "When the broker sends the messages that it has kept.",
     }
     UNSUBSCRIBE Unsubscribe = "an `unsubscribe` step" {
-        unsubscribe: TEXTS => "The topic filter to give up, as it was subscribed to, or a list.",
+        unsubscribe: TEXTS => "The topic filter to unsubscribe from, as in `subscribe`, or a list.",
         on: Text => ON_LINK,
-        name: Text => "The name of the row in reports. Default: `unsubscribe` and the filter.",
+        name: Text => ROW,
         label: LABELS => LABEL,
         timeout: Duration => "How long to wait for the broker's acknowledgement.",
         on_error: ON_ERRORS => "What the user does if the step fails.",

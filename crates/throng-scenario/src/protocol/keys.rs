@@ -20,6 +20,7 @@ const NAMES: Shape = OneOf(&[Text, List(&Text)]);
 const BYTES: Shape = OneOf(&[Text, List(&Text)]);
 const ENDIANS: Shape = Words(&["big", "little", "be", "le"]);
 const ENUM: Shape = Map(&Text);
+const NOTE: &str = "Information for readers; ignored.";
 
 macro_rules! protocol_maps {
     ($then:ident $($more:tt)*) => { $then! { $($more)*
@@ -49,34 +50,34 @@ macro_rules! protocol_maps {
             "Folders to search for `.proto` files and their imports, like `--proto_path` of \
              `protoc`.",
         meta: Kind(&META) => "The Kaitai Struct file header.",
-        doc: Text => "A note for readers; ignored.",
+        doc: Text => NOTE,
     }
     META Meta = "`meta`" {
-        id: Text => "The name of the protocol; ignored.",
-        title: Text => "A title for the protocol; ignored.",
+        id: Text => NOTE,
+        title: Text => NOTE,
         endian: ENDIANS => "The same as the protocol's `endian`.",
         encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) =>
             "The encoding of text, always UTF-8.",
-        license: Text => "The license of the file; ignored.",
-        version: Text => "The version of the file; ignored.",
-        source: Text => "The specification that the file follows; ignored.",
+        license: Text => NOTE,
+        version: Text => NOTE,
+        source: Text => NOTE,
     }
     STRUCTURE Structure = "a type" {
         seq: FIELDS => "The fields of the structure.",
         fields: FIELDS => "The same as `seq`.",
-        doc: Text => "A note for readers; ignored.",
+        doc: Text => NOTE,
     }
     DECLARED_MESSAGE DeclaredMessage = "a message of a protocol" {
         kind: NAMES =>
-            "The value of the field that `selects` the message; a list if several fields do.",
+            "The value of the field with `selects`; a list if several fields have it.",
         body: FIELDS => "The fields of the message in wire order. Default: none.",
         seq: FIELDS => "The same as `body`.",
         answers: NAMES => "The messages to which this one can be the reply.",
-        push: Bool => "`true`: a push, sent without a request.",
+        push: Bool => "`true` if the target sends the message without a request.",
         acknowledged_by: OneOf(&[Text, Map(&OneOf(&[Map(&Anything), Nothing]))]) =>
             "The message to send whenever this one arrives, and the sources of its fields: \
              `{received: {id: id}}`.",
-        doc: Text => "A note for readers; ignored.",
+        doc: Text => NOTE,
     }
     BEAT Beat = "`heartbeat`" {
         send: Text => "The message to send periodically.",
@@ -122,13 +123,14 @@ macro_rules! protocol_maps {
         repeat_expr "repeat-expr": Text =>
             "The number of repetitions for `repeat: expr`: a number or an earlier field.",
         counts: Words(&["body", "after", "packet"]) =>
-            "The field is the length of the body, of all bytes after this field, or of the whole \
+            "The field is the length of the body, of everything after this field, or of the whole \
              packet.",
         plus: Whole =>
-            "What the value of a `counts` field has in addition: `4` if a length of four bytes \
-             counts itself. Default: `0`.",
+            "A number that throng adds to the value of a `counts` field: `4` if a length of four \
+             bytes counts itself. Default: `0`.",
         selects: Words(&["message"]) =>
-            "The value of the field selects the message type of the packet, alone or with others.",
+            "The value of the field selects the message type of the packet, alone or together with \
+             other fields.",
         correlates: Words(&["request"]) =>
             "A reply contains the value from its request; a push contains 0.",
         checksum: Words(&[
@@ -139,7 +141,7 @@ macro_rules! protocol_maps {
         over: NAMES => "The fields that the checksum covers. Default: all fields before it.",
         encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) =>
             "The encoding of text, always UTF-8.",
-        doc: Text => "A note for readers; ignored.",
+        doc: Text => NOTE,
     }
     } };
 }

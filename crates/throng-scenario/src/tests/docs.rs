@@ -318,23 +318,36 @@ fn is_listed_within(kind: &MapKind) -> bool {
     kind.keys.len() <= 8 && kinds.filter(|(_, one)| std::ptr::eq(*one, kind)).count() == 1
 }
 
+/// A kind of few keys that several keys may have: such kinds share a table.
+fn is_short(kind: &MapKind) -> bool {
+    kind.keys.len() <= 6 && !is_listed_within(kind)
+}
+
 fn link(kind: &MapKind) -> String {
     let what = kind.what.english();
     match is_listed_within(kind) {
         true => "map".into(),
+        false if is_short(kind) => format!("[{what}](#short-maps)"),
         false => format!("[{what}](#{})", slug(&what)),
     }
 }
 
 fn reference() -> String {
     let is_verb = |kind: &MapKind| keys::VERBS.iter().any(|(_, verb)| std::ptr::eq(*verb, kind));
-    let mut out = steps();
-    for (_, kind) in keys::MAP_KINDS {
-        if !is_verb(kind) {
-            out += &table(kind);
+    let (mut out, mut short) = (steps(), String::new());
+    for (name, kind) in keys::MAP_KINDS {
+        // An included file has some of the keys of a scenario.
+        match is_verb(kind) || *name == "INCLUDED" {
+            true => {}
+            false if is_short(kind) => {
+                let keys: String = kind.keys.iter().map(|key| rows(key, "| ", "")).collect();
+                short += &keys.replacen("| |", &format!("| {} |", kind.what.english()), 1);
+            }
+            false => out += &table(kind),
         }
     }
-    out + &functions() + &counters() + &causes()
+    let head = "## Short maps\n\n| map | key | value | meaning |\n| --- | --- | --- | --- |\n";
+    format!("{out}{head}{short}\n{}{}{}", functions(), counters(), causes())
 }
 
 /// The keys of a kind of map, unless they are listed below the key that may have it.
@@ -344,7 +357,19 @@ pub(crate) fn table(kind: &MapKind) -> String {
     }
     let rows = kind.keys.iter().map(|key| rows(key, "", "")).collect::<String>();
     let head = "| key | value | meaning |\n| --- | --- | --- |";
-    format!("## {}\n\n{head}\n{rows}\n", title(kind))
+    format!("## {}\n\n{head}\n{}\n", title(kind), joined(&rows))
+}
+
+/// Rows of a table, of which those with the same value and meaning are one.
+fn joined(rows: &str) -> String {
+    let mut out: Vec<(String, &str)> = Vec::new();
+    for (key, rest) in rows.lines().filter_map(|row| row.split_once("` | ")) {
+        match out.iter_mut().find(|(_, known)| *known == rest) {
+            Some((keys, _)) => *keys += &key.replacen("| ", "`, ", 1),
+            None => out.push((key.into(), rest)),
+        }
+    }
+    out.iter().map(|(keys, rest)| format!("{keys}` | {rest}\n")).collect()
 }
 
 /// All verbs with their keys. Keys that are the same in several verbs are listed once.
