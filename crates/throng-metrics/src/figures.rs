@@ -253,24 +253,23 @@ figures! {
     connections: Connections {
         /// connections attempted
         attempted, ConnectionsAttempted "connections.attempted";
-        /// part of `attempted`: attempts by users that lost a connection or disconnected on purpose
+        /// part of `attempted` by users that lost a connection or disconnected on purpose
         reconnects, ConnectionsReconnects "connections.reconnects";
         /// connections opened
         opened, ConnectionsOpened "connections.opened" of |sum| sum.connections().attempted;
         /// part of `opened` that uses HTTP/2
         http2, ConnectionsHttp2 "connections.http2" of |sum| sum.connections().opened;
-        /// part of `http2` on which the target allows fewer concurrent streams than `streams` asks
-        /// for
+        /// part of `http2` on which the target allows fewer concurrent streams than `streams`
         streams_limited;
-        /// average number of streams that the target allows on these connections
+        /// average number of streams that it allows on them
         streams_allowed;
         /// connections established only after the first SYN went unanswered
         #[serde(skip_serializing_if = "is_zero")]
         syn_resent, ConnectionsSynResent "connections.syn_resent" of |sum| sum.connections().attempted;
-        /// part of `opened`: with a full TLS handshake
+        /// part of `opened` with a full TLS handshake
         #[serde(skip_serializing_if = "is_zero")]
         tls_full;
-        /// part of `opened`: with a resumed TLS session
+        /// part of `opened` with a resumed TLS session
         #[serde(skip_serializing_if = "is_zero")]
         tls_resumed;
         /// closed by throng: its FIN or WebSocket close
@@ -286,7 +285,7 @@ figures! {
         vanished, ConnectionsVanished "connections.vanished";
         /// half-closed by throng, on purpose, and never closed by the target
         half_closed, ConnectionsHalfClosed "connections.half_closed";
-        /// nothing more was received
+        /// ended because nothing more was received
         timed_out, ConnectionsTimedOut "connections.timed_out" of |sum| sum.connections().opened;
     }
 
@@ -330,8 +329,8 @@ figures! {
         given_up, RetriesGivenUp "retries.given_up";
         /// retries after a response with `Retry-After`
         retry_after, RetriesRetryAfter "retries.retry_after";
-        /// part of `retry_after`: the response requested more than a minute, and throng waited one
-        /// minute
+        /// part of `retry_after` for which throng waited one minute, because the response requested
+        /// more
         retry_after_cut, RetriesRetryAfterCut "retries.retry_after_cut";
     }
 
@@ -348,7 +347,7 @@ figures! {
         pings, MessagesPings "messages.pings";
         /// messages that violate the declared protocol; `errors` has the first one in hex
         broken, MessagesBroken "messages.broken";
-        /// replies that no request was waiting for
+        /// replies for which no request was waiting
         unasked, MessagesUnasked "messages.unasked";
         /// messages whose handler had not finished when the connection ended
         skipped, MessagesSkipped "messages.skipped";
@@ -371,18 +370,18 @@ group! {
     SampleInterval [step: u16] {
         /// responses sampled
         sampled;
-        /// part of `sampled`: the body equals that of the first sample
+        /// part of `sampled` with the same body as the first sample
         same;
-        /// part of `sampled`: the response says that a cache answered (`Age` above 0, `X-Cache` or
-        /// `CF-Cache-Status` with `HIT`)
+        /// part of `sampled` that came from a cache, according to the response (`Age` above 0,
+        /// `X-Cache` or `CF-Cache-Status` with `HIT`)
         cached;
-        /// requests with a known history: they follow the first 409 or 422 of their step
+        /// requests after the first 409 or 422 of their step
         #[serde(default, skip_serializing_if = "is_zero")]
         followed;
-        /// part of `followed`: an earlier one had the same path and body
+        /// part of `followed` with the path and body of an earlier request
         #[serde(default, skip_serializing_if = "is_zero")]
         repeated;
-        /// part of `followed`: the status is 409 or 422
+        /// part of `followed` with status 409 or 422
         #[serde(default, skip_serializing_if = "is_zero")]
         conflicts;
         /// part of `conflicts` that is `repeated` as well
@@ -416,9 +415,9 @@ ledger! {
         out_of_order OutOfOrder of expected;
         /// deliveries that arrived after they were counted as lost
         after_lost AfterLost of expected;
-        /// messages received by a user outside of the audience, or by the sender although it is
-        /// excluded. Users that came online or joined the audience after the message was sent do
-        /// not count
+        /// messages received by a user outside the audience, or by the sender although it is
+        /// excluded, but not by users that came online or joined the audience after the message
+        /// was sent
         stray Stray;
         /// messages received that no step of this run sent; not counted if several rows receive the
         /// same messages
@@ -426,11 +425,11 @@ ledger! {
         /// messages not tracked for all receivers, because the memory for them was full or the ID
         /// was reused; each message counts once
         unwatched Unwatched;
-        /// messages sent in which `match` found no ID; they are in no other figure
+        /// messages sent in which `match` found no ID, which no other figure includes
         sent_without_id SentWithoutId;
         /// messages received in which `match` found no ID
         received_without_id ReceivedWithoutId;
-        /// messages received with several records; at most the first record could be read
+        /// messages received with several records, of which at most the first could be read
         #[serde(skip_serializing_if = "is_zero")]
         received_joined ReceivedJoined;
     }

@@ -214,7 +214,7 @@ gauges! {
     /// counts.
     #[derive(Eq)]
     Gauges {
-        /// users that the load asks for
+        /// users that the load requires
         users_wanted: u64, Sum Number, in Csv Page, export [USERS, USERS_HELP, "wanted"];
         /// users present, online or not
         users_present: u64, Sum Number, in Page, export [USERS, USERS_HELP, "present"];

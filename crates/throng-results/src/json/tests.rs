@@ -463,7 +463,20 @@ fn figures_are_where_programs_look_for_them() {
 /// A row of a table: the field, its type, where the code knows it, and what it means.
 type DocumentedField = (String, Option<String>, String);
 
-/// The document with the rows of a table as the code has them; new ones stand at its end.
+/// What several fields of a row mean; the end of a meaning that all have is there once.
+fn joined(docs: &[&str]) -> String {
+    let parts: Option<Vec<_>> = docs.iter().map(|doc| doc.rsplit_once("; ")).collect();
+    match parts.as_deref() {
+        Some(parts @ [(_, end), ..]) if parts.iter().all(|(_, it)| it == end) => {
+            let starts: Vec<&str> = parts.iter().map(|(start, _)| *start).collect();
+            format!("{}; {end}", starts.join("; "))
+        }
+        _ => docs.join("; "),
+    }
+}
+
+/// The document with the rows of a table as the code has them, also where a row is about several
+/// fields; new ones stand at its end.
 fn with_rows(document: &str, path: &str, fields: &[DocumentedField]) -> String {
     let mark = format!("<!-- fields of: {path} -->\n");
     let (before, section) = document.split_once(&mark).unwrap();
@@ -471,15 +484,25 @@ fn with_rows(document: &str, path: &str, fields: &[DocumentedField]) -> String {
     let table = section[..next].find("| --- |").expect("a table of this section");
     let end = table + section[table..].find("\n\n").unwrap();
     let mut rows: Vec<String> = section[table..end].lines().map(String::from).collect();
-    for (field, kind, doc) in fields {
-        let name = format!("| `{field}` | ");
-        let known = rows.iter().position(|row| row.starts_with(&name)).unwrap_or_else(|| {
-            rows.push(format!("{name}integer | "));
-            rows.len() - 1
-        });
-        let before = rows[known][name.len()..].split(" | ").next().unwrap_or_default();
-        let kind = kind.clone().unwrap_or_else(|| before.to_string());
-        rows[known] = format!("{name}{kind} | {doc} |");
+    let names = |row: &str| -> Vec<String> {
+        let cell = row.split(" | ").next().unwrap_or_default();
+        cell.trim_start_matches("| ").split(", ").map(|name| name.replace('`', "")).collect()
+    };
+    for (field, ..) in fields {
+        if !rows.iter().any(|row| names(row).contains(field)) {
+            rows.push(format!("| `{field}` | integer | "));
+        }
+    }
+    for row in &mut rows {
+        let of = |name: &String| fields.iter().find(|(field, ..)| field == name);
+        let known: Vec<_> = names(row).iter().filter_map(of).collect();
+        let Some((_, kind, _)) = known.first() else { continue };
+        let mut cells = row.split(" | ");
+        let (name, before) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+        assert_eq!(known.len(), names(row).len(), "{name}: not all are in the code");
+        let docs: Vec<&str> = known.iter().map(|(.., doc)| doc.as_str()).collect();
+        let kind = kind.as_deref().unwrap_or(before);
+        *row = format!("{name} | {kind} | {} |", joined(&docs));
     }
     format!("{before}{mark}{}{}{}", &section[..table], rows.join("\n"), &section[end..])
 }
