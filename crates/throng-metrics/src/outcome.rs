@@ -115,7 +115,7 @@ causes! {
     /// No answer to a heartbeat by its deadline.
     HeartbeatLost, "heartbeat-lost", Target, "a heartbeat got no reply in time";
     /// A message has not reached a user who should have got it.
-    DeliveryLost, "delivery-lost", Target, "a message did not reach a user of its audience in time";
+    DeliveryLost, "delivery-lost", Target, "a message did not reach a user in its audience in time";
     /// A field of a declared message.
     FieldUnexpected, "field-unexpected", TargetOrScenario, "a field of the message is not as expected";
     /// A long-lived connection ended while nothing was asked.

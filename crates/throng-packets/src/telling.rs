@@ -431,7 +431,7 @@ fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<Said> {
     add(tally.skipped_bytes, &|n| say!("bytes skipped before the next packet: {n}"));
     add(tally.left_bytes, &|n| say!("bytes left in unfinished packets: {n}"));
     add(tally.gap_bytes, &|n| say!("bytes missing in the capture: {n}"));
-    add(tally.replies, &|n| say!("replies with their request: {n}"));
+    add(tally.replies, &|n| say!("replies matched to a request: {n}"));
     add(tally.orphans, &|n| say!("replies without a request: {n}"));
     add(tally.unanswered, &|n| say!("requests without a reply: {n}"));
     if let Some(passed) = passed {

@@ -24,7 +24,7 @@ pub(crate) fn read(cx: &mut Context<'_>, node: &Node, targets: &mut [Target]) {
 }
 
 fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Arc<str>> {
-    let text = cx.text(node, say!("what names the instance"))?;
+    let text = cx.text(node, say!("a source of instance names"))?;
     match text.trim().strip_prefix("header ").map(str::trim).filter(|name| is_token(name)) {
         Some(name) => Some(name.to_ascii_lowercase().into()),
         None => {

@@ -94,7 +94,7 @@ pub(crate) enum Command {
     Capacity(Box<CapacityArguments>),
     /// Compares two targets: loads them in turn and shows which one is faster, and by how much
     Duel(Box<DuelArguments>),
-    /// Runs one of a run's processes; started by `throng run --processes`
+    /// Runs one process of a run; `throng run --processes` starts it
     #[command(hide = true)]
     Post,
     /// Manages a fleet of machines: its keys, its bus and its agents
@@ -103,7 +103,7 @@ pub(crate) enum Command {
     Agent(AgentArguments),
     /// Takes over a fleet run whose controller is gone
     Resume(ResumeArguments),
-    /// Rebuilds a run from what its agents have kept on disk, if the bus has lost it
+    /// Rebuilds a run from the files of its agents, if the bus has lost it
     Collect(CollectArguments),
     /// Reruns a recorded run, using only its run directory
     Rerun(RerunArguments),

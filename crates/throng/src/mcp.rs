@@ -306,7 +306,7 @@ fn discovered() -> Value {
 
 fn instructions() -> String {
     say!(
-        "throng is a load-testing tool. To test a service: read the tool `language` or the \
+        "throng is a load-testing tool. To test a service, call the tool `language` or read the \
          resource {}, write a scenario, then call `check`, `try` and `run` with it. After a run, \
          `why` shows what went wrong. Load only services that the user owns.",
         pages::LANGUAGE_URI

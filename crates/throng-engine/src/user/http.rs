@@ -241,8 +241,8 @@ impl Active<'_> {
                 )
             }
             (true, None) if lines.all(|line| self.user.is_going(line)) => say!(
-                "no connection could take the request for {waited}: the target announced that it \
-                 will close all {width}, and did not respond to every request on them"
+                "no connection was available for {waited}: the target announced that it would \
+                 close all {width} connections, and left requests on them unanswered"
             ),
             (true, None) => say!("no connection was ready for the request within {waited}"),
             (false, _) => say!("all {width} connections to the target were in use for {waited}"),

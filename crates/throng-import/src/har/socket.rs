@@ -63,7 +63,7 @@ pub(super) fn socket(url: &str, headers: &[Field], messages: Vec<SocketMessage>)
         socket.left_out.push(LeftOut { count: pushed, ..LeftOut::new(place.clone(), what) });
     }
     if sent > SENT_MAX {
-        let what = say!("messages after the first {SENT_MAX} that were sent");
+        let what = say!("sent messages after the first {SENT_MAX}");
         socket.left_out.push(LeftOut { count: sent - SENT_MAX, ..LeftOut::new(place, what) });
     }
     socket

@@ -307,9 +307,9 @@ impl Finder<'_> {
         let comes = |message: &Message| message.push || !message.answers.is_empty();
         for (index, message) in declaration.messages.iter().enumerate() {
             if let Some(kind) = &message.kind {
-                let text = say!("`{}` has a kind, but no field carries it", message.name.value);
+                let text = say!("`{}` has a kind, but no field holds the kind", message.name.value);
                 let help = say!("add `selects: message` to a field of the packet");
-                self.say("protocol-bad-kind", kind.place, text, say!("no field carries it"), help);
+                self.say("protocol-bad-kind", kind.place, text, say!("no field holds it"), help);
             }
             let mut earlier = declaration.messages[..index].iter();
             if let Some(first) = earlier.find(|other| comes(other) == comes(message)) {
@@ -480,7 +480,7 @@ impl Finder<'_> {
             let name = &field.id.value;
             let text = say!("`{name}` gives the length of the packet, so `frame` is not needed");
             let help = say!("remove `frame: fields`, or `counts`");
-            let label = say!("a second rule for the end");
+            let label = say!("a second rule for the packet end");
             self.say("protocol-no-length", place, text, label, help);
         }
         let bodies = declaration.messages.iter().zip(&self.table.messages);
@@ -494,8 +494,7 @@ impl Finder<'_> {
         }
         for field in wrong {
             let name = &field.id.value;
-            let text =
-                say!("nothing says where `{name}` ends, so the end of the packet is unknown");
+            let text = say!("`{name}` has no defined end, so the end of the packet is unknown");
             let help = say!("give it a length or a `terminator`, or use another framing");
             let mistake =
                 self.say("protocol-no-length", field.place, text, say!("without an end"), help);

@@ -444,7 +444,9 @@ impl<'a, E> Encoder<'a, E> {
         }
         self.out.extend_from_slice(&node.until);
         if starts.iter().any(|start| self.out[*start..].starts_with(&node.until)) {
-            return Err(self.refuse(id, say!("one of its items begins like the end of the list")));
+            return Err(
+                self.refuse(id, say!("one of its items starts with the bytes that end the list"))
+            );
         }
         Ok(())
     }

@@ -120,7 +120,7 @@ impl Flaw {
             Flaw::ProtocolName => say!("the protocol name is not `MQTT`"),
             Flaw::ProtocolLevel(level) => say!("the protocol level is {level}, not 4 or 5"),
             Flaw::TooLarge { bytes, bytes_max, .. } => {
-                say!("the packet has {bytes} bytes, the limit is {bytes_max}")
+                say!("the packet has {bytes} bytes, but the limit is {bytes_max}")
             }
         }
     }

@@ -50,7 +50,7 @@ impl Refusal {
         match self {
             Refusal::NotConnected => say!("the connection is not open"),
             Refusal::Topic(error) => error.said(),
-            Refusal::Qos(qos) => say!("the server supports QoS {qos} at most"),
+            Refusal::Qos(qos) => say!("the server supports at most QoS {qos}"),
             Refusal::Retain => say!("the server does not support retained messages"),
             Refusal::Wildcard => say!("the server does not support wildcards in topic filters"),
             Refusal::Shared => say!("the server does not support shared subscriptions"),
@@ -60,10 +60,10 @@ impl Refusal {
             Refusal::NoLocalShared => say!("a shared subscription cannot have `no_local`"),
             Refusal::NoFilter => say!("a topic filter is missing"),
             Refusal::TooLarge { bytes, bytes_max } => {
-                say!("the packet has {bytes} bytes, the server accepts {bytes_max} at most")
+                say!("the packet has {bytes} bytes, but the server accepts at most {bytes_max}")
             }
             Refusal::Full(count) => {
-                say!("{count} messages already wait, because the target acknowledges too slowly")
+                say!("{count} messages already wait: the target acknowledges too slowly")
             }
         }
     }

@@ -128,7 +128,7 @@ impl Breach {
             }
             Breach::AliasUnknown(alias) => say!("the topic alias {alias} was never announced"),
             Breach::AliasTooHigh { alias, alias_max } => {
-                say!("the topic alias is {alias}, the announced maximum is {alias_max}")
+                say!("the topic alias is {alias}, but the announced maximum is {alias_max}")
             }
             Breach::ReceiveMaximum(count) => {
                 say!("more than {count} messages are unacknowledged, the announced maximum")

@@ -198,7 +198,10 @@ fn alike(first: &Run, other: &Run) -> Result<(), Box<Diagnostic>> {
         return Err(refused(other, &say!("its seed is {two}, that of {than} is {one}")));
     }
     if one.zero_unix_ns == 0 || two.zero_unix_ns == 0 {
-        return Err(refused(other, &say!("it is too old to contain its exact start time")));
+        return Err(refused(
+            other,
+            &say!("its version of throng did not record the exact start time"),
+        ));
     }
     Ok(())
 }

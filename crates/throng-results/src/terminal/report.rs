@@ -650,7 +650,7 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
         out.push_str(&note(text, style));
     }
     if shown.iter().any(|threshold| matches!(threshold.verdict, Verdict::Indeterminate(_))) {
-        let text = say!("undetermined: throng's own lateness can explain the figure");
+        let text = say!("undetermined: throng's own lateness can explain the value");
         out.push_str(&note(text, style));
     }
     out
@@ -743,7 +743,7 @@ fn load(summary: &Summary, style: &Style) -> String {
         (messages.dropped, say!("{{}} dropped because too many were waiting for one user")),
         (
             messages.overdue,
-            say!("{{}} starts of `every` skipped because the previous one was still running"),
+            say!("{{}} runs of `every` skipped because the previous run was not done"),
         ),
     ];
     out += &section(say!("messages"), &counters, style);

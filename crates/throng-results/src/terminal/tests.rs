@@ -872,7 +872,7 @@ fn a_threshold_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
         threshold        measured  verdict
         http p99 < 10ms    44.8ms  undetermined
         http p99 < 50ms    44.8ms  met
-        undetermined: throng's own lateness can explain the figure
+        undetermined: throng's own lateness can explain the value
 
         warning[generator-strained]: throng fell behind schedule; results are affected
           = throng was more than 10 ms behind schedule in 10 of 10 seconds (worst 40.0ms)

@@ -609,7 +609,7 @@ impl Reader<'_, '_> {
             let known = labels.iter().any(|(other, n)| other.value == name.value || *n == number);
             if known {
                 let message =
-                    say!("`{}: {}` uses a number or a name again", number, shorten(&name.value));
+                    say!("`{}: {}` reuses a number or a name", number, shorten(&name.value));
                 let error = self.cx.error("duplicate-name", message, key.place);
                 let error = error.label(say!("the number or the name is already used"));
                 self.cx.note(error.help(say!("give every value its own name")));

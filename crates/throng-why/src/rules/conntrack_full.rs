@@ -33,7 +33,7 @@ fn here(record: &Record) -> Option<Finding> {
     let last = record.all().rfind(is_full)?;
     let most = record.points().iter().map(|point| point.conntrack).fold(0.0, f64::max);
     let when = record.span(&(first..last + 1));
-    let text = say!("the connection tracking of this host was {} full", percent(most));
+    let text = say!("the connection tracking table of this host was {} full", percent(most));
     let found = Finding::new(Code::ConntrackFull, Level::Certain, text, when)
         .figure(say!("nf_conntrack_count / nf_conntrack_max: {}", percent(most)));
     Some(with_timeouts(record, found).then(say!(
@@ -69,7 +69,8 @@ fn of_source(record: &Record, entries: &Watched) -> Option<Finding> {
     let to = at(entries.points.iter().rfind(full));
     let when = from.zip(to).map_or(record.measured_span(), |(from, to)| Span::new(from, to + 1.0));
     let source = entries.source.clone();
-    let text = say!("the connection tracking of {source} was {} full", percent(share.min(1.0)));
+    let text =
+        say!("the connection tracking table of {source} was {} full", percent(share.min(1.0)));
     let mut found = Finding::new(Code::ConntrackFull, Level::Certain, text, when).figure(say!(
         "entries: {} of {}",
         count(entries.largest()?),
@@ -105,7 +106,7 @@ fn by_numbers(record: &Record) -> Option<Finding> {
     let found = Finding::new(Code::ConntrackFull, Level::Hint, text, when)
         .on(&["connections_open"])
         .figure(say!("connects that timed out: {}", count(failed as f64)))
-        .figure(say!("open or closed within 120 s at that time: {}", count(entries)));
+        .figure(say!("connections open, or closed in the 120 s before: {}", count(entries)));
     Some(found.then(say!(
         "read nf_conntrack_count and nf_conntrack_max on every firewall in between, or monitor them"
     )))

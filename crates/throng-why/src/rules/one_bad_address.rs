@@ -134,7 +134,10 @@ fn worst<'a>(record: &Record, servers: &[&'a Server<'a>]) -> Option<(&'a Server<
 fn failing(record: &Record, server: &Server<'_>, others: (u64, u64)) -> Finding {
     let (name, share) = (server.name.clone(), percent(server.share()));
     let theirs = percent(others.0 as f64 / others.1.max(1) as f64);
-    let text = say!("{share} of the attempts at {} fail, {theirs} at the others", name.clone());
+    let text = say!(
+        "{share} of the attempts at {} fail, compared with {theirs} at the others",
+        name.clone()
+    );
     Finding::new(Code::OneBadAddress, Level::Likely, text, record.measured_span())
         .on(&["failed"])
         .figure(say!("failed at {}: {} of {}", name, (server.failed), (server.count)))

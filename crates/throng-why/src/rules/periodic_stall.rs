@@ -154,7 +154,7 @@ fn stalls(
             say!("chance"),
             say!("only 1 in {:.0} random sequences is as regular", (1.0 / rhythm.chance)),
         )
-        .not(say!("bursts of the load"), say!("throng did not send more in these seconds"))
+        .not(say!("bursts of the load"), say!("throng sent no more than usual in these seconds"))
         .then(say!(
             "look for activity in the target every {}: jobs, flushes, garbage collection",
             every

@@ -68,7 +68,7 @@ fn piled(record: &Record, range: Range<usize>, length: usize) -> Option<Finding>
         say!("{} were offered, but only {} served, so a backlog grew", rate(offered), rate(ended));
     let found = Finding::new(Code::Saturated, Level::Likely, text, record.span(&range))
         .on(&["backlog", "in_flight", "p50"])
-        .figure(say!("waiting and unanswered requests: {:.0} more at the end", grew))
+        .figure(say!("increase of waiting and unanswered requests: {:.0}", grew))
         .figure(say!("starts for which no user was free: {:.0}", missed))
         .figure(say!("successes per second: {}", rate(served)))
         .figure(say!(
@@ -140,8 +140,8 @@ fn ramp(record: &Record, range: Range<usize>) -> Option<Finding> {
     );
     let found = Finding::new(Code::Saturated, Level::Likely, text, record.span(&(from..range.end)))
         .on(&["users_online", "ok", "p50"])
-        .figure(say!("successes per second: {} and {}", rate(rate_few?), rate(rate_many?)))
-        .figure(say!("mean response time: {} and {}", time(time_few?), time(time_many?)))
+        .figure(say!("successes per second: {}, then {}", rate(rate_few?), rate(rate_many?)))
+        .figure(say!("mean response time: {}, then {}", time(time_few?), time(time_many?)))
         .not(say!("users that pause"), say!("response times grew by {}", percent(slower - 1.0)))
         .then(say!("find the highest rate it carries: `throng capacity FILE`"));
     Some(found)

@@ -48,13 +48,17 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let level = if record.facts.same_host { Level::Hint } else { Level::Likely };
     let per_s = of(worst, |point| point.handshakes / point.lines.max(1.0)).unwrap_or_default();
     let text =
-        say!("TLS handshakes took {}, and {} at {}", time(tls[0]), time(tls[1]), rate(per_s));
+        say!("TLS handshakes took {}, but {} at {}", time(tls[0]), time(tls[1]), rate(per_s));
     let found = Finding::new(Code::TlsBound, level, text, record.span(&(from..to)))
         .on(&["stage:tls", "stage:connect"])
-        .figure(say!("median TLS handshake: {} and {}", time(tls[0]), time(tls[1])))
+        .figure(say!(
+            "median TLS handshake: {} in the fastest seconds, {} in the slowest",
+            time(tls[0]),
+            time(tls[1])
+        ))
         .not(
             say!("the network, or a full accept queue"),
-            say!("connects took {} and {}", time(connect[0]), time(connect[1])),
+            say!("connects took {} and {} in the same seconds", time(connect[0]), time(connect[1])),
         )
         .not(say!("throng's own processors"), say!("throng was on schedule in these seconds"))
         .then(say!(

@@ -102,11 +102,11 @@ pub(crate) struct DoctorArguments {
      \x20 ssh shop-1 throng monitor --stdio           readings on standard output\n\
      \x20 throng monitor --join shop-1.token          read over the bus of a fleet\n\
      \n\
-     It only reads: no command lines, no environments, nothing is changed. All series are listed \
-     in docs/monitor.md.")]
+     It changes nothing on the host, and never reads command lines or environments. \
+     docs/monitor.md lists all series.")]
 pub(crate) struct MonitorArguments {
-    /// Address for `GET /metrics`; other hosts cannot reach a loopback address, and need a token
-    /// for any other
+    /// Address for `GET /metrics`; other hosts cannot reach a loopback address, and need the token
+    /// of the printed link for any other address
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -126,9 +126,8 @@ pub(crate) struct MonitorArguments {
     /// Time between two readings on standard output
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", requires = "stdio")]
     pub(crate) every: Duration,
-    /// Join a fleet instead, whose runs then read this host over its bus: file with the token
-    /// from `throng fleet token NAME`; `-` reads it from standard input; the token itself is also
-    /// accepted
+    /// Join a fleet, so that its runs can read this host over the bus: a file with the token from
+    /// `throng fleet token NAME`, `-` for standard input, or the token itself
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["stdio", "listen", "cert"])]
     pub(crate) join: Option<String>,
     /// Watch the processes of this program, or this process; may be given more than once

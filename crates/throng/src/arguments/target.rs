@@ -91,9 +91,8 @@ pub(crate) struct TargetArguments {
     /// Number of threads; by default one per processor, or more if the connections need more
     #[arg(long)]
     pub(crate) workers: Option<usize>,
-    /// Assign all connections from one source address to one thread, and those from the next
-    /// address to the next thread; less work for this host if there are many addresses; by default,
-    /// connections are spread evenly
+    /// Serve all connections of a source address on the same thread, which saves CPU if there are
+    /// many addresses; by default, connections are spread evenly over the threads
     #[arg(long)]
     pub(crate) by_source: bool,
     /// im: send a message to all users at this interval

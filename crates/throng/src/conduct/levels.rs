@@ -136,8 +136,8 @@ fn more_room(limit: SpareLimit) -> Said {
              (`at_end: wrap`), and start the run again"
         ),
         SpareLimit::Sources => say!(
-            "`source` was divided among the planned users: plan more users in `load` and start \
-             the run again"
+            "the addresses in `source` were divided among the planned users: plan more users in \
+             `load` and start the run again"
         ),
     }
 }

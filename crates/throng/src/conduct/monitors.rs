@@ -59,7 +59,7 @@ impl Hosts {
 fn read_joined(bus: Option<Nats>) -> ReadJoined {
     Arc::new(move |name, window, within| {
         let Some(bus) = &bus else {
-            return Err(say!("it has joined a fleet, and this run has none: use --fleet"));
+            return Err(say!("it has joined a fleet, but this run does not use one: add --fleet"));
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Said::of_error(&error))?;

@@ -186,7 +186,7 @@ impl Post {
             Order::Decline => self.tell(Message::Notice {
                 at_ns: now.as_nanos(),
                 text: say!(
-                    "the requested load exceeds what its owner allows: its load is unchanged"
+                    "the requested load exceeds its owner's limit, so its load is unchanged"
                 ),
             }),
         }

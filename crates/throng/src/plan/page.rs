@@ -334,7 +334,10 @@ fn machines(planned: &Planned, style: &Style) -> String {
     let count = reckoned.machines_with_addresses;
     if count == u64::MAX {
         return out
-            + &sentence(say!("these machines are too small: no number of them is enough"), style);
+            + &sentence(
+                say!("these machines are too small for the load, however many you use"),
+                style,
+            );
     }
     let number = format_count(count);
     out += &match (count, machine.is_this_host) {

@@ -285,14 +285,14 @@ fn an_agent_declines_what_its_owner_does_not_allow() {
             .then_some(())
     });
     let run = child.wait().exits(0);
-    let told = "agent `b`: the requested load exceeds what its owner allows";
+    let told = "agent `b`: the requested load exceeds its owner's limit";
     assert!(run.err.contains(told), "{run}");
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
     let events = std::fs::read_to_string(run.folder().join("record/events.ndjson"));
     assert!(
         events
             .expect("events")
-            .contains("the requested load exceeds what its owner allows: its load is unchanged"),
+            .contains("the requested load exceeds its owner's limit, so its load is unchanged"),
         "{run}"
     );
     // The one makes twice its part, the other its part.

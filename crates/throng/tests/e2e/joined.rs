@@ -87,7 +87,7 @@ load: [{{users: 4, for: 3500ms}}]
     run.says(&["nobody cannot be read: no monitor with this name responds"]);
     joined.wait().exits(0).says(&["there are no readers"]);
     let alone = command("run s.yaml --json").run().exits(0);
-    alone.says(&["shop cannot be read: it has joined a fleet, and this run has none"]);
+    alone.says(&["shop cannot be read: it has joined a fleet, but this run does not use one"]);
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn captures_are_put_together() {
         let run = with("protocol chat.yaml --port 9000 --decode it.pcap").file("it.pcap", &file);
         let run = run.run().exits(0);
         run.says(&["10.0.0.1:40000 → 10.0.0.2:9000", "→ join", "← joined", "reply to join after"]);
-        run.says(&["replies with their request: 1", "retransmitted segments: 1"]);
+        run.says(&["replies matched to a request: 1", "retransmitted segments: 1"]);
         let run = with("protocol chat.yaml --decode it.pcap --port 23").file("it.pcap", &file);
         run.run().exits(2).says(&["22, 9000"]);
     }

@@ -51,7 +51,7 @@ fn messages_that_nobody_could_tell_apart() {
     two.messages[1].push = false;
     assert!(mistakes(two.clone()).is_empty(), "one for each direction");
     two.messages[1].kind = Some(placed(4.into()));
-    one_mistake(two, "protocol-bad-kind: `other` has a kind, but no field carries it");
+    one_mistake(two, "protocol-bad-kind: `other` has a kind, but no field holds the kind");
     one_mistake(
         Declaration { messages: vec![], ..one(vec![]) },
         "protocol-empty: there are no messages",

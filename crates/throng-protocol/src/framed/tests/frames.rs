@@ -278,7 +278,7 @@ fn lists_end_at_their_bytes() {
     let given = values(r#"{"labels": ["a", ""], "type": 1}"#);
     assert_eq!(
         try_write(&dns, "it", &given, 1),
-        Err("labels: one of its items begins like the end of the list".to_owned())
+        Err("labels: one of its items starts with the bytes that end the list".to_owned())
     );
     assert_eq!(wrong(&dns, b"\0\x01\x01a"), "byte 4, `labels`: its delimiter 00 is missing");
     let mut decoded = Decoded::default();
@@ -303,7 +303,7 @@ fn ends_that_can_never_be() {
     };
     let framing = || Framing::Fields { bytes_max: 100, place: Place::default() };
     let fields = |fields: Vec<Field>| Declaration { framing: framing(), ..one(fields) };
-    let unknown = "protocol-no-length: nothing says where `rest` ends, so the end of the packet is \
+    let unknown = "protocol-no-length: `rest` has no defined end, so the end of the packet is \
                    unknown";
     assert_eq!(told(fields(vec![field("rest", Type::Text(Extent::Rest))])), unknown);
     let tail = || Field { is_optional: true, ..uint("rest", 8) };

@@ -84,7 +84,9 @@ fn remarks(view: &ViewRow, style: &Style) -> Vec<String> {
     if !times.is_empty() {
         let (p50, p99) = (time(times.value_at(0.5)), time(times.value_at(0.99)));
         let max = time(times.max());
-        said.push(say!("{name}: agreed with changes after {p50} (p50), {p99} (p99), {max} (max)"));
+        said.push(say!(
+            "{name}: time to agree with a change: {p50} (p50), {p99} (p99), {max} (max)"
+        ));
     }
     if let Some((_, round)) = &view.worst {
         if round.twice > 0 {

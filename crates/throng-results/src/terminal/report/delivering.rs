@@ -44,8 +44,9 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let mut out = table.render(style);
-    let more =
-        say!("… and {{}} deliveries without more losses; `throng report --json` lists all of them");
+    let more = say!(
+        "… and {{}} deliveries with no more losses than these; `throng report --json` lists all"
+    );
     out.push_str(&left_out(rows.len(), shown.len(), more, style));
     for row in &shown {
         for line in rare(row, style).into_iter().chain(examples(row, style)) {

@@ -33,7 +33,7 @@ fn the_summary_of_a_chat_room() {
         room talk (delivery)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
         – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
         failures · these are not attempts, so no share is shown
-        2  room talk: a message did not reach a user of its audience in time
+        2  room talk: a message did not reach a user in its audience in time
            (delivery-lost, blame: target)
            at 5.00s: message 0x2a sent by user 17 at 1.30s did not reach 2 of 500
            receivers on one shard: users 5, 77
@@ -182,7 +182,7 @@ fn losses_beside_joined_records_are_the_scenario_s_with_the_way_out() {
           = 3 messages of `room talk` contained several records that could not be separated; 2 deliveries are missing
           = help: if the server combines several records into one message, write `protocol: {delimiter: "\n"}`
         failures · these are not attempts, so no share is shown
-        2  room talk: a message did not reach a user of its audience in time
+        2  room talk: a message did not reach a user in its audience in time
            (delivery-lost, blame: scenario)
            at 5.00s: message 0x2a sent by user 17 at 1.30s did not reach 2 of 500
            receivers on one shard: users 5, 77

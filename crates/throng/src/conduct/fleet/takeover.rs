@@ -151,7 +151,9 @@ impl Takeover {
     async fn commands(&mut self, run: &str, standby: bool, errors: Screen) -> Found<()> {
         let until = Instant::now() + COMMAND_TIME;
         if standby {
-            errors.say(say!("on standby for run {run}: takes over when its controller is gone"));
+            errors.say(say!(
+                "on standby for run {run}: this controller takes over if the other one fails"
+            ));
         }
         loop {
             let output = tokio::select! {
