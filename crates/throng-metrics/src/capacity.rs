@@ -56,11 +56,8 @@ pub struct Capacity {
     /// The lowest load above the estimate that failed, and by what.
     pub fails_at: Option<f64>,
     pub fails_by: Option<FailedBy>,
-    /// The deliberate overload, and how many seconds after it all thresholds were met again.
-    pub overloaded_at: Option<f64>,
-    pub recovered_s: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collapse: Option<Collapse>,
+    #[serde(flatten)]
+    pub overload: Overload,
     /// How the capacity changed per minute of the search, as a part of it, where that is sure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trend: Option<f64>,
@@ -144,6 +141,17 @@ pub enum EndedBy {
     CollapsedAgain,
     /// The run ended first: a person ended it, or the target was lost.
     Asked,
+}
+
+/// What too much load does to the service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overload {
+    /// The deliberate overload, and how many seconds after it all thresholds were met again.
+    #[serde(rename = "overloaded_at")]
+    pub at: Option<f64>,
+    pub recovered_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collapse: Option<Collapse>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

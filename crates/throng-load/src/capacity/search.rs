@@ -7,7 +7,7 @@ pub(in crate::capacity) use rate::refined_s;
 
 use throng_base::random::Random;
 use throng_metrics::capacity::{
-    Basis, Capacity, Collapse, EndedBy, FailedBy, Level, LevelVerdict, LoadUnit, Purpose,
+    Basis, Capacity, Collapse, EndedBy, FailedBy, Level, LevelVerdict, LoadUnit, Overload, Purpose,
 };
 
 use crate::capacity::fit::Curve;
@@ -130,7 +130,7 @@ pub struct Search {
     above: u32,
     /// How often the present drain was repeated at half its load.
     halvings: u32,
-    collapse: Option<Collapse>,
+    overload: Overload,
     collapses: u32,
     curve: Curve,
     /// Position of the refinement in its round, and the number of visits so far.
@@ -139,8 +139,6 @@ pub struct Search {
     promise: Option<f64>,
     tries: u32,
     confirmed_s: f64,
-    overloaded_at: Option<f64>,
-    recovered_s: Option<f64>,
     ended_by: Option<EndedBy>,
 }
 
@@ -159,7 +157,7 @@ impl Search {
             floor: None,
             above: 0,
             halvings: 0,
-            collapse: None,
+            overload: Overload::default(),
             collapses: 0,
             curve: Curve::new(base),
             turn: 0,
@@ -167,8 +165,6 @@ impl Search {
             promise: None,
             tries: 0,
             confirmed_s: 0.0,
-            overloaded_at: None,
-            recovered_s: None,
             ended_by: None,
         };
         search.order = match search.settings.unit {
@@ -257,9 +253,7 @@ impl Search {
                 LevelVerdict::NotMet(by) => Some(by.clone()),
                 LevelVerdict::Met | LevelVerdict::GeneratorBound(_) => None,
             }),
-            overloaded_at: self.overloaded_at,
-            recovered_s: self.recovered_s,
-            collapse: self.collapse,
+            overload: self.overload,
             trend: self.estimate.and_then(|it| it.trend).map(|trend| trend.exp() - 1.0),
             knee: knee(&levels),
             levels,
@@ -338,13 +332,13 @@ impl Search {
     /// Notes a collapse. True: it is the second one, and the search is over.
     fn collapsed(&mut self, at: f64, stays: bool) -> bool {
         let served = self.visits.last().map_or(0.0, |visit| tail(&visit.seconds));
-        match &mut self.collapse {
+        match &mut self.overload.collapse {
             Some(known) if known.at == at => known.stays |= stays,
             _ => {
                 self.collapses += 1;
-                let before = self.collapse.map_or(f64::INFINITY, |it| it.at);
+                let before = self.overload.collapse.map_or(f64::INFINITY, |it| it.at);
                 let at = at.min(before);
-                self.collapse = Some(Collapse { at, served, recovers_at: None, stays });
+                self.overload.collapse = Some(Collapse { at, served, recovers_at: None, stays });
             }
         }
         let again = self.collapses > 1;
@@ -391,13 +385,13 @@ impl Search {
         self.spent_s += waited.delayed_s + waited.seconds;
         match (self.stage, wait.until) {
             (_, Until::Back { .. }) => {
-                self.recovered_s = waited.reached.then_some(waited.seconds);
+                self.overload.recovered_s = waited.reached.then_some(waited.seconds);
                 self.finish(EndedBy::Found);
             }
             (Stage::Recover, _) => self.recovering(&wait, &waited),
             _ if waited.reached => {
-                if let Some(known) = self.collapse.as_mut().filter(|it| it.recovers_at.is_none()) {
-                    known.recovers_at = Some(wait.load);
+                if let Some(known) = &mut self.overload.collapse {
+                    known.recovers_at.get_or_insert(wait.load);
                 }
                 self.rate_next();
             }
@@ -418,7 +412,7 @@ impl Search {
     /// After the deliberate overload: back to the promise.
     fn recover(&mut self) {
         self.stage = Stage::Recover;
-        (self.halvings, self.recovered_s) = (0, None);
+        (self.halvings, self.overload.recovered_s) = (0, None);
         self.wait_met(self.promise.unwrap_or(self.settings.base));
     }
 
@@ -428,15 +422,15 @@ impl Search {
 
     fn recovering(&mut self, wait: &Wait, waited: &Waited) {
         if waited.reached && self.halvings == 0 {
-            self.recovered_s = Some(waited.seconds);
+            self.overload.recovered_s = Some(waited.seconds);
             return self.finish(EndedBy::Found);
         }
-        let at = self.overloaded_at.unwrap_or(wait.load);
+        let at = self.overload.at.unwrap_or(wait.load);
         if self.halvings == 0 && self.collapsed(at, true) {
             return;
         }
         if waited.reached {
-            if let Some(known) = &mut self.collapse {
+            if let Some(known) = &mut self.overload.collapse {
                 known.recovers_at = Some(wait.load);
             }
             return self.finish(EndedBy::Found);

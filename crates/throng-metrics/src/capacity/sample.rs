@@ -2,7 +2,9 @@
 //! 1,000/s (M/M/1). Its p99 is ln(100)/(1000 - load) seconds, so that `p99 < 50ms` is met below
 //! 908/s.
 
-use super::{Basis, Capacity, EndedBy, FailedBy, Knee, Level, LevelVerdict, LoadUnit, Purpose};
+use super::{
+    Basis, Capacity, EndedBy, FailedBy, Knee, Level, LevelVerdict, LoadUnit, Overload, Purpose,
+};
 
 const SERVED_MAX: f64 = 1_000.0;
 const WITHIN_S: f64 = 0.050;
@@ -71,9 +73,7 @@ pub fn capacity() -> Capacity {
         confirmed_s: 60.0,
         fails_at: Some(912.0),
         fails_by: Some(FailedBy::Threshold(THRESHOLD.into())),
-        overloaded_at: Some(1_190.0),
-        recovered_s: Some(4.0),
-        collapse: None,
+        overload: Overload { at: Some(1_190.0), recovered_s: Some(4.0), collapse: None },
         trend: None,
         knee: Knee {
             optimal: Some((470.0, 530.0)),

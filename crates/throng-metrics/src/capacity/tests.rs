@@ -14,11 +14,9 @@ fn by_threshold() -> FailedBy {
 fn without_promise(basis: Basis, ended_by: EndedBy) -> Capacity {
     let high = Some(912.0).filter(|_| basis == Basis::Bracket);
     let fails_by = high.map(|_| by_threshold());
-    let (carries, recovered_s, overloaded_at) = (None, None, None);
-    let (low, fails_at) = (Some(854.0), high);
-    let found = capacity();
-    Capacity { carries, recovered_s, overloaded_at, low, high, fails_at, fails_by, ..found }
-        .but(basis, ended_by)
+    let (low, fails_at, overload) = (Some(854.0), high, Overload::default());
+    let found = Capacity { carries: None, low, high, fails_at, fails_by, ..capacity() };
+    Capacity { overload, ..found }.but(basis, ended_by)
 }
 
 impl Capacity {
@@ -106,16 +104,20 @@ fn no_promise_is_made_without_one() {
 
 #[test]
 fn a_promise_tells_how_it_ended() {
-    let collapse =
-        |recovers_at, stays| Some(Collapse { at: 1_190.0, served: 310.0, recovers_at, stays });
-    let over = Capacity { recovered_s: None, thresholds: Vec::new(), ..capacity() };
+    let at = 1_190.0;
+    let overload = Overload { at: Some(at), ..Overload::default() };
+    let collapsed = |recovers_at, stays| Overload {
+        collapse: Some(Collapse { at, served: 310.0, recovers_at, stays }),
+        ..overload
+    };
+    let over = Capacity { overload, thresholds: Vec::new(), ..capacity() };
     let found = [
         over.clone().but(Basis::AtLeast, EndedBy::Max),
         over.clone().but(Basis::AtLeast, EndedBy::Generator(GeneratorLimit::Ports)),
         over.clone().but(Basis::Bracket, EndedBy::Found),
-        Capacity { collapse: collapse(None, true), ..over.clone() }
+        Capacity { overload: collapsed(None, true), ..over.clone() }
             .but(Basis::Interval, EndedBy::NotRecovered),
-        Capacity { collapse: collapse(Some(500.0), false), ..over.clone() }
+        Capacity { overload: collapsed(Some(500.0), false), ..over.clone() }
             .but(Basis::Interval, EndedBy::CollapsedAgain),
         Capacity { trend: Some(-0.0104), ..over.clone() },
         Capacity { unit: LoadUnit::Users, ..over },

@@ -23,7 +23,7 @@ impl Capacity {
             self.confirmed(),
             self.failed(),
             self.overloaded(),
-            self.collapse.map(|collapse| self.collapsed(collapse)),
+            self.overload.collapse.map(|collapse| self.collapsed(collapse)),
             self.trend.map(trend),
             self.ended(),
         ];
@@ -105,13 +105,14 @@ impl Capacity {
     }
 
     fn overloaded(&self) -> Option<Said> {
-        let load = self.load(self.overloaded_at?);
-        match self.recovered_s {
+        let load = self.load(self.overload.at?);
+        match self.overload.recovered_s {
             Some(after) => {
                 Some(say!("back to normal {} after an overload of {load}", seconds(after)))
             }
             // How it ended or collapsed says so.
-            None if self.ended_by == EndedBy::NotRecovered || self.collapse.is_some() => None,
+            None if self.ended_by == EndedBy::NotRecovered => None,
+            None if self.overload.collapse.is_some() => None,
             None => Some(say!("recovery from an overload of {load} was not observed")),
         }
     }
@@ -155,7 +156,7 @@ impl Capacity {
                  required time"
             )),
             EndedBy::NotRecovered => {
-                let load = self.overloaded_at.or(self.fails_at).map(|load| self.load(load));
+                let load = self.overload.at.or(self.fails_at).map(|load| self.load(load));
                 Some(match load {
                     Some(load) => {
                         say!("did not recover after {load}, even at a fraction of the load")

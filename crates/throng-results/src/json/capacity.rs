@@ -26,9 +26,9 @@ pub(super) fn capacity(found: Option<&Capacity>) -> Value {
         "confirmed_s": found.confirmed_s,
         "fails_at": found.fails_at,
         "fails_by": found.fails_by.as_ref().map(FailedBy::word),
-        "overloaded_at": found.overloaded_at,
-        "recovered_s": found.recovered_s,
-        "collapse": found.collapse.map(collapse),
+        "overloaded_at": found.overload.at,
+        "recovered_s": found.overload.recovered_s,
+        "collapse": found.overload.collapse.map(collapse),
         "trend": found.trend,
         "knee": {
             "optimal": range(found.knee.optimal),

@@ -194,18 +194,18 @@ fn actions() -> Vec<ActionRow> {
 
 /// Two searches for the capacity that have all fields between them, and none.
 fn searches() -> [Summary; 2] {
-    use throng_metrics::capacity::{Collapse, EndedBy, GeneratorLimit, LevelVerdict};
+    use throng_metrics::capacity::{Collapse, EndedBy, GeneratorLimit, LevelVerdict, Overload};
     let mut full = sample::capacity::capacity();
     (full.peak, full.at_least, full.trend) = (Some(20_000.0), Some(800.0), Some(-0.01));
     full.varied = Some("readers".into());
     full.knee.collapse = Some(1_190.0);
     let (at, served) = (1_190.0, 310.0);
-    full.collapse = Some(Collapse { at, served, recovers_at: Some(500.0), stays: false });
+    full.overload.collapse = Some(Collapse { at, served, recovers_at: Some(500.0), stays: false });
     let mut bare = sample::capacity::capacity();
-    bare.collapse = Some(Collapse { at, served, recovers_at: None, stays: true });
+    let collapse = Some(Collapse { at, served, recovers_at: None, stays: true });
+    bare.overload = Overload { collapse, ..Overload::default() };
     (bare.carries, bare.low, bare.high, bare.fails_at) = (None, None, None, None);
-    (bare.fails_by, bare.overloaded_at, bare.recovered_s) = (None, None, None);
-    (bare.knee, bare.peak) = (<_>::default(), None);
+    (bare.fails_by, bare.knee, bare.peak) = (None, <_>::default(), None);
     bare.ended_by = EndedBy::Generator(GeneratorLimit::Cpu);
     let level = &mut bare.levels[0];
     (level.strain, level.p50_s, level.p90_s, level.p99_s) = (None, None, None, None);

@@ -134,7 +134,7 @@ impl Search {
 
     /// After a collapse, no load is much higher than one that was survived.
     fn careful_max(&self, survived: f64) -> Option<f64> {
-        self.collapse.map(|collapse| (survived * CAREFUL).min(collapse.at * 0.98))
+        self.overload.collapse.map(|collapse| (survived * CAREFUL).min(collapse.at * 0.98))
     }
 
     /// Counts of the visits of the refinement near the border, for each threshold.
@@ -199,7 +199,7 @@ impl Search {
             };
             let next = border * factor.clamp(BELOW, ABOVE);
             let careful = curve.load_at(STRAIN_CAREFUL).min(border * ABOVE_CAREFUL);
-            if self.collapse.is_some() { next.min(careful) } else { next }
+            if self.overload.collapse.is_some() { next.min(careful) } else { next }
         };
         let turn = self.turn % ROUND.len();
         let is_barred = |load: f64| self.above > 0 && self.floor.is_some_and(|it| load > it);
@@ -208,7 +208,7 @@ impl Search {
         if let Some(floor) = self.floor.filter(|_| is_barred(next)) {
             next = floor * BELOW;
         }
-        if self.collapse.is_some() {
+        if self.overload.collapse.is_some() {
             next = next.min(self.survived() * CAREFUL_REFINE);
         }
         self.turn = turn + 1;
@@ -227,7 +227,7 @@ impl Search {
 
     /// The highest load that did not make the service collapse.
     fn survived(&self) -> f64 {
-        let below = |load: &f64| self.collapse.is_none_or(|collapse| *load < collapse.at);
+        let below = |load: &f64| self.overload.collapse.is_none_or(|collapse| *load < collapse.at);
         self.levels().map(|level| level.load).filter(below).fold(0.0, f64::max)
     }
 
@@ -367,11 +367,13 @@ impl Search {
         let highest = self.estimate.map(|it| it.high).or(self.failed);
         let load = highest.map(|highest| round(highest * OVERLOAD));
         let load = load.map(|load| self.settings.max.map_or(load, |max| load.min(max)));
-        let Some(load) = load.filter(|_| self.settings.overload && self.collapse.is_none()) else {
+        let Some(load) =
+            load.filter(|_| self.settings.overload && self.overload.collapse.is_none())
+        else {
             return self.finish(EndedBy::Found);
         };
         self.stage = Stage::Beyond;
-        self.overloaded_at = Some(load);
+        self.overload.at = Some(load);
         let (settle_s, seconds) = (0, OVERLOAD_S);
         let hold = Hold { load, settle_s, seconds, purpose: Purpose::Beyond, why: Why::Overload };
         self.order = Order::Hold(hold);

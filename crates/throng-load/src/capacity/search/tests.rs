@@ -202,7 +202,7 @@ fn a_service_that_does_not_recover_gets_no_more_load() {
     assert!(waits.windows(2).all(|pair| pair[1] < pair[0]), "{waits:?}");
     let answer = search.answer();
     assert_eq!((answer.ended_by, answer.carries), (EndedBy::NotRecovered, None));
-    assert!(answer.collapse.is_some_and(|it| it.stays && it.recovers_at.is_none()));
+    assert!(answer.overload.collapse.is_some_and(|it| it.stays && it.recovers_at.is_none()));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn refused_users_give_the_number_that_stayed() {
     let answer = search.answer();
     assert_eq!((answer.ended_by, answer.carries), (EndedBy::Found, Some(20_000.0)));
     assert!(answer.low >= Some(19_600.0) && answer.high <= Some(20_400.0));
-    assert_eq!(answer.recovered_s, Some(3.0));
+    assert_eq!(answer.overload.recovered_s, Some(3.0));
 }
 
 /// A server that drops connections without an error that a threshold counts.

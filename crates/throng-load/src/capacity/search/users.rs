@@ -97,7 +97,7 @@ impl Search {
             return self.finish(EndedBy::Found);
         }
         self.stage = Stage::Recover;
-        self.overloaded_at = self.failed;
+        self.overload.at = self.failed;
         let until = Until::Back { cut: CUT };
         self.order = Order::Wait(Wait { load: round(load), seconds_max: RECOVER_MAX_S, until });
     }

@@ -81,7 +81,7 @@ fn of_searches(model: Model, rate: f64, searches: &[Searched]) -> Figures {
         promised: median(searches.iter().filter_map(promised)),
         seconds: mean(&|it| it.answer.spent_s),
         holds: mean(&|it| it.answer.levels.len() as f64),
-        collapsed: count(&|it| it.answer.collapse.is_some()),
+        collapsed: count(&|it| it.answer.overload.collapse.is_some()),
         twice: count(&|it| it.collapses > 1),
         rises: searches.iter().map(|it| it.rises).sum(),
     }

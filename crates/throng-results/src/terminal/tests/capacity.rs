@@ -114,7 +114,7 @@ fn a_bracket_of_users_in_ascii() {
     let mut found = capacity();
     (found.unit, found.basis) = (LoadUnit::Users, Basis::Bracket);
     found.ended_by = EndedBy::Generator(GeneratorLimit::Ports);
-    (found.carries, found.fails_at, found.overloaded_at) = (None, None, None);
+    (found.carries, found.fails_at, found.overload.at) = (None, None, None);
     found.levels[16].verdict = LevelVerdict::GeneratorBound(GeneratorLimit::Ports);
     found.levels.extend(found.levels.clone());
     found.knee = <_>::default();
