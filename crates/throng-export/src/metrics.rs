@@ -140,7 +140,7 @@ fn connections<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
 }
 
 fn users<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
-    gauges(Gauges::GAUGES, &figures.gauges, all);
+    gauges(Gauges::gauges(), &figures.gauges, all);
     let population = &figures.population;
     let (name, help) = ("throng_starts_total", "Starts of users and iterations by outcome.");
     for (state, count) in [
@@ -162,14 +162,18 @@ fn generator<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
         all.push(Metric { name, help, labels: Vec::new(), value });
     }
     let Some(resources) = &figures.resources else { return };
-    let cpu = (resources.cpu_user_ns + resources.cpu_system_ns) as f64 / 1e9;
+    let cpu = resources.cpu.time_ns() as f64 / 1e9;
     let (name, help) = ("throng_cpu_seconds_total", "CPU time used by throng.");
     all.push(Metric { name, help, labels: Vec::new(), value: Value::Counter(cpu) });
-    gauges(Resources::GAUGES, resources, all);
+    gauges(Resources::gauges(), resources, all);
 }
 
 /// Those of a table that are exported.
-fn gauges<T>(table: &[Gauge<T>], figures: &T, all: &mut Vec<Metric<'_>>) {
+fn gauges<T: 'static>(
+    table: impl Iterator<Item = &'static Gauge<T>>,
+    figures: &T,
+    all: &mut Vec<Metric<'_>>,
+) {
     for gauge in table {
         let (Some(told), Some(value)) = (gauge.export, (gauge.of)(figures).number()) else {
             continue;

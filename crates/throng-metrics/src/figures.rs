@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::merge::Merge;
+use crate::merge::{FIELDS_MAX, Merge};
 
 /// A count as a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,8 @@ macro_rules! group {
                 &mut rows[index]
             }
         })?
+
+        const _: () = assert!($name::FIGURES.len() <= FIELDS_MAX);
 
         impl Counts for $name {
             const FIGURES: &'static [Figure] = &[$(Figure {

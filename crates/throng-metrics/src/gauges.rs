@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::Said;
 
 use crate::figures::is_zero;
+use crate::merge::FIELDS_MAX;
 use crate::unit::Unit;
 
 /// A gauge of `T` as a row of the table.
@@ -158,9 +159,20 @@ macro_rules! some {
     };
 }
 
+/// The struct whose gauges a block of the table has: its own, or the one that it is a part of.
+macro_rules! owner {
+    ($name:ident) => {
+        $name
+    };
+    ($name:ident $owner:ident) => {
+        $owner
+    };
+}
+
 macro_rules! gauges {
     ($(
-        $(#[doc = $about:literal])+ $(#[derive($derive:ident)])? $name:ident {
+        $(#[doc = $about:literal])+ $(#[derive($derive:ident)])?
+        $name:ident $(of $owner:ident.$place:ident)? $(with $part:ident: $part_name:ident)? {
             $(
                 $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
                 $field:ident: $type:ty, $rule:ident $unit:ident
@@ -178,6 +190,11 @@ macro_rules! gauges {
             #[serde(default)]
             pub struct $name {
                 $(
+                    /// What the record has in the same object.
+                    #[serde(flatten)]
+                    pub $part: $part_name => Sum,
+                )?
+                $(
                     $(#[doc = $doc])+
                     $(#[serde($($serde)+)])?
                     pub $field: $type => $rule,
@@ -185,9 +202,10 @@ macro_rules! gauges {
             }
         }
 
+        const _: () = assert!($name::OWN.len() <= FIELDS_MAX);
+
         impl $name {
-            /// In the order of the table.
-            pub const GAUGES: &'static [Gauge<$name>] = &[$(Gauge {
+            const OWN: &'static [Gauge<owner!($name $($owner)?)>] = &[$(Gauge {
                 field: stringify!($field),
                 json: some!($($json)?),
                 unit: Unit::$unit,
@@ -198,10 +216,19 @@ macro_rules! gauges {
                     state: some!($($state)?),
                 })?),
                 line: some!($((Line::$line, || $words))?),
-                of: |all| reading!($rule all.$field),
+                of: |all| reading!($rule $name::within(all).$field),
                 rule: Rule::$rule,
                 doc: concat!($($doc),+),
             },)+];
+
+            fn within(all: &owner!($name $($owner)?)) -> &$name {
+                &all$(.$place)?
+            }
+
+            /// In the order of the table.
+            pub fn gauges() -> impl Iterator<Item = &'static Gauge<owner!($name $($owner)?)>> {
+                [$($part_name::OWN,)? $name::OWN].into_iter().flatten()
+            }
         })+
     };
 }
@@ -233,9 +260,8 @@ gauges! {
         backlog: u64, Sum Number, in Page;
     }
 
-    /// The resources of this process and its host during the interval, measured once for all
-    /// shards.
-    Resources {
+    /// The processor time of this process.
+    Cpu of Resources.cpu {
         /// user CPU time of this process
         cpu_user_ns: u64, Sum Nanoseconds;
         /// system CPU time of this process
@@ -250,6 +276,11 @@ gauges! {
         throttled_periods: u64, Sum Number, json "throttled_periods";
         /// throttled time, summed over all processors
         throttled_ns: u64, Sum Nanoseconds, json "throttled_ns";
+    }
+
+    /// The resources of this process and its host during the interval, measured once for all
+    /// shards.
+    Resources with cpu: Cpu {
         /// resident memory of this process
         memory_bytes: u64, Most Bytes, in Page,
             export ["throng_memory_bytes", "Memory used by throng."];
@@ -295,6 +326,12 @@ gauges! {
     }
 }
 
+impl Cpu {
+    pub fn time_ns(&self) -> u64 {
+        self.cpu_user_ns.saturating_add(self.cpu_system_ns)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,15 +361,14 @@ mod tests {
     #[test]
     fn every_output_has_its_readings() {
         let read = |field: &str, of: &Resources| {
-            let gauge = Resources::GAUGES.iter().find(|gauge| gauge.field == field).unwrap();
+            let gauge = Resources::gauges().find(|gauge| gauge.field == field).unwrap();
             serde_json::to_string(&(gauge.of)(of)).unwrap()
         };
         let of = Resources { host_cpu: 0.5, held: true, ..Resources::default() };
         assert_eq!((read("memory_bytes", &of), read("host_cpu", &of)), ("0".into(), "0.5".into()));
         assert_eq!(read("ports_left", &of), "null");
         assert_eq!(read("memory_available_bytes", &of), "null");
-        let columns =
-            Gauges::GAUGES.iter().filter(|gauge| gauge.is_in(Output::Csv)).map(|it| it.field);
+        let columns = Gauges::gauges().filter(|gauge| gauge.is_in(Output::Csv)).map(|it| it.field);
         let wanted = ["users_wanted", "users_online", "connections_open", "in_flight"];
         assert_eq!(columns.collect::<Vec<_>>(), wanted);
     }

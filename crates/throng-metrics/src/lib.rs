@@ -53,7 +53,7 @@ pub use figures::{
     Connections, Counter, Counts, DeliveryCounter, DeliveryInterval, Figure, Heartbeats, Lifecycle,
     Messages, Population, Retries, SAMPLED_OF, SampleInterval,
 };
-pub use gauges::{Gauge, Gauges, Line, Output, Reading, Resources};
+pub use gauges::{Cpu, Gauge, Gauges, Line, Output, Reading, Resources};
 pub use histogram::Histogram;
 pub use interval::{Interval, LOST_NS_MIN, StageInterval, StepInterval, TcpSamples, Together};
 pub use kind::{StepKind, Table};

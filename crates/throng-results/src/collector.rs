@@ -631,7 +631,7 @@ impl Collector {
 
     fn generator(&self, sum: &Interval, measured: Duration, attempts: u64) -> Generator {
         let resources = sum.resources.clone().unwrap_or_default();
-        let cpu_ns = resources.cpu_user_ns + resources.cpu_system_ns;
+        let cpu_ns = resources.cpu.time_ns();
         let phases = || self.figures.phases.iter().filter(|phase| phase.info.measured);
         let readings: u64 = phases().map(|phase| phase.host_cpu_count).sum();
         let host_cpu: f64 = phases().map(|phase| phase.host_cpu_sum).sum();

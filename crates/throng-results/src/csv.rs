@@ -86,7 +86,7 @@ pub fn seconds_csv(run: &Run, mut write: impl FnMut(&str)) -> Result<(), Box<Dia
 }
 
 fn columns() -> impl Iterator<Item = &'static Gauge<Gauges>> {
-    Gauges::GAUGES.iter().filter(|gauge| gauge.is_in(Output::Csv))
+    Gauges::gauges().filter(|gauge| gauge.is_in(Output::Csv))
 }
 
 impl Second {

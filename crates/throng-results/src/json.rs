@@ -259,7 +259,7 @@ fn generator(own: &Generator, info: &RunInfo) -> Value {
     value["precision_ns"] = json!(info.precision_ns);
     value["together_mean"] = json!(own.together.mean());
     value["together_max"] = json!(own.together.max);
-    for gauge in Resources::GAUGES {
+    for gauge in Resources::gauges() {
         if let Some(name) = gauge.json {
             value[name] = json!((gauge.of)(&own.resources));
         }

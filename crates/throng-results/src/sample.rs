@@ -9,7 +9,7 @@ pub(crate) use findings::judged;
 
 use throng_host::HostFacts;
 use throng_metrics::{
-    Cause, Comparison, Counter, DeliveryCounter, DeliveryInterval, Ending, Interval, Measure,
+    Cause, Comparison, Counter, Cpu, DeliveryCounter, DeliveryInterval, Ending, Interval, Measure,
     ResidenceInterval, Resources, Stage, StepInterval, Subject, Threshold,
 };
 
@@ -131,8 +131,7 @@ pub(crate) fn interval(second: u64, phase: u16) -> Interval {
     (interval.bytes_in, interval.bytes_out) = (8_231_000, 454_000);
     (0..1_000).for_each(|n| interval.lateness.record(20_000 + n * 50));
     interval.resources = Some(Resources {
-        cpu_user_ns: 300_000_000,
-        cpu_system_ns: 650_000_000,
+        cpu: Cpu { cpu_user_ns: 300_000_000, cpu_system_ns: 650_000_000, ..Cpu::default() },
         memory_bytes: 45_200_000 + second,
         host_cpu: 0.61,
         ..Resources::default()
@@ -451,10 +450,13 @@ fn im_hold(one: &mut Interval, users: u64) {
     one.tcp.round_trip.record(1_300_000);
     one.lateness.record_times(150_000, beats);
     one.resources = Some(Resources {
-        cpu_user_ns: 400_000_000,
-        cpu_system_ns: 500_000_000,
-        shard_cpu_max: 0.71,
-        run_queue_ns: 20_000_000,
+        cpu: Cpu {
+            cpu_user_ns: 400_000_000,
+            cpu_system_ns: 500_000_000,
+            shard_cpu_max: 0.71,
+            run_queue_ns: 20_000_000,
+            ..Cpu::default()
+        },
         memory_bytes: 300_000_000 + users * 1_100,
         users_bytes: users * 640,
         connections_bytes: users * 320,

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use throng_base::Random;
 use throng_metrics::{
-    Cause, Ending, Gauges, Interval, Place, ResidenceInterval, Resources, Stage, StepInterval,
+    Cause, Cpu, Ending, Gauges, Interval, Place, ResidenceInterval, Resources, Stage, StepInterval,
     StepKind, TargetInterval,
 };
 
@@ -274,7 +274,7 @@ fn line(world: &World, going: &mut Going, second: &Second, phase: u16) -> Interv
     line.gauges.backlog = second.backlog as u64;
     line.lateness.record_times((second.lateness_ms * MS) as u64, 20);
     let resources = Resources {
-        shard_cpu_max: 0.2,
+        cpu: Cpu { shard_cpu_max: 0.2, ..Cpu::default() },
         host_cpu: 0.3,
         listen_dropped: second.listen_dropped as u64,
         conntrack: (second.conntrack * 65_536.0) as u64,

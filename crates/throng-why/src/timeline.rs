@@ -440,7 +440,7 @@ fn point(open: &Open) -> Point {
         login_p50,
         lateness: rest.lateness.value_at(0.99) as f64,
         lost: rest.lost_ns as f64 / 1e9 / f64::from(rest.shards.max(1)),
-        shard_cpu: resources.shard_cpu_max,
+        shard_cpu: resources.cpu.shard_cpu_max,
         host_cpu: resources.host_cpu,
         listen_dropped: resources.listen_dropped as f64,
         retransmits: rest.tcp.retransmits as f64,

@@ -151,7 +151,7 @@ fn level(
         lasted,
         rate_per_s: per_second(total.begun, lasted),
         opened_per_s: per_second(sum.connections.opened, lasted),
-        cores: per_second(resources.cpu_user_ns + resources.cpu_system_ns, lasted) / 1e9,
+        cores: per_second(resources.cpu.time_ns(), lasted) / 1e9,
         steps: steps.into_iter().filter(|row| row.begun + row.count > 0).collect(),
         total,
         ..LevelRow::default()

@@ -108,7 +108,7 @@ impl Machine {
     }
 
     fn generator(&self, measured: Duration) -> Generator {
-        let cpu_ns = self.resources.cpu_user_ns + self.resources.cpu_system_ns;
+        let cpu_ns = self.resources.cpu.time_ns();
         Generator {
             lateness: Latency::of(&self.lateness),
             together: self.together,

@@ -1,7 +1,7 @@
 //! Comparisons of runs that are drawn from known distributions.
 
 use throng_base::random::Random;
-use throng_metrics::{Histogram, Interval, Percentile, Resources, StepInterval};
+use throng_metrics::{Cpu, Histogram, Interval, Percentile, Resources, StepInterval};
 
 use super::*;
 use crate::directory::{PhaseInfo, RunInfo, StepInfo};
@@ -32,7 +32,8 @@ fn costing(seed: u64, seconds: u64, mean_ns: f64, cpu_ns: u64) -> Sampled {
         }
         let row = StepInterval { count, ok: count, latency, ..StepInterval::default() };
         let cpu_user_ns = count * cpu_ns - cpu_ns / (random.below(40) + 10);
-        let resources = Some(Resources { cpu_user_ns, ..Resources::default() });
+        let resources =
+            Some(Resources { cpu: Cpu { cpu_user_ns, ..Cpu::default() }, ..Resources::default() });
         let steps = vec![row];
         let interval = Interval { second, shards: 1, steps, resources, ..Interval::default() };
         units.add(&interval);

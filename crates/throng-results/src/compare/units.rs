@@ -108,7 +108,7 @@ impl Units {
         let unit = self.units.entry(interval.second / self.width).or_default();
         unit.add(interval);
         if let Some(own) = &interval.resources {
-            unit.cpu_ns += own.cpu_user_ns + own.cpu_system_ns;
+            unit.cpu_ns += own.cpu.time_ns();
         }
         while self.units.len() > UNITS_MAX {
             self.width *= 2;

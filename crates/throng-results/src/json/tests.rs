@@ -523,7 +523,7 @@ fn the_document_has_the_figures_of_the_tables() {
         let field = |it: &Figure| (it.json.to_string(), None, it.doc().to_string());
         with_rows(&document, path, &figures.iter().map(field).collect::<Vec<_>>())
     });
-    let gauges = Resources::GAUGES.iter().filter_map(|gauge| gauge.json_row());
+    let gauges = Resources::gauges().filter_map(|gauge| gauge.json_row());
     let gauges = gauges.map(|[name, kind, doc]| (name, Some(kind), doc));
     let generator = "generator, machines[].generator";
     let made = with_rows(&made, generator, &gauges.collect::<Vec<_>>());

@@ -51,7 +51,7 @@ impl Machines {
         point.bytes_in += sum.bytes_in;
         point.bytes_out += sum.bytes_out;
         if let Some(resources) = &sum.resources {
-            point.cpu_ns += resources.cpu_user_ns + resources.cpu_system_ns;
+            point.cpu_ns += resources.cpu.time_ns();
             point.memory_bytes = point.memory_bytes.max(resources.memory_bytes);
             let host_cpu = point.host_cpu.unwrap_or(0.0).max(resources.host_cpu);
             point.host_cpu = Some((host_cpu * 1e3).round() / 1e3);
@@ -116,14 +116,14 @@ impl Point {
 
 #[cfg(test)]
 mod tests {
-    use throng_metrics::Resources;
+    use throng_metrics::{Cpu, Resources};
 
     use super::*;
     use crate::directory::MachineInfo;
 
     fn told(machine: u16, cpu_ns: u64, bytes_in: u64) -> Interval {
         let resources = Resources {
-            cpu_user_ns: cpu_ns,
+            cpu: Cpu { cpu_user_ns: cpu_ns, ..Cpu::default() },
             host_cpu: 0.5,
             memory_bytes: 7,
             ..Resources::default()

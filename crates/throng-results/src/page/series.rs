@@ -261,10 +261,10 @@ impl Figure {
 
 /// Gauges of the table, and what is counted in a point.
 pub(super) static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
-    let gauges = Gauges::GAUGES.iter().filter(|gauge| gauge.is_in(Output::Page));
+    let gauges = Gauges::gauges().filter(|gauge| gauge.is_in(Output::Page));
     let gauges =
         gauges.map(|it| Figure { name: it.field, fold: Fold::Later, of: Of::Gauge(it.of) });
-    let resources = Resources::GAUGES.iter().filter(|gauge| gauge.is_in(Output::Page));
+    let resources = Resources::gauges().filter(|gauge| gauge.is_in(Output::Page));
     let resources =
         resources.map(|it| Figure { name: it.field, fold: Fold::Larger, of: Of::Resource(it.of) });
     gauges.chain(resources).chain(COUNTED).collect()
@@ -281,9 +281,7 @@ const COUNTED: [Figure; 12] = [
     figure("heartbeats_lost", Fold::Sum, |it| Some(it.sum.heartbeats.lost as f64)),
     figure("delivered", Fold::Sum, |it| delivery(it, |row| row.delivered)),
     figure("lost", Fold::Sum, |it| delivery(it, |row| row.lost)),
-    figure("cpu_ns", Fold::Sum, |it| {
-        it.sum.resources.as_ref().map(|it| (it.cpu_user_ns + it.cpu_system_ns) as f64)
-    }),
+    figure("cpu_ns", Fold::Sum, |it| it.sum.resources.as_ref().map(|it| it.cpu.time_ns() as f64)),
     figure("lateness_p99", Fold::Larger, |it| micros(&it.sum.lateness, 0.99)),
 ];
 

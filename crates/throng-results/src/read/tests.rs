@@ -399,9 +399,9 @@ fn with_rows(document: &str, head: &str, rows: impl Iterator<Item = String>) -> 
 fn the_document_has_the_gauges_of_the_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-directory.md");
     let document = fs::read_to_string(path).unwrap();
-    let rows = Gauges::GAUGES.iter().map(|gauge| gauge.record_row(false));
+    let rows = Gauges::gauges().map(|gauge| gauge.record_row(false));
     let made = with_rows(&document, "| field of `gauges` | meaning |", rows);
-    let rows = Resources::GAUGES.iter().map(|gauge| gauge.record_row(true));
+    let rows = Resources::gauges().map(|gauge| gauge.record_row(true));
     let head = "| field of `resources` | meaning | to combine intervals |";
     let made = with_rows(&made, head, rows);
     if std::env::var_os("THRONG_WRITE_TESTS").is_some() {

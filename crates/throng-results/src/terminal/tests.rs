@@ -840,9 +840,9 @@ fn throttled(lost_share: f64) -> Summary {
         (0..50).for_each(|_| interval.lateness.record(40_000_000));
         interval.steps[0].latency.record_times(45_000_000, 500);
         let resources = interval.resources.as_mut().unwrap();
-        resources.quota_periods = 10;
-        resources.throttled_periods = 9;
-        resources.throttled_ns = 420_000_000;
+        resources.cpu.quota_periods = 10;
+        resources.cpu.throttled_periods = 9;
+        resources.cpu.throttled_ns = 420_000_000;
     }
     sample::summary_of(info, &intervals, &sample::events())
 }

@@ -131,8 +131,8 @@ impl Summary {
         let (generator, r) = (&self.generator, &self.generator.resources);
         let measured = self.measured.as_nanos().max(1) as f64;
         let mut causes = Vec::new();
-        if r.run_queue_ns as f64 > measured * WAITED_SHARE_TOLD {
-            let waited = duration(r.run_queue_ns);
+        if r.cpu.run_queue_ns as f64 > measured * WAITED_SHARE_TOLD {
+            let waited = duration(r.cpu.run_queue_ns);
             causes.push(say!("cause: throng's threads waited {waited} for a processor"));
         }
         if r.host_steal > STEAL_SHARE_TOLD {
@@ -154,12 +154,12 @@ impl Summary {
                  used {others:.1}"
             )
         }));
-        if r.throttled_ns as f64 > measured * LOST_SHARE_TOLD {
+        if r.cpu.throttled_ns as f64 > measured * LOST_SHARE_TOLD {
             causes.push(say!(
                 "cause: a CPU quota stopped throng for {}, in {} of {} periods",
-                duration(r.throttled_ns),
-                format_count(r.throttled_periods),
-                format_count(r.quota_periods)
+                duration(r.cpu.throttled_ns),
+                format_count(r.cpu.throttled_periods),
+                format_count(r.cpu.quota_periods)
             ));
         }
         causes
@@ -170,7 +170,7 @@ impl Summary {
     fn target_took_cpu(&self) -> Option<(f64, f64, u64)> {
         let (generator, cores) = (&self.generator, self.info.host.cores?);
         let measured = self.measured.as_nanos().max(1) as f64;
-        let waited = generator.resources.run_queue_ns as f64 > measured * WAITED_SHARE_TOLD;
+        let waited = generator.resources.cpu.run_queue_ns as f64 > measured * WAITED_SHARE_TOLD;
         let is_short = generator.host_busy_from.is_some() || waited;
         let own = generator.cores;
         let others = generator.host_cpu_mean * cores as f64 - own;

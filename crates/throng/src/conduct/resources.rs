@@ -8,7 +8,7 @@ use std::time::Duration;
 use throng_base::Time;
 use throng_engine::{Run, SizeKind};
 use throng_host::{Monitor, Reading, Root, source_ports};
-use throng_metrics::{Gauges, Resources};
+use throng_metrics::{Cpu, Gauges, Resources};
 use throng_program::Program;
 
 use super::limits::Seen;
@@ -90,13 +90,15 @@ impl Watcher {
         let host = reading.host.unwrap_or_default();
         let taken = connections.saturating_add(reading.time_wait);
         Resources {
-            cpu_user_ns: reading.cpu_user_ns,
-            cpu_system_ns: reading.cpu_system_ns,
-            shard_cpu_max: reading.shard_cpu_max,
-            run_queue_ns: reading.run_queue_ns,
-            quota_periods: reading.quota_periods,
-            throttled_periods: reading.throttled_periods,
-            throttled_ns: reading.throttled_ns,
+            cpu: Cpu {
+                cpu_user_ns: reading.cpu_user_ns,
+                cpu_system_ns: reading.cpu_system_ns,
+                shard_cpu_max: reading.shard_cpu_max,
+                run_queue_ns: reading.run_queue_ns,
+                quota_periods: reading.quota_periods,
+                throttled_periods: reading.throttled_periods,
+                throttled_ns: reading.throttled_ns,
+            },
             memory_bytes: reading.memory_bytes,
             users_bytes: gauges.users_present.saturating_mul(self.sizes.user_bytes),
             connections_bytes: connections.saturating_mul(self.sizes.connection_bytes),

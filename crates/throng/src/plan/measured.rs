@@ -109,7 +109,7 @@ impl Sample {
         Sample {
             users: gauges.users_present.max(gauges.users_online),
             memory_bytes: resources.memory_bytes,
-            cpu_ns: resources.cpu_user_ns.saturating_add(resources.cpu_system_ns),
+            cpu_ns: resources.cpu.time_ns(),
             opened: ended.opened,
             closed: closed.into_iter().fold(ended.vanished, u64::saturating_add),
             requests: steps

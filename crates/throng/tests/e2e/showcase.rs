@@ -9,7 +9,7 @@ use serde_json::Value;
 use throng_base::{Said, StepId};
 use throng_host::HostFacts;
 use throng_metrics::{
-    Cause, Comparison, Ending, Interval, Measure, ResidenceInterval, Resources, Stage,
+    Cause, Comparison, Cpu, Ending, Interval, Measure, ResidenceInterval, Resources, Stage,
     StepInterval, Subject, Threshold,
 };
 use throng_results::{
@@ -205,8 +205,11 @@ fn interval(second: u64) -> Interval {
     }
     let busy = present as f64 / 400.0;
     one.resources = Some(Resources {
-        cpu_user_ns: (busy * 210e6 + wave(second, 3) * 9e6) as u64 + 20_000_000,
-        cpu_system_ns: (busy * 380e6 + wave(second, 5) * 12e6) as u64 + 20_000_000,
+        cpu: Cpu {
+            cpu_user_ns: (busy * 210e6 + wave(second, 3) * 9e6) as u64 + 20_000_000,
+            cpu_system_ns: (busy * 380e6 + wave(second, 5) * 12e6) as u64 + 20_000_000,
+            ..Cpu::default()
+        },
         memory_bytes: 38_000_000 + present * 11_000,
         host_cpu: 0.04 + 0.11 * busy,
         ..Resources::default()

@@ -74,7 +74,7 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
     let r = &summary.generator.resources;
     let mut pressure = Vec::new();
     for (value, words) in [
-        (r.shard_cpu_max, say!("busiest shard {{}}")),
+        (r.cpu.shard_cpu_max, say!("busiest shard {{}}")),
         (r.host_softirq, say!("softirq {{}}")),
         (r.host_steal, say!("steal {{}}")),
     ] {
@@ -82,12 +82,12 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
             pressure.push(style.say(words.clone().filled(&[&share(value)])));
         }
     }
-    let waited = r.run_queue_ns as f64 / summary.measured.as_nanos().max(1) as f64;
+    let waited = r.cpu.run_queue_ns as f64 / summary.measured.as_nanos().max(1) as f64;
     if waited >= WAITED_SHARE_MIN {
         pressure.push(style.say(say!("{} waiting for a core", share(waited))));
     }
-    if r.throttled_periods > 0 {
-        let [throttled, periods] = [r.throttled_periods, r.quota_periods].map(format_count);
+    if r.cpu.throttled_periods > 0 {
+        let [throttled, periods] = [r.cpu.throttled_periods, r.cpu.quota_periods].map(format_count);
         pressure.push(style.say(say!("throttled in {} of {} periods", throttled, periods)));
     }
     if summary.generator.lost_ns > 0 {
@@ -108,7 +108,7 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
 
 /// The gauges of a line that are above zero.
 fn gauges<'a>(of: &'a Resources, line: Line, style: &'a Style) -> impl Iterator<Item = String> {
-    Resources::GAUGES.iter().filter_map(move |gauge| {
+    Resources::gauges().filter_map(move |gauge| {
         let (_, words) = gauge.line.filter(|(its, _)| *its == line)?;
         let value = (gauge.of)(of).number().filter(|value| *value > 0.0)?;
         Some(style.say(words().filled(&[&figure_text(gauge.unit, value)])))

@@ -8,8 +8,8 @@ pub(super) fn beside_its_target() -> Summary {
     for interval in &mut intervals {
         (0..500).for_each(|n| interval.lateness.record(15_000_000 + n * 10_000));
         let resources = interval.resources.as_mut().unwrap();
-        (resources.cpu_user_ns, resources.cpu_system_ns) = (200_000_000, 200_000_000);
-        (resources.host_cpu, resources.run_queue_ns) = (0.999, 300_000_000);
+        (resources.cpu.cpu_user_ns, resources.cpu.cpu_system_ns) = (200_000_000, 200_000_000);
+        (resources.host_cpu, resources.cpu.run_queue_ns) = (0.999, 300_000_000);
     }
     let info = RunInfo { same_host: true, ..sample::info() };
     sample::summary_of(info, &intervals, &sample::events())

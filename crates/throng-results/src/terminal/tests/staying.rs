@@ -400,7 +400,7 @@ fn every_way_in_which_a_connection_ends_is_told() {
     (connections.closed_by_target, connections.reset, connections.timed_out) = (4, 5, 6);
     let resources = intervals[60].resources.as_mut().unwrap();
     (resources.packets_dropped, resources.listen_dropped) = (17, 12);
-    resources.run_queue_ns = 90 * SECOND_NS;
+    resources.cpu.run_queue_ns = 90 * SECOND_NS;
     let summary = sample::summary_of(sample::im_info(), &intervals, &sample::im_events()[..3]);
     let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
