@@ -1,5 +1,5 @@
 //! Circles between the modules of a crate by the methods that they call, which no path shows, and
-//! types with more methods than a reader can keep in mind.
+//! types with more methods or fields than a reader can keep in mind.
 //!
 //! What a call leads to is told without types: `self.name(…)` inside an `impl` is a method of that
 //! type; any other `.name(…)` is the method that only one type of the crate has. A name that is
@@ -20,6 +20,11 @@ pub(super) const FILE: &str = "xtask/src/tidy/methods.txt";
 /// A type with more has more than one task.
 const METHODS_MAX: usize = 40;
 
+/// A struct with more has more than one subject. Of the crates whose structs are tables of figures:
+/// a field there is a row of several outputs.
+const FIELDS_MAX: usize = 20;
+const FIELDS_IN: [&str; 2] = ["throng-metrics", "throng-results"];
+
 /// What one source says of methods.
 #[derive(Default)]
 struct Source<'s> {
@@ -28,6 +33,8 @@ struct Source<'s> {
     path: Path,
     /// The types that it defines.
     types: BTreeSet<String>,
+    /// Structs with named fields, and how many.
+    structs: Vec<(String, usize)>,
     methods: Vec<Method>,
     calls: Vec<Call>,
 }
@@ -52,11 +59,12 @@ type Type<'s> = (&'s str, Path, String);
 type Owners<'s> = BTreeMap<(&'s str, String), BTreeSet<(Type<'s>, Path)>>;
 
 /// What is above the limits: how many modules of a parent are in a circle, how many methods a type
-/// has.
+/// has, how many fields a struct has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Measure {
     Circle,
     Type,
+    Struct,
 }
 
 impl Measure {
@@ -64,6 +72,7 @@ impl Measure {
         match self {
             Measure::Circle => "circle",
             Measure::Type => "type",
+            Measure::Struct => "struct",
         }
     }
 }
@@ -84,7 +93,7 @@ pub(super) fn check(table: &str, sources: &[(String, String)]) -> (Vec<Finding>,
                 FILE,
                 at + 1,
                 format!("`{line}` is no entry"),
-                "write `circle MODULE COUNT` or `type CRATE::TYPE COUNT`",
+                "write `circle MODULE COUNT`, `type CRATE::TYPE COUNT` or `struct CRATE::TYPE COUNT`",
             )),
         }
     }
@@ -114,6 +123,9 @@ fn told((measure, name): &(Measure, String), count: usize, most: usize) -> Strin
         Measure::Type => {
             format!("`{name}` has {count} methods; at most {}", most.max(METHODS_MAX))
         }
+        Measure::Struct => {
+            format!("`{name}` has {count} fields; at most {}", most.max(FIELDS_MAX))
+        }
     }
 }
 
@@ -126,7 +138,8 @@ fn entry(line: &str) -> Option<Option<((Measure, String), usize)>> {
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     let [word, name, count] = words[..] else { return None };
-    let measure = [Measure::Circle, Measure::Type].into_iter().find(|one| one.word() == word)?;
+    let measures = [Measure::Circle, Measure::Type, Measure::Struct];
+    let measure = measures.into_iter().find(|one| one.word() == word)?;
     Some(Some(((measure, name.to_string()), count.parse().ok()?)))
 }
 
@@ -146,6 +159,13 @@ fn excesses(sources: &[Source<'_>]) -> Excesses {
         if count > METHODS_MAX {
             let cure = format!("give it parts that are types of their own: {}", files.join(", "));
             excesses.insert((Measure::Type, format!("{folder}::{name}")), (count, cure));
+        }
+    }
+    for source in sources.iter().filter(|source| FIELDS_IN.contains(&source.folder)) {
+        for (name, count) in source.structs.iter().filter(|(_, count)| *count > FIELDS_MAX) {
+            let cure = format!("give what is read together a struct of its own: {}", source.file);
+            let key = (Measure::Struct, format!("{}::{name}", source.folder));
+            excesses.insert(key, (*count, cure));
         }
     }
     let owners = owners(sources);
@@ -266,7 +286,9 @@ impl Reader {
                     }
                 }
                 Kind::Word(word) if word == "struct" || word == "enum" => {
-                    source.types.extend(self.word(1).map(str::to_string));
+                    let name = self.word(1).map(str::to_string);
+                    source.structs.extend(name.clone().zip(self.fields()));
+                    source.types.extend(name);
                 }
                 Kind::Word(word) if word == "fn" => match &within {
                     Some((of, false, body)) if depth == *body && self.takes_self() => {
@@ -330,6 +352,28 @@ impl Reader {
             };
         }
         None
+    }
+
+    /// How many fields the struct has; None where they have no names.
+    fn fields(&self) -> Option<usize> {
+        let rest = &self.tokens[self.at..];
+        let body = rest.iter().position(|it| matches!(it.kind, Kind::Mark('{' | '(' | ';')))?;
+        let (mut depth, mut count) = (0usize, 0);
+        for at in body..rest.len() {
+            let is = |at: usize, mark| rest.get(at).is_some_and(|token| token.is_mark(mark));
+            match &rest[at].kind {
+                Kind::Mark('{' | '(' | '[' | '<') => depth += 1,
+                // `->` and `=>` close nothing.
+                Kind::Mark('>') if is(at - 1, '-') || is(at - 1, '=') => {}
+                Kind::Mark('}' | ')' | ']' | '>') => depth -= 1,
+                Kind::Mark(':') if depth == 1 && !is(at - 1, ':') && !is(at + 1, ':') => count += 1,
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+        rest[body].is_mark('{').then_some(count)
     }
 
     /// Whether the function has a receiver.

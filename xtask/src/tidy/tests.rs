@@ -289,3 +289,25 @@ fn types_with_many_methods_are_found() {
     let sources = [CIRCLE[0], ("x/src/a.rs", &*a), ("x/src/b.rs", &*a)];
     assert!(method_findings("", &sources).0.is_empty());
 }
+
+#[test]
+fn structs_of_figures_with_many_fields_are_found() {
+    let of = |folder: &str, head: &str, count: usize| {
+        let field =
+            |n| format!("#[serde(default)]\npub f{n}: a::Map<u8, fn(b: u8) -> u8> => Sum,\n");
+        let fields: String = (0..count).map(field).collect();
+        let text =
+            format!("merged! {{ {head} {{\n{fields}}} }}\nstruct Other;\nstruct Pair(u8, u8);");
+        let file = format!("{folder}/src/lib.rs");
+        method_findings("struct throng-results::Big 25", &[(&*file, &*text)])
+    };
+    let found = of("throng-metrics", "pub struct Second<T: Copy>", 21).0;
+    assert_eq!(found, ["`throng-metrics::Second` has 21 fields; at most 20"]);
+    assert!(of("throng-metrics", "pub struct Second<T: Copy>", 20).0.is_empty());
+    assert!(of("throng-engine", "struct Second", 21).0.is_empty());
+    assert!(of("throng-results", "struct Big", 25).0.is_empty());
+    let what = "`throng-results::Big` has 26 fields; at most 25";
+    assert_eq!(of("throng-results", "struct Big", 26).0, [what]);
+    let lowered = "xtask/src/tidy/methods.txt:1: `struct throng-results::Big` is 0 now; lower it";
+    assert_eq!(of("throng-results", "struct Big", 20).1, [lowered]);
+}
