@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use throng_metrics::{Ending, Gauge, Gauges, Histogram, Interval, Resources, StepKind};
+use throng_metrics::gauges::Exported;
+use throng_metrics::{Ending, Gauge, Gauges, Histogram, Interval, Resources, StepKind, Timed};
 use throng_results::RunInfo;
 
 /// All loads on all machines together, in a second.
@@ -25,11 +26,13 @@ impl Second<'_> {
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+type Labels<'a> = Vec<(&'a str, Cow<'a, str>)>;
+
 /// A figure with its name and labels.
 pub struct Metric<'a> {
     pub name: &'static str,
     pub help: &'static str,
-    pub labels: Vec<(&'a str, Cow<'a, str>)>,
+    pub labels: Labels<'a>,
     pub value: Value<'a>,
 }
 
@@ -102,18 +105,7 @@ fn steps<'a>(second: &'a Second<'_>, all: &mut Vec<Metric<'a>>) {
             all.push(Metric { name, help, labels, value: Value::Counter(*count as f64) });
         }
     }
-    let (name, help) = (
-        "throng_response_time_seconds",
-        "Response time by step, counted from the scheduled start.",
-    );
-    for row in rows().filter(|row| !row.latency.is_empty()) {
-        all.push(Metric {
-            name,
-            help,
-            labels: labels(row.step),
-            value: Value::Times(&row.latency),
-        });
-    }
+    times(|| rows().map(|row| (row, labels(row.step))), all);
 }
 
 fn connections<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
@@ -126,12 +118,8 @@ fn connections<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
         let labels = vec![("state", Cow::from(state))];
         all.push(Metric { name, help, labels, value: Value::Counter(count as f64) });
     }
-    let (name, help) =
-        ("throng_stage_seconds", "Duration of the successful stages of opening a connection.");
-    for stage in figures.stages.iter().filter(|stage| !stage.latency.is_empty()) {
-        let labels = vec![("stage", Cow::from(stage.stage.word()))];
-        all.push(Metric { name, help, labels, value: Value::Times(&stage.latency) });
-    }
+    let stages = || figures.stages.iter();
+    times(|| stages().map(|row| (row, vec![("stage", Cow::from(row.stage.word()))])), all);
     let (name, help) = ("throng_bytes_total", "Payload bytes by direction.");
     for (direction, count) in [("in", figures.bytes_in), ("out", figures.bytes_out)] {
         let labels = vec![("direction", Cow::from(direction))];
@@ -155,12 +143,7 @@ fn users<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
 }
 
 fn generator<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
-    if !figures.lateness.is_empty() {
-        let name = "throng_lateness_seconds";
-        let help = "How late throng started what was scheduled.";
-        let value = Value::Times(&figures.lateness);
-        all.push(Metric { name, help, labels: Vec::new(), value });
-    }
+    times(|| std::iter::once((figures, Vec::new())), all);
     let Some(resources) = &figures.resources else { return };
     let cpu = resources.cpu.time_ns() as f64 / 1e9;
     let (name, help) = ("throng_cpu_seconds_total", "CPU time used by throng.");
@@ -168,7 +151,24 @@ fn generator<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
     gauges(Resources::gauges(), resources, all);
 }
 
-/// Those of a table that are exported.
+/// Those of a table that are exported, of rows with their labels.
+fn times<'a, T: Timed, R: Iterator<Item = (&'a T, Labels<'a>)>>(
+    rows: impl Fn() -> R,
+    all: &mut Vec<Metric<'a>>,
+) {
+    for times in T::TIMES {
+        let Some(Exported { name, help, .. }) = times.export else { continue };
+        let told = rows().map(|(row, labels)| ((times.of)(row), labels));
+        all.extend(told.filter(|(times, _)| !times.is_empty()).map(|(times, labels)| Metric {
+            name,
+            help,
+            labels,
+            value: Value::Times(times),
+        }));
+    }
+}
+
+/// The same of gauges.
 fn gauges<T: 'static>(
     table: impl Iterator<Item = &'static Gauge<T>>,
     figures: &T,

@@ -37,15 +37,6 @@ pub trait Counts: Merge {
     }
 }
 
-macro_rules! or {
-    ($default:expr) => {
-        $default
-    };
-    ($default:expr, $chosen:expr) => {
-        $chosen
-    };
-}
-
 /// A struct of counts: its fields are rows of the table, behind what tells several of them apart.
 macro_rules! group {
     (

@@ -150,15 +150,6 @@ macro_rules! reading {
     };
 }
 
-macro_rules! some {
-    () => {
-        None
-    };
-    ($value:expr) => {
-        Some($value)
-    };
-}
-
 /// The struct whose gauges a block of the table has: its own, or the one that it is a part of.
 macro_rules! owner {
     ($name:ident) => {
@@ -207,15 +198,15 @@ macro_rules! gauges {
         impl $name {
             const OWN: &'static [Gauge<owner!($name $($owner)?)>] = &[$(Gauge {
                 field: stringify!($field),
-                json: some!($($json)?),
+                json: or!(None $(, Some($json))?),
                 unit: Unit::$unit,
                 outputs: &[$($(Output::$output),+)?],
-                export: some!($(Exported {
+                export: or!(None $(, Some(Exported {
                     name: $export,
                     help: $help,
-                    state: some!($($state)?),
-                })?),
-                line: some!($((Line::$line, || $words))?),
+                    state: or!(None $(, Some($state))?),
+                }))?),
+                line: or!(None $(, Some((Line::$line, || $words)))?),
                 of: |all| reading!($rule $name::within(all).$field),
                 rule: Rule::$rule,
                 doc: concat!($($doc),+),

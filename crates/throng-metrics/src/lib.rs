@@ -43,6 +43,7 @@ pub mod places;
 pub mod presence;
 pub mod slowest;
 pub mod threshold;
+pub mod times;
 pub mod unit;
 
 pub use capacity::Capacity;
@@ -66,4 +67,5 @@ pub use threshold::{
     AbortRule, Around, Comparison, HostFigure, Measure, Monitored, Subject, Threshold, TrendUnit,
     Verdict,
 };
+pub use times::{Timed, Times};
 pub use unit::Unit;

@@ -46,6 +46,16 @@ pub trait Keyed: Merge + Clone {
     fn key(&self) -> Self::Key<'_>;
 }
 
+/// What a row says, or else what holds of most.
+macro_rules! or {
+    ($default:expr) => {
+        $default
+    };
+    ($default:expr, $chosen:expr) => {
+        $chosen
+    };
+}
+
 /// What a rule does with a field.
 #[doc(hidden)]
 #[macro_export]

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use throng_metrics::audit::{Entry, Pair, Round, ViewRound, Wrong, WrongKind};
 use throng_metrics::{
-    Chain, Connections, Counts, DeliveryInterval, Figure, Heartbeats, Lifecycle, Messages, Place,
-    Population, Resources, Retries, SampleInterval, Slow, TargetInterval, TrendUnit,
+    Chain, Connections, Counts, DeliveryInterval, Figure, Heartbeats, InstanceInterval, Interval,
+    Lifecycle, Messages, Place, Population, ResidenceInterval, Resources, Retries, SampleInterval,
+    SessionInterval, Slow, StageInterval, StepInterval, TargetInterval, TcpSamples, Timed, Times,
+    TrendUnit,
 };
 
 use throng_why::{Around, Effect, Stretch};
@@ -507,6 +509,14 @@ fn with_rows(document: &str, path: &str, fields: &[DocumentedField]) -> String {
     format!("{before}{mark}{}{}{}", &section[..table], rows.join("\n"), &section[end..])
 }
 
+fn with_times<T: Timed>(document: &str, path: &str) -> String {
+    let field = |it: &Times<T>| {
+        let kind = "[latency](#latency) or null".to_string();
+        (it.json.to_string(), Some(kind), it.doc().to_string())
+    };
+    with_rows(document, path, &T::TIMES.iter().map(field).collect::<Vec<_>>())
+}
+
 #[test]
 fn the_document_has_the_figures_of_the_tables() {
     let groups = [
@@ -527,6 +537,15 @@ fn the_document_has_the_figures_of_the_tables() {
     let gauges = gauges.map(|[name, kind, doc]| (name, Some(kind), doc));
     let generator = "generator, machines[].generator";
     let made = with_rows(&made, generator, &gauges.collect::<Vec<_>>());
+    let steps = "steps[], total, by_label[].steps[], by_label[].total, transactions[]";
+    let made = with_times::<StepInterval>(&made, steps);
+    let made = with_times::<StageInterval>(&made, "stages[]");
+    let made = with_times::<SessionInterval>(&made, "sessions[]");
+    let made = with_times::<TargetInterval>(&made, "targets[], instances[]");
+    let made = with_times::<InstanceInterval>(&made, "targets[], instances[]");
+    let made = with_times::<ResidenceInterval>(&made, "residence[]");
+    let made = with_times::<TcpSamples>(&made, "tcp");
+    let made = with_times::<Interval>(&made, generator);
     if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
         std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md"), made).unwrap();
         return;

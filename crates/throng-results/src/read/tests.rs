@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{Cursor, Read};
 
 use throng_base::Said;
-use throng_metrics::{Gauges, Resources};
+use throng_metrics::{Gauges, Resources, StepInterval, TcpSamples, Timed};
 
 use super::*;
 use crate::directory::INTERVALS_FILE;
@@ -404,6 +404,12 @@ fn the_document_has_the_gauges_of_the_table() {
     let rows = Resources::gauges().map(|gauge| gauge.record_row(true));
     let head = "| field of `resources` | meaning | to combine intervals |";
     let made = with_rows(&made, head, rows);
+    let (_, histograms) = made.split_once("### Histograms\n").unwrap();
+    let (names, _) = histograms.split_once(" are arrays of integers").unwrap();
+    let fields = StepInterval::TIMES.iter().map(|it| it.field);
+    for field in fields.chain(["time", TcpSamples::TIMES[0].field, Interval::TIMES[0].field]) {
+        assert!(names.contains(&format!("`{field}`")), "{field}: {names}");
+    }
     if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
         fs::write(path, made).unwrap();
         return;

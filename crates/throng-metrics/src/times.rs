@@ -1,0 +1,119 @@
+//! The table of times: each histogram of a record once, with its field, its name in the summary's
+//! JSON, the metric that exports it and one line of documentation. Exports and the tables of
+//! `docs/json.md` are made of it.
+
+use crate::connections::ResidenceInterval;
+use crate::gauges::Exported;
+use crate::histogram::Histogram;
+use crate::interval::{Interval, StageInterval, StepInterval, TcpSamples};
+use crate::places::{InstanceInterval, SessionInterval, TargetInterval};
+
+/// A histogram of `T` as a row of the table.
+pub struct Times<T: 'static> {
+    /// The field of the record.
+    pub field: &'static str,
+    /// The field of the summary's JSON.
+    pub json: &'static str,
+    pub export: Option<Exported>,
+    pub of: fn(&T) -> &Histogram,
+    doc: &'static str,
+}
+
+impl<T> Times<T> {
+    /// What it measures, for `docs/json.md`.
+    pub fn doc(&self) -> &'static str {
+        self.doc.trim_start()
+    }
+}
+
+/// What has histograms.
+pub trait Timed: Sized + 'static {
+    /// In the order of the table.
+    const TIMES: &'static [Times<Self>];
+}
+
+macro_rules! times {
+    ($(
+        $name:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $field:ident $(by $of:expr)?
+                $(, json $json:literal)?
+                $(, export [$export:literal, $help:literal])?;
+            )+
+        }
+    )+) => {
+        $(impl Timed for $name {
+            const TIMES: &'static [Times<$name>] = &[$(Times {
+                field: stringify!($field),
+                json: or!(stringify!($field) $(, $json)?),
+                export: or!(None $(, Some(Exported { name: $export, help: $help, state: None }))?),
+                of: or!(|row| &row.$field $(, $of)?),
+                doc: concat!($($doc),+),
+            },)+];
+        })+
+    };
+}
+
+times! {
+    StepInterval {
+        /// response time: from the scheduled start of the last try to the last byte of its
+        /// response; for a `rendezvous`, the waiting time; the duration of a transaction without
+        /// pauses (T)
+        latency, export [
+            "throng_response_time_seconds",
+            "Response time by step, counted from the scheduled start."
+        ];
+        /// duration of a transaction with the users' pauses (T)
+        with_pauses, json "latency_with_pauses";
+        /// service time of `http`, `connect`, `request` and `total`: from sending the last request
+        /// (with redirects, the first), without the wait for a free user, a connection or a stream.
+        /// `null` for other steps and in older records
+        service by StepInterval::service;
+        /// time to the first byte; for a `connect` to an event stream, time to the first event
+        first_byte;
+    }
+
+    StageInterval {
+        /// duration of the stage for connections that completed it
+        latency, export [
+            "throng_stage_seconds",
+            "Duration of the successful stages of opening a connection."
+        ];
+    }
+
+    SessionInterval {
+        /// duration of finished iterations from their scheduled start, with pauses; `null` for
+        /// concurrent iterations of one user (`streams`)
+        time;
+    }
+
+    TargetInterval {
+        /// response time
+        latency;
+    }
+
+    InstanceInterval {
+        /// response time
+        latency;
+    }
+
+    ResidenceInterval {
+        /// from establishment to the end, one value per connection; a connect without a response
+        /// counts as 0
+        time;
+    }
+
+    TcpSamples {
+        /// smoothed round-trip time
+        round_trip;
+    }
+
+    Interval {
+        /// how far throng was behind its schedule
+        lateness, export [
+            "throng_lateness_seconds",
+            "How late throng started what was scheduled."
+        ];
+    }
+}
