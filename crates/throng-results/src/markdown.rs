@@ -10,11 +10,30 @@ mod history;
 mod levels;
 mod summary;
 
-use throng_base::clean;
+use throng_base::{Said, clean};
 
 pub use comparison::comparison_markdown;
 pub use history::history_markdown;
 pub use summary::summary_markdown;
+
+/// A head or a word of a table.
+fn word(text: impl Into<String>) -> Said {
+    Said::of_others(text)
+}
+
+/// What is not shown of so many rows.
+fn more(all: usize, most: usize, what: &str) -> String {
+    match all.saturating_sub(most) {
+        0 => String::new(),
+        more => format!("\nand {more} more{what}\n"),
+    }
+}
+
+/// Notes under what stands before them.
+fn list(notes: impl IntoIterator<Item = String>) -> String {
+    let lines: String = notes.into_iter().map(|note| format!("- {note}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
 
 /// Text of others: no character of it is markup, a link, a mention or the end of a cell.
 fn escape(text: &str) -> String {

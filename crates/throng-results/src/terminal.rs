@@ -13,7 +13,7 @@
 //! - `table`, `text`: columns, cutting, wrapping, numbers.
 
 mod chains;
-mod columns;
+pub(crate) mod columns;
 pub(crate) mod comparison;
 pub(crate) mod curve;
 mod details;
@@ -22,7 +22,7 @@ pub(crate) mod history;
 pub mod live;
 pub mod report;
 mod summary;
-mod table;
+pub(crate) mod table;
 mod text;
 
 use throng_base::{Language, Said};
@@ -33,7 +33,6 @@ pub use findings::findings_text;
 pub use history::history_text;
 pub use live::{Live, Progress, progress_line};
 pub use report::figure_text;
-pub(crate) use text::percent_text;
 
 use crate::summary::Summary;
 
@@ -119,7 +118,7 @@ impl Style {
 
 /// What a piece of text is, which decides its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Ink {
+pub(crate) enum Ink {
     #[default]
     Plain,
     Bold,

@@ -2,52 +2,49 @@
 
 use throng_metrics::Unit;
 
-use super::escape;
+use super::{escape, list, word};
+use crate::terminal::columns::{Columns, NOTHING};
 use crate::terminal::figure_text;
 use throng_metrics::capacity::{Capacity, Level};
 
-const NOTHING: &str = "–";
 /// The last ones; the JSON has all.
 const LEVELS_MAX: usize = 40;
 
 /// The sentence, the levels, and the zones.
 pub(super) fn capacity_markdown(found: &Capacity) -> String {
     let mut out = format!("**{}**\n\n", escape(&found.sentence().english()));
-    out += "| level | for | offered/s | served/s | strain | p50 | p99 | in flight | expected \
-            | verdict |\n";
-    out += "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n";
     let hidden = found.levels.len().saturating_sub(LEVELS_MAX);
-    found.levels[hidden..].iter().for_each(|level| out += &line(found, level));
+    out += &levels(found, &found.levels[hidden..]);
     if hidden > 0 {
         out += &format!("\nand {hidden} earlier levels\n");
     }
     let notes = found.zones().into_iter().chain(found.machines_text());
-    for (at, note) in notes.enumerate() {
-        let gap = if at == 0 { "\n" } else { "" };
-        out += &format!("{gap}- {}\n", escape(&note.english()));
-    }
+    out += &list(notes.map(|note| escape(&note.english())));
     out + "\n"
 }
 
-fn line(found: &Capacity, level: &Level) -> String {
+fn levels(found: &Capacity, levels: &[Level]) -> String {
     let time = |seconds: Option<f64>| {
         let text = |seconds| figure_text(Unit::Nanoseconds, seconds * 1e9);
         seconds.map_or_else(|| NOTHING.to_string(), text)
     };
     let rate = |rate: f64| figure_text(Unit::PerSecond, rate).trim_end_matches("/s").to_string();
-    let strain = level.strain.map_or_else(|| NOTHING.to_string(), |strain| format!("{strain:.2}"));
-    format!(
-        "| {} | {} | {} | {} | {strain} | {} | {} | {:.1} | {:.1} | {} |\n",
-        found.load(level.load).english(),
-        level.purpose.text().english(),
-        rate(level.offered),
-        rate(level.served),
-        time(level.p50_s),
-        time(level.p99_s),
-        level.in_flight,
-        level.in_flight_expected,
-        escape(&level.verdict_text().english()),
-    )
+    let strain = |strain: f64| format!("{strain:.2}");
+    Columns::of(word("level"), |level: &Level| found.load(level.load).english())
+        .numbers()
+        .cell(word("for"), |level| level.purpose.text().english())
+        .words()
+        .cell(word("offered/s"), |level| rate(level.offered))
+        .cell(word("served/s"), |level| rate(level.served))
+        .cell(word("strain"), |level| level.strain.map_or_else(|| NOTHING.to_string(), strain))
+        .cell(word("p50"), |level| time(level.p50_s))
+        .cell(word("p99"), |level| time(level.p99_s))
+        .cell(word("in flight"), |level| format!("{:.1}", level.in_flight))
+        .cell(word("expected"), |level| format!("{:.1}", level.in_flight_expected))
+        .cell(word("verdict"), |level| level.verdict_text().english())
+        .words()
+        .table(levels)
+        .markdown(escape)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use throng_metrics::Unit;
 use throng_why::Stretch;
 
-use super::escape;
+use super::{escape, more, word};
 use crate::actions::ActionRow;
 use crate::summary::Summary;
+use crate::terminal::columns::{Columns, NOTHING};
 use crate::terminal::figure_text;
 
 /// Events that are shown; the JSON has all.
@@ -17,32 +18,33 @@ pub(super) fn events_markdown(summary: &Summary) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let mut out = "\n| event | part | ok/s | failed | p50 | p99 | online, at least |\n\
-                   | --- | --- | ---: | ---: | ---: | ---: | ---: |\n"
-        .to_string();
-    for row in all.iter().take(ROWS_MAX) {
-        let Some(effect) = &row.effect else { continue };
-        let parts =
-            [("before", &effect.before), ("during", &effect.during), ("after", &effect.after)];
-        for (word, part) in parts.iter().filter_map(|(word, part)| Some((word, part.as_ref()?))) {
-            out += &line(&escape(&row.name), word, part);
-        }
-    }
-    out += "\n";
-    all.iter().take(ROWS_MAX).for_each(|row| out += &sentence(row));
-    if let Some(more) = all.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
-        out += &format!("\nand {more} more events\n");
-    }
-    out
+    let shown = &all[..all.len().min(ROWS_MAX)];
+    let sentences: String = shown.iter().map(sentence).collect();
+    format!("\n{}\n{sentences}{}", around(shown), more(all.len(), ROWS_MAX, " events"))
 }
 
-fn line(name: &str, word: &str, part: &Stretch) -> String {
-    let time = |ns: Option<f64>| ns.map_or("–".into(), |ns| figure_text(Unit::Nanoseconds, ns));
-    let share = part.error_share.map_or("–".into(), |it| figure_text(Unit::Share, it));
-    let rate = figure_text(Unit::PerSecond, part.ok_per_s);
-    let [p50, p99] = [part.p50_ns, part.p99_ns].map(time);
-    let online = figure_text(Unit::Number, part.online_min);
-    format!("| {name} | {word} | {rate} | {share} | {p50} | {p99} | {online} |\n")
+/// The figures before, during and after each.
+fn around(shown: &[ActionRow]) -> String {
+    let effects = shown.iter().filter_map(|row| Some((row, row.effect.as_ref()?)));
+    let parts = effects.flat_map(|(row, effect)| {
+        let parts =
+            [("before", &effect.before), ("during", &effect.during), ("after", &effect.after)];
+        parts.into_iter().filter_map(move |(part, of)| Some((row, part, of.as_ref()?)))
+    });
+    let parts: Vec<(&ActionRow, &str, &Stretch)> = parts.collect();
+    let text = |unit, value: Option<f64>| {
+        value.map_or_else(|| NOTHING.to_string(), |value| figure_text(unit, value))
+    };
+    Columns::of(word("event"), |(row, ..): &(&ActionRow, &str, &Stretch)| row.name.clone())
+        .cell(word("part"), |(_, part, _)| (*part).to_string())
+        .words()
+        .cell(word("ok/s"), |(.., of)| figure_text(Unit::PerSecond, of.ok_per_s))
+        .cell(word("failed"), |(.., of)| text(Unit::Share, of.error_share))
+        .cell(word("p50"), |(.., of)| text(Unit::Nanoseconds, of.p50_ns))
+        .cell(word("p99"), |(.., of)| text(Unit::Nanoseconds, of.p99_ns))
+        .cell(word("online, at least"), |(.., of)| figure_text(Unit::Number, of.online_min))
+        .table(&parts)
+        .markdown(escape)
 }
 
 /// When it was, how it ended, what it changed.

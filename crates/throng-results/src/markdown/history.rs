@@ -3,13 +3,16 @@
 use crate::compare::Quantity;
 use throng_base::Said;
 
-use super::escape;
+use super::{escape, list, word};
 use crate::compare::{Figure, History, Past, Trend, figure_word};
+use crate::terminal::Ink;
+use crate::terminal::columns::{Columns, NOTHING};
 use crate::terminal::comparison::by_text;
 use crate::terminal::curve::BLOCKS;
 use crate::terminal::history::{
-    P50, P95, P99, carried_said, drawn, figure_cell, labels, shifts_said, title, when,
+    P99, carried_said, drawn, figure_cell, figures, labels, shifts_said, title, when,
 };
+use crate::terminal::table::Cell;
 
 pub fn history_markdown(history: &History) -> String {
     let step = history.step.as_deref();
@@ -20,12 +23,11 @@ pub fn history_markdown(history: &History) -> String {
         }
         out += &trend_markdown(trend, step);
     }
-    for (at, over) in history.passed_over.iter().enumerate() {
-        let gap = if at == 0 { "\n" } else { "" };
+    let skipped = history.passed_over.iter().map(|over| {
         let (name, reason) = (escape(&over.name()), escape(&over.reason.english()));
-        out += &format!("{gap}- Skipped: {name}: {reason}\n");
-    }
-    out
+        format!("Skipped: {name}: {reason}")
+    });
+    out + &list(skipped)
 }
 
 fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
@@ -33,10 +35,17 @@ fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
     if let Some(baseline) = &trend.baseline {
         out += &format!("Baseline: {}\n\n", escape(baseline));
     }
-    out +=
-        "| run | labels | verdict | rate | failed | p50 | p95 | p99 | rate change | p99 change |\n";
-    out += "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
-    trend.runs.iter().for_each(|run| out += &line(run));
+    let columns = Columns::of(word("run"), |run: &Past| when(&run.started))
+        .cell(word("labels"), labels)
+        .words()
+        .cell(word("verdict"), |run| run.verdict.english())
+        .words()
+        .cell(word("rate"), |run| figure_cell(run.figure(Quantity::Rate)));
+    out += &figures(columns)
+        .cell(word("rate change"), |run| change(run.figure(Quantity::Rate)))
+        .cell(word("p99 change"), |run| change(run.figure(P99)))
+        .table(&trend.runs)
+        .markdown(escape);
     let curves = [Quantity::Rate, P99].into_iter().filter_map(|measure| {
         let (drawn, range) = drawn(trend, measure, &BLOCKS)?;
         Some(format!("{:<4}  {drawn}  {}\n", figure_word(measure), range.english()))
@@ -57,37 +66,13 @@ fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
     for judged in &trend.judged {
         notes.push(format!("**{}**: {}", judged.fails.shown(), escape(&judged.text)));
     }
-    for (at, note) in notes.iter().enumerate() {
-        let gap = if at == 0 { "\n" } else { "" };
-        out += &format!("{gap}- {note}\n");
-    }
-    out
-}
-
-fn line(run: &Past) -> String {
-    let text = |measure| figure_cell(run.figure(measure));
-    let change = |measure| change(run.figure(measure));
-    format!(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
-        escape(&when(&run.started)),
-        escape(&labels(run)),
-        run.verdict.english(),
-        text(Quantity::Rate),
-        text(Quantity::Failed),
-        text(P50),
-        text(P95),
-        text(P99),
-        change(Quantity::Rate),
-        change(P99),
-    )
+    out + &list(notes)
 }
 
 /// What is beyond noise stands out.
-fn change(figure: Option<&Figure>) -> String {
+fn change(figure: Option<&Figure>) -> Cell {
     let change = figure.and_then(|figure| Some((figure, figure.change.as_ref()?)));
-    match change {
-        None => "–".into(),
-        Some((figure, change)) if change.named => format!("**{}**", by_text(figure, change.by)),
-        Some((figure, change)) => by_text(figure, change.by),
-    }
+    let Some((figure, change)) = change else { return NOTHING.into() };
+    let ink = if change.named { Ink::Bold } else { Ink::Plain };
+    Cell::new(ink, by_text(figure, change.by))
 }

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use throng_base::Said;
-use throng_metrics::{Percentile, Unit, Verdict};
+use throng_metrics::{Unit, Verdict};
 
 use super::audits::audits_markdown;
 use super::capacity::capacity_markdown;
 use super::duel::duel_markdown;
-use super::escape;
 use super::events::events_markdown;
 use super::levels::levels_markdown;
+use super::{escape, list, more, word};
 use crate::summary::curves::Named;
 use crate::summary::{ChangeOf, POINTS_MAX, Row, Summary};
+use crate::terminal::columns::{Columns, TIMES};
 use crate::terminal::curve::{BLOCKS, spark};
 use crate::terminal::figure_text;
 use crate::verdict::{headline, judge};
@@ -41,19 +42,15 @@ pub fn summary_markdown(summary: &Summary) -> String {
     out += &summary.capacity.as_deref().map(capacity_markdown).unwrap_or_default();
     out += &summary.duel.as_deref().map(duel_markdown).unwrap_or_default();
     let attempts = summary.attempts_word().english();
-    let percentiles: Vec<&str> = Percentile::MAIN.iter().map(|it| it.label()).collect();
-    out += &format!("| | {attempts} | ok/s | failed | {} | max |\n", percentiles.join(" | "));
-    out += &format!("| ---{} |\n", " | ---:".repeat(percentiles.len() + 4));
-    out += &line(&format!("all {attempts}"), &summary.steps.total);
+    let total = (format!("all {attempts}"), &summary.steps.total);
     let rows =
         summary.steps.rows.iter().chain(&summary.steps.transactions).filter(|row| row.count > 0);
     let rows: Vec<&Row> = rows.collect();
     // One that is alone is the row of all attempts.
     let told = if rows.len() > 1 { &rows[..] } else { &[] };
-    told.iter().take(ROWS_MAX).for_each(|row| out += &line(&row.name, row));
-    if let Some(more) = told.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
-        out += &format!("\nand {more} more steps\n");
-    }
+    let shown = told.iter().take(ROWS_MAX).map(|row| (row.name.clone(), *row));
+    out += &steps(attempts, &std::iter::once(total).chain(shown).collect::<Vec<_>>());
+    out += &more(told.len(), ROWS_MAX, " steps");
     out += &levels_markdown(summary);
     out += &audits_markdown(summary);
     out += &events_markdown(summary);
@@ -87,12 +84,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
         .chain(after(summary))
         .chain(deliveries(summary))
         .chain(changes(summary));
-    let notes: Vec<String> = notes.chain(errors(summary)).collect();
-    for (at, note) in notes.iter().enumerate() {
-        let gap = if at == 0 { "\n" } else { "" };
-        out += &format!("{gap}- {note}\n");
-    }
-    out
+    out + &list(notes.chain(errors(summary)))
 }
 
 fn curves_text(summary: &Summary) -> String {
@@ -105,20 +97,16 @@ fn curves_text(summary: &Summary) -> String {
     summary.curves.named().map(line).collect()
 }
 
-fn line(name: &str, row: &Row) -> String {
-    let latency = &row.latency;
-    let time =
-        |ns: Option<u64>| ns.map_or("–".into(), |ns| figure_text(Unit::Nanoseconds, ns as f64));
-    let share = if row.count > 0 { row.failed as f64 / row.count as f64 } else { 0.0 };
-    let figures = [
-        escape(name),
-        figure_text(Unit::Number, row.count as f64),
-        figure_text(Unit::PerSecond, row.ok_per_s),
-        figure_text(Unit::Share, share),
-    ];
-    let percentiles = Percentile::MAIN.iter().map(|it| time(latency.percentile(*it)));
-    let cells = figures.into_iter().chain(percentiles).chain([time(latency.max())]);
-    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+/// Rows with their names.
+fn steps(attempts: String, rows: &[(String, &Row)]) -> String {
+    let failed = |row: &Row| row.failed as f64 / row.count.max(1) as f64;
+    Columns::of(word(""), |(name, _): &(String, &Row)| name.clone())
+        .cell(word(attempts), |(_, row)| figure_text(Unit::Number, row.count as f64))
+        .cell(word("ok/s"), |(_, row)| figure_text(Unit::PerSecond, row.ok_per_s))
+        .cell(word("failed"), |(_, row)| figure_text(Unit::Share, failed(row)))
+        .times(&TIMES, |(_, row)| row.latency)
+        .table(rows)
+        .markdown(escape)
 }
 
 /// Why the rate and the failures do not add up to all attempts.

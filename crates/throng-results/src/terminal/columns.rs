@@ -1,5 +1,6 @@
-//! Tables by their columns: what each is called, and what it shows of a row. Percentiles and their
-//! names come from [`Percentile`], and one rule decides which columns are left out.
+//! Tables by their columns: what each is called, and what it shows of a row; of the terminal and of
+//! Markdown. Percentiles and their names come from [`Percentile`], and one rule decides which
+//! columns are left out.
 
 use std::rc::Rc;
 
@@ -13,13 +14,13 @@ use super::text::{nanos, rate};
 use crate::summary::Latency;
 
 /// What stands where there is no figure.
-pub(super) const NOTHING: &str = "–";
+pub(crate) const NOTHING: &str = "–";
 /// What stands before a percentile that the generator's own lateness can explain.
 pub(super) const EXPLAINED: &str = "~";
 
 /// A figure of a [`Latency`].
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Time {
+pub(crate) enum Time {
     Min,
     Mean,
     Deviation,
@@ -27,10 +28,12 @@ pub(super) enum Time {
     Max,
 }
 
-pub(super) const P50: Time = Time::At(Percentile::P50);
+pub(crate) const P50: Time = Time::At(Percentile::P50);
 pub(super) const P90: Time = Time::At(Percentile::P90);
 pub(super) const P95: Time = Time::At(Percentile::P95);
-pub(super) const P99: Time = Time::At(Percentile::P99);
+pub(crate) const P99: Time = Time::At(Percentile::P99);
+/// What tables of times alone show.
+pub(crate) const TIMES: [Time; 6] = [P50, P90, P95, P99, Time::At(Percentile::P999), Time::Max];
 /// What most tables show of times.
 pub(super) const BRIEF: [Time; 4] = [P50, P90, P99, Time::Max];
 
@@ -65,13 +68,13 @@ impl Time {
         }
     }
 
-    pub(super) fn text(self, latency: &Latency) -> String {
+    pub(crate) fn text(self, latency: &Latency) -> String {
         self.of(latency).map_or_else(|| NOTHING.to_string(), nanos)
     }
 }
 
 /// The columns of a table of rows.
-pub(super) struct Columns<'a, R> {
+pub(crate) struct Columns<'a, R> {
     columns: Vec<Column<'a, R>>,
     ink: Box<dyn Fn(&R) -> Ink + 'a>,
 }
@@ -82,15 +85,23 @@ type Asked<'a, R> = Box<dyn Fn(&R) -> bool + 'a>;
 struct Column<'a, R> {
     head: Said,
     cell: Box<dyn Fn(&R) -> Cell + 'a>,
+    /// Words are aligned to the left, numbers to the right.
+    is_words: bool,
     /// It is left out where this holds of no row.
     is_told: Option<Asked<'a, R>>,
 }
 
 impl<'a, R> Columns<'a, R> {
     /// With the names of the rows as the first.
-    pub(super) fn of(head: Said, name: impl Fn(&R) -> String + 'a) -> Columns<'a, R> {
+    pub(crate) fn of(head: Said, name: impl Fn(&R) -> String + 'a) -> Columns<'a, R> {
         let columns = Columns { columns: Vec::new(), ink: Box::new(|_| Ink::Plain) };
-        columns.cell(head, name)
+        columns.cell(head, name).words()
+    }
+
+    /// The column before holds numbers, although it is the first.
+    pub(crate) fn numbers(mut self) -> Columns<'a, R> {
+        self.columns.last_mut().into_iter().for_each(|column| column.is_words = false);
+        self
     }
 
     /// The colour of what has none of its own.
@@ -99,13 +110,19 @@ impl<'a, R> Columns<'a, R> {
         self
     }
 
-    pub(super) fn cell<C: Into<Cell>>(
+    pub(crate) fn cell<C: Into<Cell>>(
         mut self,
         head: Said,
         cell: impl Fn(&R) -> C + 'a,
     ) -> Columns<'a, R> {
         let cell = Box::new(move |row: &R| cell(row).into());
-        self.columns.push(Column { head, cell, is_told: None });
+        self.columns.push(Column { head, cell, is_words: false, is_told: None });
+        self
+    }
+
+    /// The column before holds words.
+    pub(crate) fn words(mut self) -> Columns<'a, R> {
+        self.columns.last_mut().into_iter().for_each(|column| column.is_words = true);
         self
     }
 
@@ -136,7 +153,7 @@ impl<'a, R> Columns<'a, R> {
         self.cell(head, move |row| rate(per_s(row)))
     }
 
-    pub(super) fn times(
+    pub(crate) fn times(
         self,
         which: &[Time],
         latency: impl Fn(&R) -> Latency + 'a,
@@ -172,7 +189,7 @@ impl<'a, R> Columns<'a, R> {
         })
     }
 
-    pub(super) fn table<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> Table
+    pub(crate) fn table<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> Table
     where
         R: 'r,
     {
@@ -181,7 +198,9 @@ impl<'a, R> Columns<'a, R> {
             column.is_told.as_ref().is_none_or(|told| rows.iter().any(|row| told(row)))
         };
         let shown: Vec<&Column<'a, R>> = self.columns.iter().filter(is_shown).collect();
-        let mut table = Table::new(shown.iter().map(|column| column.head.clone()));
+        let heads = shown.iter().map(|column| column.head.clone());
+        let words = (0..).zip(&shown).filter(|(_, column)| column.is_words).map(|(at, _)| at);
+        let mut table = Table::new(heads).words_in(words);
         for row in rows {
             let ink = (self.ink)(row);
             table.row(shown.iter().map(|column| (column.cell)(row).or_ink(ink)));

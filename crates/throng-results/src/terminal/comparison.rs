@@ -2,13 +2,13 @@
 
 use throng_base::{Said, clean};
 
+use super::columns::{Columns, NOTHING};
 use super::report::figure_text;
 use super::table::{Cell, Table};
 use super::text::{cut_middle, percent_text, wrap};
 use super::{Ink, Style};
 use crate::compare::{
-    CapacityChange, Change, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Quantity, Row,
-    Sampled,
+    CapacityChange, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Quantity, Row, Sampled,
 };
 
 /// Rows of steps that are shown; those with a finding come first.
@@ -65,35 +65,42 @@ pub fn comparison_text(
 }
 
 fn total_table(row: &Row, generator: Option<&Row>, style: &Style) -> Table {
-    let head = [
-        say!("all attempts"),
-        say!("baseline"),
-        say!("run"),
-        say!("change"),
-        say!("95 % interval"),
-        say!(""),
-    ];
-    let mut table = Table::new(head).words_in(&[5]);
-    for figure in row.figures.iter().chain(generator.iter().flat_map(|row| &row.figures)) {
-        let text =
-            |value: Option<f64>| value.map_or("–".into(), |it| figure_text(figure.unit(), it));
-        let change = figure.change.as_ref();
-        let by = change.map_or("–".into(), |change| by_text(figure, change.by));
-        let between = change.and_then(|change| change.interval);
-        let between = between.map_or("–".into(), |(low, high)| {
+    let figures = row.figures.iter().chain(generator.iter().flat_map(|row| &row.figures));
+    let figures: Vec<&Figure> = figures.collect();
+    let columns = Columns::of(say!("all attempts"), |figure: &&Figure| match figure.measure {
+        Quantity::Cores => style.say(say!("throng cores")),
+        Quantity::CpuPerAttempt => style.say(say!("CPU per attempt")),
+        _ => figure.word(),
+    });
+    changes(columns, |figure| figure)
+        .cell(say!(""), |figure| style.say(word(figure).1))
+        .words()
+        .table(&figures)
+}
+
+/// A figure before and after, and what has changed.
+pub(crate) fn changes<'a, R>(
+    columns: Columns<'a, R>,
+    of: impl Fn(&R) -> &Figure + Copy + 'a,
+) -> Columns<'a, R> {
+    let text = |figure: &Figure, value: Option<f64>| {
+        value.map_or(NOTHING.into(), |it| figure_text(figure.unit(), it))
+    };
+    let change = |figure: &Figure| match &figure.change {
+        None => Cell::from(NOTHING),
+        Some(change) => Cell::new(word(figure).0, by_text(figure, change.by)),
+    };
+    let between = |figure: &Figure| {
+        let between = figure.change.as_ref().and_then(|change| change.interval);
+        between.map_or(NOTHING.into(), |(low, high)| {
             format!("{} … {}", by_text(figure, low), by_text(figure, high))
-        });
-        let (ink, word) = change.map_or((Ink::Plain, say!("")), |it| word(figure, it));
-        let word = Cell::new(ink, style.say(word));
-        let name = match figure.measure {
-            Quantity::Cores => style.say(say!("throng cores")),
-            Quantity::CpuPerAttempt => style.say(say!("CPU per attempt")),
-            _ => figure.word(),
-        };
-        let (before, after) = (text(figure.before).into(), text(figure.after).into());
-        table.row([name.into(), before, after, Cell::new(ink, by), between.into(), word]);
-    }
-    table
+        })
+    };
+    columns
+        .cell(say!("baseline"), move |row| text(of(row), of(row).before))
+        .cell(say!("run"), move |row| text(of(row), of(row).after))
+        .cell(say!("change"), move |row| change(of(row)))
+        .cell(say!("95 % interval"), move |row| between(of(row)))
 }
 
 /// How each step has changed; what is within noise stands without a mark.
@@ -118,10 +125,10 @@ fn rows_table(comparison: &Comparison, style: &Style) -> String {
     let mut table = Table::new(head);
     for row in rows.iter().take(ROWS_MAX) {
         let cell = |figure: &Figure| match &figure.change {
-            None => Cell::from("–"),
+            None => Cell::from(NOTHING),
             Some(change) => {
                 let mark = if change.named { "*" } else { "" };
-                Cell::new(word(figure, change).0, by_text(figure, change.by) + mark)
+                Cell::new(word(figure).0, by_text(figure, change.by) + mark)
             }
         };
         let mut cells: [Cell; MEASURES.len() + 1] = Default::default();
@@ -138,11 +145,12 @@ fn rows_table(comparison: &Comparison, style: &Style) -> String {
     out
 }
 
-pub(super) fn word(figure: &Figure, change: &Change) -> (Ink, Said) {
-    match (change.named, figure.is_better(change)) {
-        (false, _) => (Ink::Plain, say!("")),
-        (true, true) => (Ink::Good, say!("better")),
-        (true, false) => (Ink::Bad, say!("worse")),
+/// Whether a figure is better than before.
+pub(crate) fn word(figure: &Figure) -> (Ink, Said) {
+    match figure.change.as_ref().map(|change| (change.named, figure.is_better(change))) {
+        Some((true, true)) => (Ink::Good, say!("better")),
+        Some((true, false)) => (Ink::Bad, say!("worse")),
+        _ => (Ink::Plain, say!("")),
     }
 }
 

@@ -3,10 +3,11 @@
 use crate::compare::Quantity;
 use throng_base::{Exit, Said, clean};
 
+use super::columns::{Columns, NOTHING};
 use super::comparison::{by_text, judged_text, word};
 use super::curve::{Levels, levels, spark};
 use super::report::figure_text;
-use super::table::{Cell, Table};
+use super::table::Cell;
 use super::text::{cut, percent_text, width, wrap};
 use super::{Ink, Style};
 use crate::compare::{
@@ -100,39 +101,35 @@ pub(crate) fn title(trend: &Trend, step: Option<&str>) -> Said {
 }
 
 fn runs_table(trend: &Trend, style: &Style) -> String {
-    let head = [
-        say!("run"),
-        say!("labels"),
-        say!("verdict"),
-        say!("rate"),
-        say!("failed"),
-        say!("p50"),
-        say!("p95"),
-        say!("p99"),
-        say!("±rate"),
-        say!("±p99"),
-    ];
-    let mut table = Table::new(head).words_in(&[1, 2]);
-    for run in &trend.runs {
-        let text = |measure| figure_cell(run.figure(measure));
-        let change = |measure| change_cell(run.figure(measure));
-        let (rate, failed) = (text(Quantity::Rate), text(Quantity::Failed));
-        table.row([
-            when(&run.started).into(),
-            cut(&labels(run), LABELS_COLUMNS_MAX).into(),
-            Cell::new(ink(run.exit), run.verdict.render(style.language)),
-            rate.trim_end_matches("/s").trim_end().into(),
-            failed.into(),
-            text(P50).into(),
-            text(P95).into(),
-            text(P99).into(),
-            change(Quantity::Rate),
-            change(P99),
-        ]);
-    }
+    let columns = Columns::of(say!("run"), |run: &Past| when(&run.started))
+        .cell(say!("labels"), |run| cut(&labels(run), LABELS_COLUMNS_MAX))
+        .words()
+        .cell(say!("verdict"), |run| Cell::new(ink(run.exit), run.verdict.render(style.language)))
+        .words()
+        .cell(say!("rate"), |run| {
+            let rate = figure_cell(run.figure(Quantity::Rate));
+            rate.trim_end_matches("/s").trim_end().to_string()
+        });
+    let mut table = figures(columns)
+        .cell(say!("±rate"), |run| change_cell(run.figure(Quantity::Rate)))
+        .cell(say!("±p99"), |run| change_cell(run.figure(P99)))
+        .table(&trend.runs);
     table.leave_out_columns_of("");
     table.leave_out_for_names(&["p95", "p50", "failed"], style);
     table.render(style)
+}
+
+/// What the runs came to, but for their rate.
+pub(crate) fn figures(columns: Columns<'_, Past>) -> Columns<'_, Past> {
+    let figures = [
+        (say!("failed"), Quantity::Failed),
+        (say!("p50"), P50),
+        (say!("p95"), P95),
+        (say!("p99"), P99),
+    ];
+    figures.into_iter().fold(columns, |columns, (head, measure)| {
+        columns.cell(head, move |run| figure_cell(run.figure(measure)))
+    })
 }
 
 fn ink(exit: Exit) -> Ink {
@@ -155,14 +152,14 @@ pub(crate) fn labels(run: &Past) -> String {
 
 pub(crate) fn figure_cell(figure: Option<&Figure>) -> String {
     let value = figure.and_then(|figure| Some((figure.unit(), figure.after?)));
-    value.map_or("–".into(), |(unit, value)| figure_text(unit, value))
+    value.map_or(NOTHING.into(), |(unit, value)| figure_text(unit, value))
 }
 
 fn change_cell(figure: Option<&Figure>) -> Cell {
     let change = figure.and_then(|figure| Some((figure, figure.change.as_ref()?)));
-    let Some((figure, change)) = change else { return Cell::from("–") };
+    let Some((figure, change)) = change else { return Cell::from(NOTHING) };
     let mark = if change.named { "*" } else { "" };
-    Cell::new(word(figure, change).0, by_text(figure, change.by) + mark)
+    Cell::new(word(figure).0, by_text(figure, change.by) + mark)
 }
 
 /// The trend of what matters most, a character a run.

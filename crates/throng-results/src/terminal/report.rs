@@ -3,7 +3,7 @@
 mod audits;
 mod capacity;
 mod delivering;
-mod duel;
+pub(crate) mod duel;
 mod errors;
 mod events;
 mod exemplars;
@@ -534,7 +534,7 @@ fn back_offs(summary: &Summary, style: &Style) -> String {
     }
     let titles =
         [say!("changed at"), say!("machine"), say!("percentage of its share"), say!("cause")];
-    let mut table = Table::new(titles).words_in(&[1, 3]);
+    let mut table = Table::new(titles).words_in([1, 3]);
     for step in steps.first.iter().take(ROWS_MAX) {
         let name = clean(&machine_name(&summary.info, step.machine));
         let cause = style.say(step.detail.clone().cleaned());
@@ -552,7 +552,7 @@ fn changes(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let mut table =
-        Table::new([say!("changed at"), say!("phase"), say!("change")]).words_in(&[1, 2]);
+        Table::new([say!("changed at"), say!("phase"), say!("change")]).words_in([1, 2]);
     for change in changes.first.iter().take(ROWS_MAX) {
         let phase = match &change.of {
             ChangeOf::Phase(phase) => clean(phase),
@@ -614,7 +614,7 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
     let has_phase = summary.verdict.thresholds.iter().any(|threshold| threshold.phase.is_some());
     let phase_head = if has_phase { say!("phase") } else { Said::default() };
     let mut table = Table::new([say!("threshold"), phase_head, say!("measured"), say!("verdict")])
-        .words_in(&[1, 3]);
+        .words_in([1, 3]);
     let shown = pick(&summary.verdict.thresholds, |threshold| {
         !matches!(threshold.verdict, Verdict::Met(_))
     });

@@ -8,13 +8,13 @@ use super::{Ink, Style};
 
 /// A piece of a row.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     text: String,
     ink: Ink,
 }
 
 impl Cell {
-    pub(super) fn new(ink: Ink, text: impl Into<String>) -> Cell {
+    pub(crate) fn new(ink: Ink, text: impl Into<String>) -> Cell {
         Cell { text: text.into(), ink }
     }
 
@@ -33,7 +33,7 @@ impl<T: Into<String>> From<T> for Cell {
 
 /// Rows under a head, which is translated. Short rows are filled up.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     head: Vec<Said>,
     rows: Vec<Vec<Cell>>,
     /// Columns that are aligned to the left, beside the first.
@@ -62,9 +62,31 @@ impl Table {
     }
 
     /// Aligns these columns to the left too: they hold words.
-    pub(super) fn words_in(mut self, columns: &'static [usize]) -> Table {
-        self.words = columns.to_vec();
+    pub(super) fn words_in(mut self, columns: impl IntoIterator<Item = usize>) -> Table {
+        self.words = columns.into_iter().collect();
         self
+    }
+
+    /// In Markdown, where what is bold stands out and nothing gives way. Each text is escaped.
+    pub(crate) fn markdown(&self, escape: impl Fn(&str) -> String) -> String {
+        let head = |said: &Said| match said.english() {
+            text if text.is_empty() => " |".to_string(),
+            text => format!(" {text} |"),
+        };
+        let side = |at| if self.words.contains(&at) { " --- |" } else { " ---: |" };
+        let cell = |cell: &Cell| match cell.ink {
+            Ink::Bold => format!(" **{}** |", escape(&cell.text)),
+            _ => format!(" {} |", escape(&cell.text)),
+        };
+        let mut out: String =
+            ["|".to_string()].into_iter().chain(self.head.iter().map(head)).collect();
+        out += "\n|";
+        out.extend((0..self.head.len()).map(side));
+        for row in &self.rows {
+            out += "\n|";
+            out.extend(row.iter().map(cell));
+        }
+        out + "\n"
     }
 
     /// Leaves out the columns in which every row has `nothing`.

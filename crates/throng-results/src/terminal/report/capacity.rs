@@ -47,7 +47,7 @@ pub(in crate::terminal) fn searched_levels(found: &Capacity, most: usize, style:
     ]);
     shown.iter().for_each(|level| table.row(cells(found, level, style)));
     let more = say!("… and {{}} earlier levels; --details shows all of them");
-    let mut table = table.words_in(&[6]);
+    let mut table = table.words_in([6]);
     table.leave_out_for_names(&["p50", "strain", "in flight"], style);
     let explained = [
         ("in flight", say!("in flight: measured / by Little's law")),

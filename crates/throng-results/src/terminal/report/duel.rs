@@ -1,7 +1,8 @@
 //! What a duel found: both sides, and what is more than noise.
 
-use throng_base::clean;
+use throng_base::{Said, clean};
 
+use super::super::columns::Columns;
 use super::super::table::{Cell, Table};
 use super::super::text::{cut_middle, percent_text, wrap};
 use super::super::{Ink, Style};
@@ -17,7 +18,7 @@ pub(in crate::terminal) fn duel(found: &Duel, style: &Style) -> String {
         let target = cut_middle(&clean(target), style.columns() - INDENT);
         out += &format!("{}  {target}\n", style.paint(Ink::Bold, side));
     }
-    out += &table(found, style);
+    out += &table(found, style).render(style);
     found.conditions.iter().for_each(|one| out += &condition(one, style));
     let pairs = found.pairs;
     let ended = match found.ended_by {
@@ -31,43 +32,41 @@ pub(in crate::terminal) fn duel(found: &Duel, style: &Style) -> String {
     out + &note(ended, style)
 }
 
-fn table(found: &Duel, style: &Style) -> String {
-    let head = [
-        say!("all attempts"),
-        say!("A"),
-        say!("B"),
-        say!("B against A"),
-        say!("95 % interval"),
-        say!(""),
-    ];
-    let mut table = Table::new(head).words_in(&[5]);
-    for figure in &found.figures {
-        table.row(cells(figure, style));
-    }
-    table.render(style)
-}
-
-fn cells(figure: &Compared, style: &Style) -> [Cell; 6] {
-    let text =
-        |value: Option<f64>| value.map_or(NOTHING.into(), |it| figure_text(figure.unit(), it));
-    let by_text = |by: f64| percent_text(figure.unit(), by);
-    let change = figure.change.as_ref();
-    let by = change.map_or(NOTHING.into(), |change| by_text(change.by));
-    let between = change.map_or(NOTHING.into(), |change| {
-        format!("{} … {}", by_text(change.low), by_text(change.high))
-    });
-    let (ink, word) = match change.map(|change| (change.named, figure.is_better(change))) {
-        Some((true, true)) => (Ink::Good, say!("better")),
-        Some((true, false)) => (Ink::Bad, say!("worse")),
-        _ => (Ink::Plain, say!("")),
+/// Both sides of each figure.
+pub(crate) fn table(found: &Duel, style: &Style) -> Table {
+    let text = |figure: &Compared, value: Option<f64>| {
+        value.map_or(NOTHING.into(), |it| figure_text(figure.unit(), it))
     };
-    let name = match figure.figure.as_str() {
+    let by = |figure: &Compared, by| percent_text(figure.unit(), by);
+    let between = |figure: &Compared| {
+        let change = figure.change.as_ref();
+        change.map_or(NOTHING.into(), |it| {
+            format!("{} … {}", by(figure, it.low), by(figure, it.high))
+        })
+    };
+    Columns::of(say!("all attempts"), |figure: &Compared| match figure.figure.as_str() {
         "cpu_per_attempt" => style.say(say!("throng CPU/attempt")),
         "target_cpu_per_attempt" => style.say(say!("target CPU/attempt")),
         word => word.to_string(),
-    };
-    let (a, b) = (text(figure.a).into(), text(figure.b).into());
-    [name.into(), a, b, Cell::new(ink, by), between.into(), Cell::new(ink, style.say(word))]
+    })
+    .cell(say!("A"), |figure| text(figure, figure.a))
+    .cell(say!("B"), |figure| text(figure, figure.b))
+    .cell(say!("B against A"), |figure| {
+        let change = figure.change.as_ref();
+        Cell::new(word(figure).0, change.map_or(NOTHING.into(), |it| by(figure, it.by)))
+    })
+    .cell(say!("95 % interval"), between)
+    .cell(say!(""), |figure| style.say(word(figure).1))
+    .words()
+    .table(&found.figures)
+}
+
+fn word(figure: &Compared) -> (Ink, Said) {
+    match figure.change.as_ref().map(|change| (change.named, figure.is_better(change))) {
+        Some((true, true)) => (Ink::Good, say!("better")),
+        Some((true, false)) => (Ink::Bad, say!("worse")),
+        _ => (Ink::Plain, say!("")),
+    }
 }
 
 fn condition(one: &DuelCondition, style: &Style) -> String {

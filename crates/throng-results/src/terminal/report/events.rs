@@ -36,7 +36,7 @@ pub(super) fn events(summary: &Summary, style: &Style) -> String {
 
 fn list(rows: &[ActionRow], style: &Style) -> String {
     let heads = [say!("event"), say!("at"), say!("action"), say!("took"), say!("result")];
-    let mut table = Table::new(heads).words_in(&[2, 4]);
+    let mut table = Table::new(heads).words_in([2, 4]);
     for row in rows {
         let ink = ink(row.status);
         let time = |time: Option<u64>| time.map_or_else(|| NOTHING.to_string(), nanos);

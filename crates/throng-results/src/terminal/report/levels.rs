@@ -144,5 +144,5 @@ fn drawn(summary: &Summary, style: &Style) -> String {
         let bar = "█".repeat(columns.max(1));
         table.row([rate(load), nanos(p99(level)), bar].map(Cell::from));
     }
-    "\n".to_string() + &table.words_in(&[2]).render(style)
+    "\n".to_string() + &table.words_in([2]).render(style)
 }

@@ -56,7 +56,7 @@ fn stage_failures(summary: &Summary, style: &Style) -> String {
     }
     rows.sort_by_key(|(stage, cause, count)| (std::cmp::Reverse(*count), *stage, *cause));
     let mut table = Table::new([say!("failed in"), say!("count"), say!("cause"), say!("blame")])
-        .words_in(&[2, 3]);
+        .words_in([2, 3]);
     for (stage, cause, count) in rows.iter().take(ROWS_MAX) {
         table.row([
             style.say(stage_name(*stage)).into(),

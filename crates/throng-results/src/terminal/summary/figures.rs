@@ -4,7 +4,7 @@ use throng_base::Said;
 use throng_base::units::format_count;
 use throng_metrics::DeliveryInterval;
 
-use super::super::columns::{Columns, EXPLAINED, NOTHING, P50, P90, P95, P99, Time};
+use super::super::columns::{Columns, EXPLAINED, NOTHING, TIMES};
 use super::super::report::{TimedRow, explained_note, ink_of, pick_some, slowest_items, step_name};
 use super::super::text::{clean, nanos, rate, share, width};
 use super::super::{Ink, Style};
@@ -153,10 +153,9 @@ fn expected(row: &DeliveryRow, columns: usize, style: &Style) -> Vec<String> {
 /// The response times: of all steps, of the worst of them, of transactions and of deliveries; and
 /// where most of the time went.
 pub(super) fn times(summary: &Summary, most: usize, style: &Style) -> String {
-    let columns = [P50, P90, P95, P99, Time::At(Percentile::P999), Time::Max];
     let mut table = Columns::of(say!("response time"), |row: &TimedRow| row.name.clone())
         .inked(|row| row.ink)
-        .times_beside(&summary.generator.lateness, &columns, |row| row.latency)
+        .times_beside(&summary.generator.lateness, &TIMES, |row| row.latency)
         .table(&timed(summary, most, style));
     if table.len() == 0 {
         return String::new();

@@ -25,7 +25,7 @@ pub(super) fn thresholds(summary: &Summary, most: usize, style: &Style) -> Strin
     thresholds.sort_by_key(|threshold| {
         (is_met(threshold), !matches!(threshold.verdict, Verdict::NotMet(_)))
     });
-    let mut table = Table::new([Said::default(), Said::default(), Said::default()]).words_in(&[2]);
+    let mut table = Table::new([Said::default(), Said::default(), Said::default()]).words_in([2]);
     for threshold in thresholds.iter().take(most) {
         let (ink, mark, word, figure) = match threshold.verdict {
             Verdict::Met(figure) => (Ink::Good, "✓", Said::default(), Some(figure)),
