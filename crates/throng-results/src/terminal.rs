@@ -25,6 +25,7 @@ mod summary;
 pub(crate) mod table;
 mod text;
 
+use throng_base::units::format_count;
 use throng_base::{Language, Said};
 
 pub use chains::slowest_text;
@@ -33,6 +34,7 @@ pub use findings::findings_text;
 pub use history::history_text;
 pub use live::{Live, Progress, progress_line};
 pub use report::figure_text;
+pub(crate) use report::known_text;
 
 use crate::summary::Summary;
 
@@ -93,6 +95,19 @@ impl Style {
 
     fn columns(&self) -> usize {
         self.width.clamp(Style::WIDTH_MIN, Style::WIDTH_MAX)
+    }
+
+    /// Text in a colour, in lines that fit.
+    fn paragraph(&self, ink: Ink, text: &str) -> String {
+        let lines = text::wrap(text, self.columns()).into_iter();
+        lines.map(|line| self.paint(ink, &line) + "\n").collect()
+    }
+
+    /// Counts with their words: those that are 0 say nothing.
+    fn counts(&self, counts: &[(u64, Said)]) -> Vec<String> {
+        let told = counts.iter().filter(|(count, _)| *count > 0);
+        let text = |(count, words): &(u64, Said)| words.clone().filled(&[&format_count(*count)]);
+        told.map(|counted| self.say(text(counted))).collect()
     }
 
     fn paint(&self, ink: Ink, text: &str) -> String {

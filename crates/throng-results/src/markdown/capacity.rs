@@ -4,7 +4,7 @@ use throng_metrics::Unit;
 
 use super::{escape, list, word};
 use crate::terminal::columns::{Columns, NOTHING};
-use crate::terminal::figure_text;
+use crate::terminal::{figure_text, known_text};
 use throng_metrics::capacity::{Capacity, Level};
 
 /// The last ones; the JSON has all.
@@ -24,10 +24,8 @@ pub(super) fn capacity_markdown(found: &Capacity) -> String {
 }
 
 fn levels(found: &Capacity, levels: &[Level]) -> String {
-    let time = |seconds: Option<f64>| {
-        let text = |seconds| figure_text(Unit::Nanoseconds, seconds * 1e9);
-        seconds.map_or_else(|| NOTHING.to_string(), text)
-    };
+    let time =
+        |seconds: Option<f64>| known_text(Unit::Nanoseconds, seconds.map(|seconds| seconds * 1e9));
     let rate = |rate: f64| figure_text(Unit::PerSecond, rate).trim_end_matches("/s").to_string();
     let strain = |strain: f64| format!("{strain:.2}");
     Columns::of(word("level"), |level: &Level| found.load(level.load).english())

@@ -6,8 +6,8 @@ use throng_why::Stretch;
 use super::{escape, more, word};
 use crate::actions::ActionRow;
 use crate::summary::Summary;
-use crate::terminal::columns::{Columns, NOTHING};
-use crate::terminal::figure_text;
+use crate::terminal::columns::Columns;
+use crate::terminal::{figure_text, known_text};
 
 /// Events that are shown; the JSON has all.
 const ROWS_MAX: usize = 20;
@@ -32,16 +32,13 @@ fn around(shown: &[ActionRow]) -> String {
         parts.into_iter().filter_map(move |(part, of)| Some((row, part, of.as_ref()?)))
     });
     let parts: Vec<(&ActionRow, &str, &Stretch)> = parts.collect();
-    let text = |unit, value: Option<f64>| {
-        value.map_or_else(|| NOTHING.to_string(), |value| figure_text(unit, value))
-    };
     Columns::of(word("event"), |(row, ..): &(&ActionRow, &str, &Stretch)| row.name.clone())
         .cell(word("part"), |(_, part, _)| (*part).to_string())
         .words()
         .cell(word("ok/s"), |(.., of)| figure_text(Unit::PerSecond, of.ok_per_s))
-        .cell(word("failed"), |(.., of)| text(Unit::Share, of.error_share))
-        .cell(word("p50"), |(.., of)| text(Unit::Nanoseconds, of.p50_ns))
-        .cell(word("p99"), |(.., of)| text(Unit::Nanoseconds, of.p99_ns))
+        .cell(word("failed"), |(.., of)| known_text(Unit::Share, of.error_share))
+        .cell(word("p50"), |(.., of)| known_text(Unit::Nanoseconds, of.p50_ns))
+        .cell(word("p99"), |(.., of)| known_text(Unit::Nanoseconds, of.p99_ns))
         .cell(word("online, at least"), |(.., of)| figure_text(Unit::Number, of.online_min))
         .table(&parts)
         .markdown(escape)

@@ -3,9 +3,9 @@
 use throng_base::{Said, clean};
 
 use super::columns::{Columns, NOTHING};
-use super::report::figure_text;
+use super::report::known_text;
 use super::table::{Cell, Table};
-use super::text::{cut_middle, percent_text, wrap};
+use super::text::{cut_middle, percent_text};
 use super::{Ink, Style};
 use crate::compare::{
     CapacityChange, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Quantity, Row, Sampled,
@@ -31,9 +31,7 @@ pub fn comparison_text(
     }
     for said in &comparison.unlike {
         let text = style.say(say!("note: {}", said.clone().cleaned()));
-        for line in wrap(&text, style.columns()) {
-            out += &format!("{}\n", style.paint(Ink::Warn, &line));
-        }
+        out += &style.paragraph(Ink::Warn, &text);
     }
     out.push('\n');
     if let Some(total) = comparison.rows.first() {
@@ -48,18 +46,12 @@ pub fn comparison_text(
             CapacityChange::Lower => Ink::Bad,
             CapacityChange::Unchanged | CapacityChange::Unknown => Ink::Plain,
         };
-        for line in wrap(&style.say(both.text()), style.columns()) {
-            out += &format!("{}\n", style.paint(ink, &line));
-        }
+        out += &style.paragraph(ink, &style.say(both.text()));
     }
-    for line in wrap(&style.say(conclusion(comparison)), style.columns()) {
-        out += &format!("{line}\n");
-    }
+    out += &style.paragraph(Ink::Plain, &style.say(conclusion(comparison)));
     for judged in &comparison.judged {
         let (ink, said) = judged_text(judged);
-        for line in wrap(&style.say(said), style.columns()) {
-            out += &format!("{}\n", style.paint(ink, &line));
-        }
+        out += &style.paragraph(ink, &style.say(said));
     }
     out
 }
@@ -83,9 +75,6 @@ pub(crate) fn changes<'a, R>(
     columns: Columns<'a, R>,
     of: impl Fn(&R) -> &Figure + Copy + 'a,
 ) -> Columns<'a, R> {
-    let text = |figure: &Figure, value: Option<f64>| {
-        value.map_or(NOTHING.into(), |it| figure_text(figure.unit(), it))
-    };
     let change = |figure: &Figure| match &figure.change {
         None => Cell::from(NOTHING),
         Some(change) => Cell::new(word(figure).0, by_text(figure, change.by)),
@@ -97,8 +86,8 @@ pub(crate) fn changes<'a, R>(
         })
     };
     columns
-        .cell(say!("baseline"), move |row| text(of(row), of(row).before))
-        .cell(say!("run"), move |row| text(of(row), of(row).after))
+        .cell(say!("baseline"), move |row| known_text(of(row).unit(), of(row).before))
+        .cell(say!("run"), move |row| known_text(of(row).unit(), of(row).after))
         .cell(say!("change"), move |row| change(of(row)))
         .cell(say!("95 % interval"), move |row| between(of(row)))
 }

@@ -6,9 +6,9 @@ use throng_base::{Exit, Said, clean};
 use super::columns::{Columns, NOTHING};
 use super::comparison::{by_text, judged_text, word};
 use super::curve::{Levels, levels, spark};
-use super::report::figure_text;
+use super::report::{figure_text, known_text};
 use super::table::Cell;
-use super::text::{cut, percent_text, width, wrap};
+use super::text::{cut, percent_text, width};
 use super::{Ink, Style};
 use crate::compare::{
     CapacityChange, Figure, History, Past, Shift, Trend, figure_unit, figure_word,
@@ -38,7 +38,7 @@ pub fn history_text(history: &History, style: &Style) -> String {
     for over in history.passed_over.iter().take(PASSED_OVER_MAX) {
         let name = clean(&over.name());
         let said = say!("skipped: {name}: {}", over.reason.clone().cleaned());
-        put(&mut out, Ink::Warn, &said, style);
+        out += &style.paragraph(Ink::Warn, &style.say(said));
     }
     if let Some(more) = history.passed_over.len().checked_sub(PASSED_OVER_MAX).filter(|it| *it > 0)
     {
@@ -47,17 +47,11 @@ pub fn history_text(history: &History, style: &Style) -> String {
     out
 }
 
-fn put(out: &mut String, ink: Ink, said: &Said, style: &Style) {
-    for line in wrap(&said.render(style.language), style.columns()) {
-        *out += &format!("{}\n", style.paint(ink, &line));
-    }
-}
-
 // sentences
 fn trend_text(trend: &Trend, step: Option<&str>, style: &Style) -> String {
     let mut out = format!("{}\n", style.bold(&title(trend, step).render(style.language)));
     if let Some(baseline) = &trend.baseline {
-        put(&mut out, Ink::Plain, &say!("baseline: {}", clean(baseline)), style);
+        out += &style.paragraph(Ink::Plain, &style.say(say!("baseline: {}", clean(baseline))));
     }
     out += &runs_table(trend, style);
     out += &curves(trend, style);
@@ -67,12 +61,12 @@ fn trend_text(trend: &Trend, step: Option<&str>, style: &Style) -> String {
             Some(CapacityChange::Lower) => Ink::Bad,
             _ => Ink::Plain,
         };
-        put(&mut out, ink, &said, style);
+        out += &style.paragraph(ink, &style.say(said));
     }
     for shifts in trend.shifts.chunk_by(|one, two| one.since == two.since) {
         let is_better = shifts.iter().all(Shift::is_better);
         let ink = if is_better { Ink::Good } else { Ink::Bad };
-        put(&mut out, ink, &shifts_said(trend, shifts), style);
+        out += &style.paragraph(ink, &style.say(shifts_said(trend, shifts)));
     }
     let unlike = trend.runs.iter().filter(|run| !run.unlike.is_empty());
     let mut unlike: Vec<&Past> = unlike.rev().take(UNLIKE_MAX).collect();
@@ -80,11 +74,11 @@ fn trend_text(trend: &Trend, step: Option<&str>, style: &Style) -> String {
     for run in unlike {
         let differs = Said::listed(run.unlike.iter().cloned()).cleaned();
         let said = say!("note: since run {}: {differs}", clean(&run.name()));
-        put(&mut out, Ink::Warn, &said, style);
+        out += &style.paragraph(Ink::Warn, &style.say(said));
     }
     for judged in &trend.judged {
         let (ink, said) = judged_text(judged);
-        put(&mut out, ink, &said, style);
+        out += &style.paragraph(ink, &style.say(said));
     }
     out
 }
@@ -151,8 +145,7 @@ pub(crate) fn labels(run: &Past) -> String {
 }
 
 pub(crate) fn figure_cell(figure: Option<&Figure>) -> String {
-    let value = figure.and_then(|figure| Some((figure.unit(), figure.after?)));
-    value.map_or(NOTHING.into(), |(unit, value)| figure_text(unit, value))
+    figure.map_or(NOTHING.into(), |figure| known_text(figure.unit(), figure.after))
 }
 
 fn change_cell(figure: Option<&Figure>) -> Cell {

@@ -270,8 +270,7 @@ fn note(text: Said, style: &Style) -> String {
 }
 
 fn dim(text: &str, style: &Style) -> String {
-    let lines = wrap(text, style.columns()).into_iter();
-    lines.map(|line| format!("{}\n", style.paint(Ink::Dim, &line))).collect()
+    style.paragraph(Ink::Dim, text)
 }
 
 /// A row of a table of times.
@@ -681,6 +680,11 @@ pub fn figure_text(unit: Unit, figure: f64) -> String {
     }
 }
 
+/// The same of a figure that may not be known.
+pub(crate) fn known_text(unit: Unit, figure: Option<f64>) -> String {
+    figure.map_or_else(|| NOTHING.to_string(), |figure| figure_text(unit, figure))
+}
+
 fn load(summary: &Summary, style: &Style) -> String {
     let mut out = String::new();
     let (population, messages) = (&summary.users.population, &summary.messages.counts);
@@ -772,10 +776,7 @@ fn section(label: Said, counters: &[(u64, Said)], style: &Style) -> String {
 
 /// The same, with what is said of all of them.
 fn section_with(label: Said, counters: &[(u64, Said)], of_all: Said, style: &Style) -> String {
-    let filled = counters.iter().filter(|(count, _)| *count > 0);
-    let mut items: Vec<String> = filled
-        .map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)])))
-        .collect();
+    let mut items = style.counts(counters);
     if !items.is_empty() && !of_all.is_empty() {
         items.push(style.say(of_all));
     }

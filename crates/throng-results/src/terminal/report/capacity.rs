@@ -2,31 +2,26 @@
 
 mod chart;
 
-use throng_base::Said;
 use throng_base::units::format_count;
 
 use super::super::table::{Cell, Table};
-use super::super::text::{nanos, rate, wrap};
+use super::super::text::rate;
 use super::super::{Ink, Style};
-use super::{NOTHING, left_out, note};
+use super::{NOTHING, known_text, left_out, note};
+use throng_metrics::Unit;
 use throng_metrics::capacity::{Capacity, Level, LevelVerdict, number};
 
 pub(in crate::terminal) use chart::picture;
 
 /// The sentence.
 pub(in crate::terminal) fn answer(found: &Capacity, style: &Style) -> String {
-    let text = style.say(found.sentence());
-    let lines = wrap(&text, style.columns()).into_iter();
-    lines.map(|line| style.paint(Ink::Bold, &line) + "\n").collect()
+    style.paragraph(Ink::Bold, &style.say(found.sentence()))
 }
 
 /// The zones of the load, and machines for a peak.
 pub(in crate::terminal) fn zones(found: &Capacity, style: &Style) -> String {
-    let text = |said: Said| {
-        let lines = wrap(&style.say(said), style.columns()).into_iter();
-        lines.map(|line| line + "\n").collect::<String>()
-    };
-    found.zones().into_iter().chain(found.machines_text()).map(text).collect()
+    let said = found.zones().into_iter().chain(found.machines_text());
+    said.map(|said| style.paragraph(Ink::Plain, &style.say(said))).collect()
 }
 
 /// The last levels, in the order of time.
@@ -59,9 +54,8 @@ pub(in crate::terminal) fn searched_levels(found: &Capacity, most: usize, style:
 }
 
 fn cells(found: &Capacity, level: &Level, style: &Style) -> [Cell; 7] {
-    let time = |seconds: Option<f64>| {
-        seconds.map_or_else(|| NOTHING.to_string(), |seconds| nanos((seconds * 1e9) as u64))
-    };
+    let time =
+        |seconds: Option<f64>| known_text(Unit::Nanoseconds, seconds.map(|seconds| seconds * 1e9));
     let ink = match level.verdict {
         LevelVerdict::Met => Ink::Good,
         LevelVerdict::NotMet(_) => Ink::Bad,

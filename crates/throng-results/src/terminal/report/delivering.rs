@@ -3,7 +3,7 @@
 use throng_base::units::format_count;
 
 use super::super::table::{Cell, Table};
-use super::super::text::{clean, nanos, wrap};
+use super::super::text::{clean, nanos};
 use super::super::{Ink, Style};
 use super::{EXAMPLE_CHARS_MAX, TimedRow, dim, left_out, pick};
 use crate::summary::{DeliveryRow, Example, Summary};
@@ -51,7 +51,7 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
     for row in &shown {
         for line in rare(row, style).into_iter().chain(examples(row, style)) {
             let line = format!("{}: {line}", clean(&row.name));
-            wrap(&line, style.columns()).iter().for_each(|line| out.push_str(&dim(line, style)));
+            out += &dim(&line, style);
         }
     }
     out
@@ -89,7 +89,7 @@ fn examples(row: &DeliveryRow, style: &Style) -> Vec<String> {
 /// What hardly ever happens, in a sentence each.
 fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
     let c = &row.counts;
-    let counters = [
+    style.counts(&[
         (c.excused, say!("{{}} undetermined: the receiver left or the run ended first")),
         (c.after_lost, say!("{{}} arrived after being counted as lost")),
         (c.stray, say!("{{}} reached users outside their audience")),
@@ -97,7 +97,5 @@ fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
         (c.unwatched, say!("{{}} messages were not tracked for all of their receivers")),
         (c.sent_without_id, say!("`match` found no ID in {{}} sent messages")),
         (c.received_without_id, say!("`match` found no ID in {{}} received messages")),
-    ];
-    let filled = counters.iter().filter(|(count, _)| *count > 0);
-    filled.map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)]))).collect()
+    ])
 }

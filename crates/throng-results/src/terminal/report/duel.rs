@@ -4,9 +4,9 @@ use throng_base::{Said, clean};
 
 use super::super::columns::Columns;
 use super::super::table::{Cell, Table};
-use super::super::text::{cut_middle, percent_text, wrap};
+use super::super::text::{cut_middle, percent_text};
 use super::super::{Ink, Style};
-use super::{NOTHING, figure_text, note};
+use super::{NOTHING, known_text, note};
 use throng_metrics::duel::{Compared, Duel, DuelCondition, DuelEnd, Fails};
 
 /// Columns of what stands before a target.
@@ -34,9 +34,6 @@ pub(in crate::terminal) fn duel(found: &Duel, style: &Style) -> String {
 
 /// Both sides of each figure.
 pub(crate) fn table(found: &Duel, style: &Style) -> Table {
-    let text = |figure: &Compared, value: Option<f64>| {
-        value.map_or(NOTHING.into(), |it| figure_text(figure.unit(), it))
-    };
     let by = |figure: &Compared, by| percent_text(figure.unit(), by);
     let between = |figure: &Compared| {
         let change = figure.change.as_ref();
@@ -49,8 +46,8 @@ pub(crate) fn table(found: &Duel, style: &Style) -> Table {
         "target_cpu_per_attempt" => style.say(say!("target CPU/attempt")),
         word => word.to_string(),
     })
-    .cell(say!("A"), |figure| text(figure, figure.a))
-    .cell(say!("B"), |figure| text(figure, figure.b))
+    .cell(say!("A"), |figure| known_text(figure.unit(), figure.a))
+    .cell(say!("B"), |figure| known_text(figure.unit(), figure.b))
     .cell(say!("B against A"), |figure| {
         let change = figure.change.as_ref();
         Cell::new(word(figure).0, change.map_or(NOTHING.into(), |it| by(figure, it.by)))
@@ -75,6 +72,5 @@ fn condition(one: &DuelCondition, style: &Style) -> String {
         Fails::Yes | Fails::Unknown => Ink::Bad,
         Fails::Perhaps => Ink::Warn,
     };
-    let lines = wrap(&style.say(one.text().cleaned()), style.columns()).into_iter();
-    lines.map(|line| style.paint(ink, &line) + "\n").collect()
+    style.paragraph(ink, &style.say(one.text().cleaned()))
 }

@@ -3,12 +3,13 @@
 
 use throng_base::Said;
 use throng_base::units::format_count;
+use throng_metrics::Unit;
 use throng_why::Stretch;
 
 use super::super::table::{Cell, Table};
-use super::super::text::{clean, nanos, rate, share};
+use super::super::text::{clean, nanos, rate};
 use super::super::{Ink, Style};
-use super::{NOTHING, left_out, note, wrap};
+use super::{NOTHING, known_text, left_out, note};
 use crate::actions::ActionRow;
 use crate::event::ActionStatus;
 use crate::summary::Summary;
@@ -67,8 +68,7 @@ fn paragraph(row: &ActionRow, style: &Style) -> String {
     let mut out = String::new();
     let name = clean(&row.name);
     if let Some(text) = row.paragraph() {
-        let text = format!("{name}: {}", style.say(text));
-        wrap(&text, style.columns()).iter().for_each(|line| out += &format!("{line}\n"));
+        out += &style.paragraph(Ink::Plain, &format!("{name}: {}", style.say(text)));
     }
     let output: Vec<String> = row.output.lines().map(clean).collect();
     if !output.is_empty() {
@@ -125,14 +125,13 @@ fn around(rows: &[ActionRow], style: &Style) -> String {
 
 fn cells(part: &Stretch) -> [Cell; 7] {
     let second = |seconds: f64| nanos((seconds * 1e9) as u64);
-    let time = |time: Option<f64>| time.map_or_else(|| NOTHING.to_string(), |ns| nanos(ns as u64));
     [
         second(part.from_s),
         second(part.to_s),
         rate(part.ok_per_s),
-        part.error_share.map_or_else(|| NOTHING.to_string(), share),
-        time(part.p50_ns),
-        time(part.p99_ns),
+        known_text(Unit::Share, part.error_share),
+        known_text(Unit::Nanoseconds, part.p50_ns),
+        known_text(Unit::Nanoseconds, part.p99_ns),
         format_count(part.online_min as u64),
     ]
     .map(Cell::from)

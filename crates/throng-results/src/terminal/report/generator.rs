@@ -94,12 +94,10 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
         pressure.push(style.say(say!("stalled for {}", nanos(summary.generator.lost_ns))));
     }
     let ports_left = ports_scarce(summary).unwrap_or(0);
-    let more = [
+    let more = style.counts(&[
         (ports_left, say!("at least {{}} source ports left")),
         (summary.growth.held_seconds, say!("growth paused for {{}} s")),
-    ];
-    let more = more.into_iter().filter(|(count, _)| *count > 0);
-    let more = more.map(|(count, words)| style.say(words.filled(&[&format_count(count)])));
+    ]);
     let short = gauges(r, Line::Short, style).chain(more).collect();
     let memory = gauges(r, Line::Memory, style).collect();
     let lines = [pressure, memory, short];

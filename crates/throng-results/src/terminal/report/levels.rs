@@ -1,14 +1,14 @@
 //! What each step did at each level of the load, and the response time of the levels.
 
 use throng_base::Said;
-use throng_base::units::{format_bytes, format_count};
-use throng_metrics::Percentile;
+use throng_base::units::format_count;
+use throng_metrics::{Percentile, Unit};
 
-use super::super::columns::{Columns, NOTHING, P50, P99, Time};
+use super::super::columns::{Columns, P50, P99, Time};
 use super::super::table::{Cell, Table};
 use super::super::text::{nanos, rate, span};
 use super::super::{Ink, Style};
-use super::{left_out, note, pick_some};
+use super::{known_text, left_out, note, pick_some};
 use crate::summary::{LEVELS_DRAWN_MIN, LevelRow, Row, Summary};
 
 /// Rows of steps of one level; the JSON has all.
@@ -90,11 +90,11 @@ fn memory(summary: &Summary, style: &Style) -> String {
 }
 
 fn size(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| NOTHING.to_string(), |bytes| format_bytes(bytes as f64))
+    known_text(Unit::Bytes, bytes.map(|bytes| bytes as f64))
 }
 
 fn target_cpu(level: &LevelRow) -> String {
-    level.target_cpu_s.map_or_else(|| NOTHING.to_string(), |seconds| nanos((seconds * 1e9) as u64))
+    known_text(Unit::Nanoseconds, level.target_cpu_s.map(|seconds| seconds * 1e9))
 }
 
 /// Both sides of Little's law.

@@ -157,16 +157,11 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
     ];
     let mut out = section(say!("closed"), &ends, style);
     let lives = &summary.connections.lifecycle;
-    let mut items: Vec<String> = Vec::new();
-    for (count, words) in [
+    let mut items = style.counts(&[
         (lives.begun, say!("{{}} started")),
         (lives.complete, say!("{{}} complete")),
         (lives.broken, say!("{{}} broken")),
-    ] {
-        if count > 0 {
-            items.push(style.say(words.filled(&[&format_count(count)])));
-        }
-    }
+    ]);
     let whole = summary.complete_share().map(share);
     items.extend(
         whole.map(|whole| style.say(say!("{} of the ended connections were complete", whole))),
@@ -191,27 +186,19 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
     let [sent, answered, lost] =
         [beats.counts.sent, beats.counts.answered, beats.counts.lost].map(format_count);
     let lost_share = share(beats.lost_share().unwrap_or(0.0));
+    let is_answered = beats.counts.answered + beats.counts.lost > 0;
     let mut items = vec![style.say(say!("{} sent", sent))];
-    if beats.counts.answered + beats.counts.lost > 0 {
+    if is_answered {
         items.push(style.say(say!("{} answered", answered)));
         items.push(style.say(say!("{} lost ({})", lost, lost_share)));
     }
-    if beats.counts.interrupted > 0 {
-        let interrupted = format_count(beats.counts.interrupted);
-        items.push(style.say(say!("{} interrupted", interrupted)));
-    }
-    if beats.counts.without_answer > 0 && beats.counts.answered + beats.counts.lost > 0 {
-        let without = format_count(beats.counts.without_answer);
-        items.push(style.say(say!("{} sent without expecting a reply", without)));
-    }
-    if beats.counts.skipped > 0 {
-        let skipped = format_count(beats.counts.skipped);
-        items.push(style.say(say!("{} not sent because throng fell behind", skipped)));
-    }
-    if beats.counts.faulty > 0 {
-        let faulty = format_count(beats.counts.faulty);
-        items.push(style.say(say!("{} deliberately late, duplicated or not sent", faulty)));
-    }
+    let without = if is_answered { beats.counts.without_answer } else { 0 };
+    items.extend(style.counts(&[
+        (beats.counts.interrupted, say!("{{}} interrupted")),
+        (without, say!("{{}} sent without expecting a reply")),
+        (beats.counts.skipped, say!("{{}} not sent because throng fell behind")),
+        (beats.counts.faulty, say!("{{}} deliberately late, duplicated or not sent")),
+    ]));
     if !l.is_empty() {
         items.extend(l.percentile(Percentile::P50).map(|ns| format!("p50 {}", nanos(ns))));
         items.extend(l.percentile(Percentile::P99).map(|ns| format!("p99 {}", nanos(ns))));

@@ -48,13 +48,10 @@ pub(super) fn starts(summary: &Summary, style: &Style) -> String {
     }
     let each = |count: u64| per_second(count, summary.measured).round() as u64;
     let [wanted, begun] = [population.wanted, population.begun].map(each).map(format_count);
-    let missed = [
+    let mut items = style.counts(&[
         (population.unmet, say!("{{}} starts never happened")),
         (population.dropped, say!("{{}} starts were dropped")),
-    ];
-    let missed = missed.into_iter().filter(|(count, _)| *count > 0);
-    let mut items: Vec<String> =
-        missed.map(|(count, words)| style.say(words.filled(&[&format_count(count)]))).collect();
+    ]);
     if population.wanted > 0 {
         items.push(style.say(say!("{} starts scheduled per second", wanted)));
         items.push(style.say(say!("{} started", begun)));
@@ -69,16 +66,13 @@ pub(super) fn users(summary: &Summary, style: &Style) -> String {
     }
     let connections = &summary.connections.counts;
     let missed = connections.attempted.saturating_sub(connections.opened);
-    let told = [
+    let items = style.counts(&[
         (summary.users.online_max, say!("{{}} online at peak")),
         (connections.opened, say!("{{}} connections opened")),
         (missed, say!("{{}} not opened")),
         (summary.connections.lifecycle.broken, say!("{{}} broken")),
         (connections.reconnects, say!("{{}} reconnects")),
-    ];
-    let told = told.into_iter().filter(|(count, _)| *count > 0);
-    let items: Vec<String> =
-        told.map(|(count, words)| style.say(words.filled(&[&format_count(count)]))).collect();
+    ]);
     let room = style.columns() - LABEL_COLUMNS;
     let mut out = match items.is_empty() {
         true => String::new(),
@@ -116,15 +110,11 @@ pub(super) fn deliveries(summary: &Summary, most: usize, style: &Style) -> Strin
             (style.columns() - LABEL_COLUMNS).saturating_sub(width(&items[0])),
             style,
         ));
-        for (count, words) in [
+        items.extend(style.counts(&[
             (c.twice, say!("{{}} twice")),
             (c.late, say!("{{}} late")),
             (c.out_of_order, say!("{{}} out of order")),
-        ] {
-            if count > 0 {
-                items.push(style.say(words.filled(&[&format_count(count)])));
-            }
-        }
+        ]));
         let label = if out.is_empty() { say!("deliveries") } else { Said::default() };
         out += &labelled(label, &joined(&items, style.columns() - LABEL_COLUMNS), style);
     }
