@@ -109,6 +109,7 @@ impl Reader {
         let is_socket = url.starts_with("ws://") || url.starts_with("wss://");
         if let Some(error) = entry.response.as_ref().and_then(unanswered) {
             let what = say!("a request without a response: {}", Said::of_others(error));
+            let place = say!("{} {}", &method, url.split('?').next().unwrap_or_default());
             return self.left_out.push(LeftOut::new(place, what));
         }
         let status = entry.response.as_ref().and_then(|response| response.status);
