@@ -44,6 +44,9 @@ pub(super) fn clean(recording: &mut Recording, format: Format) {
             remember(exchange, &mut cookies, &mut given);
         }
         invalid += clean_list(&mut exchange.headers, is_recorded);
+        if is_recorded && matches!(exchange.method.as_str(), "GET" | "HEAD") {
+            exchange.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("referer"));
+        }
         drop_type_of_body(exchange);
     });
     recording.each_socket(|socket| {
