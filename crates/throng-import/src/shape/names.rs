@@ -1,5 +1,7 @@
 //! Names of rows: requests that differ only by an id are one row, `GET /users/:id`.
 
+use std::collections::{BTreeMap, HashMap};
+
 use crate::json::Json;
 use crate::model::{Body, Exchange, Recording};
 use crate::text::{Piece, Text};
@@ -8,11 +10,12 @@ use crate::text::{Piece, Text};
 const NAME_CHARS_MAX: usize = 80;
 
 pub(super) fn give(recording: &mut Recording) {
+    let actions = actions(recording);
     recording.each_exchange(|exchange| {
         let written = format!("{} {}", exchange.method, exchange.url.template());
         let name = match exchange.name.take() {
             Some(name) => clean(&name),
-            None => name_of(exchange),
+            None => name_of(exchange, &actions),
         };
         // Without a name the row has what is written.
         exchange.name = Some(name).filter(|name| !name.is_empty() && *name != written);
@@ -24,8 +27,42 @@ fn clean(name: &str) -> String {
     name.join(" ").chars().take(NAME_CHARS_MAX).collect()
 }
 
-fn name_of(exchange: &Exchange) -> String {
-    let path = exchange.url.split_once('?').map_or_else(|| exchange.url.clone(), |(path, _)| path);
+/// The parameters that say what is done, of paths that are one program for all pages, such as
+/// `/index.php`: all their values are words, and they have several.
+fn actions(recording: &mut Recording) -> HashMap<String, Vec<String>> {
+    let mut values: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    recording.each_exchange(|exchange| {
+        let Some((path, query)) = exchange.url.split_once('?') else { return };
+        let path = path.to_string();
+        if path != "/" && !path.rsplit('/').next().is_some_and(|program| program.contains('.')) {
+            return;
+        }
+        for pair in query.split('&') {
+            if let Some((name, value)) = pair.split_once('=') {
+                let values = values.entry((path.clone(), name.to_string())).or_default();
+                if !values.contains(&value.to_string()) && values.len() < 100 {
+                    values.push(value.to_string());
+                }
+            }
+        }
+    });
+    let is_word = |value: &String| {
+        let is_letter = |b: u8| b.is_ascii_alphabetic() || b"_-".contains(&b);
+        (1..=24).contains(&value.len()) && value.bytes().all(is_letter)
+    };
+    values.retain(|_, values| values.len() > 1 && values.iter().all(is_word));
+    let mut actions: HashMap<String, Vec<String>> = HashMap::new();
+    for (path, name) in values.into_keys() {
+        actions.entry(path).or_default().push(name);
+    }
+    actions
+}
+
+fn name_of(exchange: &Exchange, actions: &HashMap<String, Vec<String>>) -> String {
+    let (path, query) = match exchange.url.split_once('?') {
+        Some((path, query)) => (path, query),
+        None => (exchange.url.clone(), Text::default()),
+    };
     let mut name = exchange.method.clone();
     name.push(' ');
     if let Some(value) = path.as_value() {
@@ -36,6 +73,13 @@ fn name_of(exchange: &Exchange) -> String {
     for (number, segment) in segments.iter().enumerate().filter(|_| path.as_value().is_none()) {
         name.push_str(if number > 0 { "/" } else { "" });
         name.push_str(&segment_name(segment));
+    }
+    let actions = actions.get(&path.to_string()).map_or(&[][..], Vec::as_slice);
+    let is_action =
+        |pair: &Text| pair.split_once('=').is_some_and(|(it, _)| actions.contains(&it.to_string()));
+    for (number, pair) in query.split('&').iter().filter(|pair| is_action(pair)).enumerate() {
+        name.push_str(if number == 0 { "?" } else { "&" });
+        name.push_str(&pair.to_string());
     }
     if let Body::Json(json) = &exchange.body
         && let Some(operation) = operation(json)
@@ -99,6 +143,7 @@ pub(super) fn is_id(segment: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Item, Session};
 
     #[test]
     fn ids_are_told_from_names() {
@@ -121,10 +166,31 @@ mod tests {
         url.push_value("saved.order_id");
         url.push("?page=2");
         let exchange = Exchange { method: "GET".into(), url, ..Exchange::default() };
-        assert_eq!(name_of(&exchange), "GET /users/:id/orders/:order_id");
+        assert_eq!(name_of(&exchange, &HashMap::new()), "GET /users/:id/orders/:order_id");
         let body = Json::parse(r#"{"query":"{me}","operationName":"Me"}"#).unwrap();
         let (method, url) = ("POST".into(), "/graphql".into());
         let exchange = Exchange { method, url, body: Body::Json(body), ..Exchange::default() };
-        assert_eq!(name_of(&exchange), "POST /graphql Me");
+        assert_eq!(name_of(&exchange, &HashMap::new()), "POST /graphql Me");
+    }
+    #[test]
+    fn one_program_for_all_pages_has_a_row_for_each_action() {
+        let urls = [
+            "/index.php?title=Tea&action=edit",
+            "/index.php?title=Tea_2&action=submit",
+            "/index.php?search=tea",
+            "/list?sort=asc",
+            "/list?sort=desc",
+        ];
+        let exchange = |url: &str| Exchange { url: url.into(), ..Exchange::default() };
+        let steps = urls.map(|url| Item::Http(Box::new(exchange(url)))).into();
+        let session = Session { steps, ..Session::default() };
+        let mut recording = Recording { sessions: vec![session], ..Recording::default() };
+        give(&mut recording);
+        let mut names = Vec::new();
+        recording.each_exchange(|exchange| names.push(exchange.name.clone().unwrap_or_default()));
+        let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
+        let want =
+            ["/index.php?action=edit", "/index.php?action=submit", "/index.php", "/list", "/list"];
+        assert_eq!(names, want);
     }
 }
