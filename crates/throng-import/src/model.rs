@@ -215,6 +215,11 @@ pub(crate) enum Save {
     Json(String),
     JsonPath(String),
     Header(String),
+    /// The latest value of a cookie, percent-decoded or as it is.
+    Cookie {
+        name: String,
+        is_decoded: bool,
+    },
     Css(String),
     XPath(String),
     Regex(String),
@@ -365,6 +370,42 @@ impl Recording {
     pub(crate) fn declare(&mut self, variable: Variable) {
         if !self.variables.iter().any(|known| known.name == variable.name) {
             self.variables.push(variable);
+        }
+    }
+}
+
+impl Response {
+    /// The text of a page.
+    pub(crate) fn html(&self) -> Option<&str> {
+        let is_html = self.content_type.contains("html") || self.body.trim_start().starts_with('<');
+        Some(&*self.body).filter(|body| is_html && !body.is_empty())
+    }
+}
+
+impl Socket {
+    /// Calls `visit` with each text that is sent.
+    pub(crate) fn each_text(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        visit(&mut self.url);
+        self.headers.iter_mut().for_each(|(_, value)| visit(value));
+        for talk in &mut self.talk {
+            if let Talk::Send(Message::Text(text)) | Talk::Request(Message::Text(text)) = talk {
+                visit(text);
+            }
+        }
+        self.each_json(&mut |json| {
+            json.leaves("", &mut |_, leaf| {
+                if let Json::Text(text) = leaf {
+                    visit(text);
+                }
+            });
+        });
+    }
+
+    pub(crate) fn each_json(&mut self, visit: &mut dyn FnMut(&mut Json)) {
+        for talk in &mut self.talk {
+            if let Talk::Send(Message::Json(json)) | Talk::Request(Message::Json(json)) = talk {
+                visit(json);
+            }
         }
     }
 }

@@ -1,30 +1,31 @@
 //! A login of a recording is that of one user: its name goes into a CSV file, to which rows for
 //! more users can be added. The password stays a secret of the environment.
 
+use super::forms::Forms;
 use crate::Options;
 use crate::json::Json;
-use crate::model::{Body, Exchange, Recording, Table};
+use crate::model::{Body, Exchange, PartContent, Recording, Table};
 use crate::text::Text;
 
-/// Fields that say who logs in.
-const USER_FIELDS: [&str; 9] =
-    ["user", "username", "user_name", "login", "email", "account", "name", "userid", "phone"];
 const TABLE: &str = "accounts";
+/// A shorter name is replaced only where a user logs in.
+const USER_CHARS_MIN: usize = 3;
 
-pub(super) fn take_out(recording: &mut Recording, options: &Options) {
-    let mut found: Option<(String, String)> = None;
+pub(super) fn take_out(recording: &mut Recording, forms: &Forms, options: &Options) {
+    let mut user: Option<String> = None;
     recording.each_exchange(|exchange| {
-        let login = login(exchange);
-        match (&found, login) {
-            (None, Some((field, user))) => {
-                replace(exchange, &user);
-                found = Some((field, user));
-            }
-            (Some((_, user)), Some((_, other))) if *user == other => replace(exchange, user),
-            _ => {}
+        let login = forms.login(exchange);
+        let is_login = login.is_some();
+        let user = match (&user, login) {
+            (Some(user), _) => user,
+            (None, Some(login)) => &*user.insert(login),
+            (None, None) => return,
+        };
+        if is_login || user.len() >= USER_CHARS_MIN {
+            replace(exchange, user);
         }
     });
-    let Some((_, user)) = found else { return };
+    let Some(user) = user else { return };
     recording.tables.push(Table {
         name: TABLE.into(),
         file: format!("{}-accounts.csv", options.stem),
@@ -35,43 +36,31 @@ pub(super) fn take_out(recording: &mut Recording, options: &Options) {
     });
 }
 
-/// The field and the name of a request that also has a password.
-fn login(exchange: &Exchange) -> Option<(String, String)> {
-    let pairs: Vec<(String, Text)> = match &exchange.body {
-        Body::Form(pairs) => pairs.clone(),
-        Body::Json(json) => json
-            .entries()
-            .iter()
-            .filter_map(|(name, value)| match value {
-                Json::Text(text) => Some((name.clone(), text.clone())),
-                _ => None,
-            })
-            .collect(),
-        _ => return None,
-    };
-    let is_password = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        name.contains("pass") || name.contains("pwd")
-    };
-    pairs.iter().find(|(name, value)| is_password(name) && value.has_values())?;
-    pairs.iter().find_map(|(name, value)| {
-        let plain = crate::model::name_of(name);
-        let is_user = USER_FIELDS.contains(&plain.as_str());
-        let value = value.as_literal().filter(|value| is_user && !value.is_empty())?;
-        Some((name.clone(), value.to_string()))
-    })
-}
-
+/// The user's name as a whole field, or between the slashes of a path.
 fn replace(exchange: &mut Exchange, user: &str) {
     let row = || Text::value(format!("data.{TABLE}.user"));
+    let change = |text: &mut Text| {
+        if text.as_literal() == Some(user) {
+            *text = row();
+        }
+    };
+    let mut url = Text::default();
+    for (number, mut segment) in exchange.url.split('/').into_iter().enumerate() {
+        url.push(if number > 0 { "/" } else { "" });
+        change(&mut segment);
+        url.append(&segment);
+    }
+    exchange.url = url;
     match &mut exchange.body {
-        Body::Form(pairs) => pairs
-            .iter_mut()
-            .filter(|(_, value)| value.as_literal() == Some(user))
-            .for_each(|(_, value)| *value = row()),
+        Body::Form(pairs) => pairs.iter_mut().for_each(|(_, value)| change(value)),
         Body::Json(json) => json.leaves("", &mut |_, leaf| {
-            if matches!(leaf, Json::Text(text) if text.as_literal() == Some(user)) {
-                *leaf = Json::Text(row());
+            if let Json::Text(text) = leaf {
+                change(text);
+            }
+        }),
+        Body::Multipart(parts) => parts.iter_mut().for_each(|part| {
+            if let PartContent::Text(text) = &mut part.content {
+                change(text);
             }
         }),
         _ => {}

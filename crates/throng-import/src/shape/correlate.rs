@@ -1,26 +1,34 @@
-//! Values of responses that a later request sends: tokens, ids, hidden fields. They become `save`
-//! in the response and `${saved.name}` in the request. A value that was sent before the response
-//! had it comes from elsewhere and stays.
+//! Values of responses that a later request sends: tokens, ids, hidden fields, links. They become
+//! `save` in the response and `${saved.name}` in the request. A value that was sent before the
+//! response had it comes from elsewhere and stays.
+
+mod labels;
+mod links;
+mod scan;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::LazyLock;
 
-use regex::Regex;
 use throng_base::secret::is_secret_name;
+use throng_extract::Page;
 
+use super::forms::Forms;
 use super::names::is_id;
+use super::page;
 use crate::form::decoded;
 use crate::json::{Json, json_key};
-use crate::model::{Body, Exchange, Recording, Response, Save, name_of};
+use crate::model::{Body, Exchange, Item, PartContent, Recording, Response, Save, Socket, name_of};
 use crate::text::Text;
+use labels::{Used, placeholder};
+use links::Links;
 
 /// Values of one response that are looked at.
 const VALUES_MAX: usize = 5_000;
 /// Saved values of a scenario: a session has room for no more than a few hundred.
 const SAVES_MAX: usize = 200;
+/// Values that are looked for in the texts of all responses.
+const SCANS_MAX: usize = 500;
 
 /// A value of a response.
-#[derive(Clone)]
 struct Found {
     /// The number of its exchange.
     exchange: usize,
@@ -30,45 +38,157 @@ struct Found {
     noun: String,
     /// Long enough not to be the same by chance.
     is_sure: bool,
-    /// The name under which it is saved, once it is.
-    saved: Option<String>,
+    /// The last exchange whose request sends it.
+    last_use: Option<usize>,
 }
 
-#[derive(Default)]
-struct Correlation {
+struct Correlation<'f> {
+    forms: &'f Forms,
     found: Vec<Found>,
     by_value: HashMap<String, usize>,
     sent: HashSet<String>,
-    names: HashSet<String>,
+    links: Links,
+    /// The URLs of all requests: of other links, only that they are there is of interest.
+    requested: HashSet<String>,
+    /// What was received so far, by exchange.
+    received: Vec<(usize, Response)>,
     exchange: usize,
+    saves: usize,
+    scans: usize,
 }
 
 /// How many values are saved.
-pub(super) fn correlate(recording: &mut Recording) -> usize {
-    let mut correlation = Correlation::default();
+pub(super) fn correlate(recording: &mut Recording, forms: &Forms) -> usize {
+    let mut correlation = Correlation::new(forms);
     recording.each_exchange(|exchange| {
-        correlation.request(exchange);
-        if let Some(response) = &exchange.response {
-            correlation.response(&noun_of_path(&exchange.url), response);
-        }
-        correlation.exchange += 1;
+        correlation.requested.insert(exchange.url.to_string());
     });
-    let mut number = 0;
-    let used: Vec<&Found> = correlation.found.iter().filter(|one| one.saved.is_some()).collect();
-    recording.each_exchange(|exchange| {
-        for one in used.iter().filter(|one| one.exchange == number) {
-            let name = one.saved.clone().unwrap_or_default();
-            exchange.saves.push((name, one.save.clone()));
+    each(recording, &mut |item| correlation.item(item));
+    let saves = Saves::of(&correlation.found);
+    let mut at = 0;
+    each(recording, &mut |item| {
+        match item {
+            Item::Http(exchange) => {
+                exchange.each_text(&mut |text| labels::rename(text, &saves.names));
+                exchange.saves.extend(saves.by_exchange.get(&at).cloned().unwrap_or_default());
+            }
+            Item::Socket(socket) => {
+                socket.each_text(&mut |text| labels::rename(text, &saves.names));
+            }
+            _ => {}
         }
-        number += 1;
+        at += 1;
     });
-    used.len()
+    saves.by_exchange.values().map(Vec::len).sum()
 }
 
-impl Correlation {
+/// What is saved, and the names of it by the numbers of the values.
+struct Saves {
+    names: HashMap<usize, String>,
+    by_exchange: HashMap<usize, Vec<(String, Save)>>,
+}
+
+impl Saves {
+    fn of(found: &[Found]) -> Saves {
+        let mut used: Vec<usize> = (0..found.len()).collect();
+        used.retain(|number| found[*number].last_use.is_some());
+        used.sort_by_key(|number| (found[*number].exchange, *number));
+        // What is found in the same way is the same value.
+        let mut values: Vec<Used> = Vec::new();
+        let mut same: Vec<(usize, usize)> = Vec::new();
+        for number in used {
+            let one = &found[number];
+            let last_use = one.last_use.unwrap_or_default();
+            let mut known = values.iter_mut().rev().take_while(|it| it.saved_at == one.exchange);
+            match known.find(|known| found[known.number].save == one.save) {
+                Some(known) => {
+                    known.last_use = known.last_use.max(last_use);
+                    same.push((number, known.number));
+                }
+                None => {
+                    let (base, saved_at) = (one.name.clone(), one.exchange);
+                    values.push(Used { number, base, saved_at, last_use });
+                }
+            }
+        }
+        let mut names = labels::names(&values);
+        let mut by_exchange: HashMap<usize, Vec<(String, Save)>> = HashMap::new();
+        for value in &values {
+            if let Some(name) = names.get(&value.number) {
+                let save = (name.clone(), found[value.number].save.clone());
+                by_exchange.entry(value.saved_at).or_default().push(save);
+            }
+        }
+        for (number, known) in same {
+            if let Some(name) = names.get(&known).cloned() {
+                names.insert(number, name);
+            }
+        }
+        Saves { names, by_exchange }
+    }
+}
+
+/// Calls `visit` with each request and each WebSocket, in the order of the recording.
+fn each(recording: &mut Recording, visit: &mut dyn FnMut(&mut Item)) {
+    fn inner(items: &mut [Item], visit: &mut dyn FnMut(&mut Item)) {
+        for item in items {
+            match item {
+                Item::Http(_) | Item::Socket(_) => visit(item),
+                Item::Parallel(branches) => branches.iter_mut().for_each(|it| inner(it, visit)),
+                _ => {}
+            }
+        }
+    }
+    recording.lists_mut().for_each(|items| inner(items, visit));
+}
+
+impl<'f> Correlation<'f> {
+    fn new(forms: &'f Forms) -> Correlation<'f> {
+        Correlation {
+            forms,
+            found: Vec::new(),
+            by_value: HashMap::new(),
+            sent: HashSet::new(),
+            links: Links::default(),
+            requested: HashSet::new(),
+            received: Vec::new(),
+            exchange: 0,
+            saves: 0,
+            scans: 0,
+        }
+    }
+
+    fn item(&mut self, item: &mut Item) {
+        match item {
+            Item::Http(exchange) => {
+                let url = exchange.url.to_string();
+                let is_login = self.forms.login(exchange).is_some();
+                self.request(exchange);
+                if is_login {
+                    self.links.log_in();
+                } else if !matches!(exchange.method.as_str(), "GET" | "HEAD" | "OPTIONS") {
+                    self.links.change();
+                }
+                if let Some(response) = &mut exchange.response {
+                    self.response(&url, response);
+                    // The status is all that a check needs.
+                    let status = response.status;
+                    let received = std::mem::take(response);
+                    response.status = status;
+                    self.received.push((self.exchange, received));
+                }
+            }
+            Item::Socket(socket) => self.socket(socket),
+            _ => {}
+        }
+        self.exchange += 1;
+    }
+
     /// Puts saved values in the place of what the request sends, and remembers the rest.
     fn request(&mut self, exchange: &mut Exchange) {
-        self.path(exchange);
+        if let Some(row) = self.url(&mut exchange.url) {
+            exchange.name = Some(format!("{} {row}", exchange.method));
+        }
         let mut headers = std::mem::take(&mut exchange.headers);
         for (name, value) in &mut headers {
             *value = self.header(name, value);
@@ -83,9 +203,8 @@ impl Correlation {
             }
             Body::Multipart(parts) => {
                 for part in parts {
-                    if let crate::model::PartContent::Text(text) = &part.content {
-                        part.content =
-                            crate::model::PartContent::Text(self.whole(&part.name, text));
+                    if let PartContent::Text(text) = &part.content {
+                        part.content = PartContent::Text(self.whole(&part.name, text));
                     }
                 }
             }
@@ -93,16 +212,26 @@ impl Correlation {
         }
     }
 
-    fn path(&mut self, exchange: &mut Exchange) {
-        if let Some(url) = exchange.url.as_literal()
-            && let Some(name) = self.use_value(&format!("url {url}"), "location", "")
-        {
-            exchange.url = Text::value(format!("saved.{name}"));
-            return;
+    /// What a WebSocket sends; what it receives is not searched.
+    fn socket(&mut self, socket: &mut Socket) {
+        self.url(&mut socket.url);
+        for (name, value) in &mut socket.headers {
+            *value = self.header(name, value);
         }
-        let (path, query) = match exchange.url.split_once('?') {
+        socket.each_json(&mut |json| json.leaves("", &mut |name, leaf| self.leaf(name, leaf)));
+    }
+
+    /// The path of a request, and its query. If the whole is a saved value, the name of its row.
+    fn url(&mut self, whole: &mut Text) -> Option<String> {
+        let literal = whole.as_literal().unwrap_or_default().to_string();
+        if let Some(number) = self.use_value(&format!("url {literal}"), "", "") {
+            *whole = Text::value(placeholder(number));
+            return Some(self.links.row(&literal));
+        }
+        self.links.remember(&literal);
+        let (path, query) = match whole.split_once('?') {
             Some((path, query)) => (path, Some(query)),
-            None => (exchange.url.clone(), None),
+            None => (whole.clone(), None),
         };
         let mut url = Text::default();
         let mut before = String::new();
@@ -112,16 +241,20 @@ impl Correlation {
             }
             let literal = segment.as_literal().unwrap_or_default().to_string();
             match self.use_value(&decoded(&literal, false), "", &singular(&before)) {
-                Some(name) if !literal.is_empty() => url.push_value(format!("saved.{name}")),
+                Some(number) if !literal.is_empty() => url.push_value(placeholder(number)),
                 _ => url.append(segment),
             }
             self.remember(&literal);
             before = literal;
         }
-        let Some(query) = query else {
-            exchange.url = url;
-            return;
-        };
+        if let Some(query) = query {
+            self.query(&query, &mut url);
+        }
+        *whole = url;
+        None
+    }
+
+    fn query(&mut self, query: &Text, url: &mut Text) {
         for (number, pair) in query.split('&').iter().enumerate() {
             url.push(if number == 0 { "?" } else { "&" });
             let Some((name, value)) = pair.split_once('=') else {
@@ -131,19 +264,18 @@ impl Correlation {
             url.append(&name);
             url.push("=");
             let plain = value.as_literal().map(|value| decoded(value, true)).unwrap_or_default();
-            match self.use_value(&plain, &name.to_string(), "") {
+            match self.find_value(&plain, &name.to_string()) {
                 // What is safe in a query as it is needs no encoding.
-                Some(saved)
+                Some(number)
                     if plain.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) =>
                 {
-                    url.push_value(format!("saved.{saved}"));
+                    url.push_value(placeholder(number));
                 }
-                Some(saved) => url.push_value(format!("url.encode(saved.{saved})")),
+                Some(number) => url.push_value(format!("url.encode({})", placeholder(number))),
                 None => url.append(&value),
             }
             self.remember(&plain);
         }
-        exchange.url = url;
     }
 
     /// `Bearer TOKEN` or the token alone.
@@ -167,22 +299,24 @@ impl Correlation {
             true => String::new(),
             false => format!("{scheme} "),
         });
-        let used = self.use_value(token, name, "");
+        let used = self.find_value(token, name);
         self.remember(token);
         match used {
-            Some(saved) => {
-                out.push_value(format!("saved.{saved}"));
+            Some(number) => {
+                out.push_value(placeholder(number));
                 out
             }
             None => value.clone(),
         }
     }
 
+    /// A field of a form: that of the page before any other value that is the same.
     fn whole(&mut self, name: &str, value: &Text) -> Text {
         let Some(literal) = value.as_literal().map(str::to_string) else { return value.clone() };
-        let used = self.use_value(&literal, name, "");
+        let field = self.use_value(&format!("field {name}={literal}"), "", "");
+        let used = field.or_else(|| self.find_value(&literal, name));
         self.remember(&literal);
-        used.map_or_else(|| value.clone(), |saved| Text::value(format!("saved.{saved}")))
+        used.map_or_else(|| value.clone(), |number| Text::value(placeholder(number)))
     }
 
     fn leaf(&mut self, name: &str, leaf: &mut Json) {
@@ -191,8 +325,8 @@ impl Correlation {
             Json::Number(number) => number.clone(),
             _ => return,
         };
-        if let Some(saved) = self.use_value(&literal, name, "") {
-            *leaf = Json::Text(Text::value(format!("saved.{saved}")));
+        if let Some(number) = self.find_value(&literal, name) {
+            *leaf = Json::Text(Text::value(placeholder(number)));
         }
         self.remember(&literal);
     }
@@ -203,9 +337,33 @@ impl Correlation {
         }
     }
 
-    /// The saved name of a value, if a response had it; `name` is the field that sends it, or
-    /// `noun` what stands before it in a path.
-    fn use_value(&mut self, value: &str, name: &str, noun: &str) -> Option<String> {
+    /// The number of a value that a field of a response had, or else any text of one.
+    fn find_value(&mut self, value: &str, name: &str) -> Option<usize> {
+        self.use_value(value, name, "").or_else(|| self.scan(value, name))
+    }
+
+    fn scan(&mut self, value: &str, name: &str) -> Option<usize> {
+        let is_new = !self.by_value.contains_key(value) && !self.sent.contains(value);
+        if !is_new || !scan::is_worth_it(name, value) || self.scans >= SCANS_MAX {
+            return None;
+        }
+        self.scans += 1;
+        let (exchange, base, save) =
+            self.received.iter().rev().find_map(|(exchange, response)| {
+                let cookie = scan::in_cookies(response, value);
+                let text = || Some((name.to_string(), scan::in_text(&response.body, value)?));
+                let (base, save) = cookie.or_else(text)?;
+                Some((*exchange, base, save))
+            })?;
+        let (name, noun) = (name_of(&base), String::new());
+        self.by_value.insert(value.to_string(), self.found.len());
+        self.found.push(Found { exchange, save, name, noun, is_sure: true, last_use: None });
+        self.use_value(value, "", "")
+    }
+
+    /// The number of a value, if a response had it; `name` is the field that sends it, or `noun`
+    /// what stands before it in a path.
+    fn use_value(&mut self, value: &str, name: &str, noun: &str) -> Option<usize> {
         let number = *self.by_value.get(value)?;
         let found = &self.found[number];
         let is_meant = found.is_sure || {
@@ -217,88 +375,93 @@ impl Correlation {
         if !is_meant {
             return None;
         }
-        if let Some(name) = &found.saved {
-            return Some(name.clone());
+        if found.last_use.is_none() {
+            if self.saves >= SAVES_MAX {
+                return None;
+            }
+            self.saves += 1;
         }
-        if self.names.len() >= SAVES_MAX {
-            return None;
-        }
-        let base = found.name.clone();
-        let mut name = base.clone();
-        let mut more = 2;
-        while !self.names.insert(name.clone()) {
-            name = format!("{base}_{more}");
-            more += 1;
-        }
-        self.found[number].saved = Some(name.clone());
-        Some(name)
+        self.found[number].last_use = Some(self.exchange);
+        Some(number)
     }
 
-    fn response(&mut self, noun: &str, response: &Response) {
+    fn response(&mut self, url: &str, response: &Response) {
+        let noun = noun_of_path(url);
         for (name, value) in &response.headers {
             let name = name.to_ascii_lowercase();
             if name == "location" {
-                self.location(value);
-            } else if is_secret_name(&name) && name != "set-cookie" {
+                self.location(url, value);
+            } else if is_secret_name(&name) && name != "set-cookie" || name == "etag" {
                 self.add(value, Save::Header(name.clone()), &name, "");
             }
         }
-        if response.body.is_empty() {
-            return;
-        }
-        if response.content_type.contains("html") || response.body.trim_start().starts_with('<') {
-            self.html(&response.body);
+        if let Some(body) = response.html() {
+            self.html(url, body);
         } else if let Ok(json) = Json::parse(&response.body) {
             let mut left = VALUES_MAX;
-            self.json(&json, &mut Vec::new(), noun, &mut left);
+            self.json(&json, &mut Vec::new(), &noun, &mut left);
         }
     }
 
     /// Where a response leads, if it names something new.
-    fn location(&mut self, url: &str) {
-        let path = match url.split_once("://") {
-            Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
-            None => url,
-        };
-        let path = path.split('#').next().unwrap_or_default();
-        if path.split(['/', '?', '&', '=']).any(is_id) && path.starts_with('/') {
-            self.insert(
-                &format!("url {path}"),
-                Found {
-                    exchange: self.exchange,
-                    save: Save::Header("location".into()),
-                    name: "location".into(),
-                    noun: String::new(),
-                    is_sure: true,
-                    saved: None,
-                },
-            );
+    fn location(&mut self, page: &str, url: &str) {
+        if let Some(url) = links::resolved(page, url)
+            && self.links.is_new(&url)
+        {
+            self.url_found(&url, Save::Header("location".into()));
         }
     }
 
-    fn html(&mut self, body: &str) {
-        static INPUT: LazyLock<Option<Regex>> =
-            LazyLock::new(|| Regex::new(r#"(?is)<(input|meta)\s[^>]{0,2000}>"#).ok());
-        let Some(input) = &*INPUT else { return };
-        for tag in input.captures_iter(body).take(500) {
-            let text = &tag[0];
-            let Some(name) = attribute(text, "name") else { continue };
-            let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
-            if name.is_empty() || !is_plain {
+    fn url_found(&mut self, url: &str, save: Save) {
+        let noun = noun_of_path(url);
+        let name = match noun.is_empty() {
+            true => "location".to_string(),
+            false => format!("{noun}_url"),
+        };
+        let found =
+            Found { exchange: self.exchange, save, name, noun, is_sure: true, last_use: None };
+        self.insert_latest(&format!("url {url}"), found);
+    }
+
+    fn html(&mut self, url: &str, body: &str) {
+        let page = Page::new(body.as_bytes());
+        for field in page::fields(&page) {
+            let is_secret =
+                is_secret_name(&field.name) || field.name.to_ascii_lowercase().contains("csrf");
+            if !field.is_hidden {
+                if is_secret {
+                    self.add(&field.value, field.save, &field.name, "");
+                }
                 continue;
             }
-            let is_meta = tag[1].eq_ignore_ascii_case("meta");
-            if is_meta {
-                let value = attribute(text, "content").unwrap_or_default();
-                if is_secret_name(&name) || name.to_ascii_lowercase().contains("csrf") {
-                    let css = format!("meta[name={name}]@content");
-                    self.add(&value, Save::Css(css), &name, "");
+            let has_digit = field.value.bytes().any(|b| b.is_ascii_digit());
+            let varies =
+                self.forms.is_varying(&field.name) && (field.value.is_empty() || has_digit);
+            let is_token = is_secret && !field.value.is_empty();
+            let save = field.save;
+            if varies || is_token || is_sure(&field.value, is_secret) {
+                let found = Found {
+                    exchange: self.exchange,
+                    save: save.clone(),
+                    name: name_of(&field.name),
+                    noun: String::new(),
+                    is_sure: true,
+                    last_use: None,
+                };
+                self.insert_latest(&format!("field {}={}", field.name, field.value), found);
+            }
+            self.add(&field.value, save, &field.name, "");
+        }
+        for (tag, attribute, all) in page::links(&page) {
+            for (number, link) in all.iter().enumerate() {
+                let Some(to) = links::resolved(url, link) else { continue };
+                self.links.see(&to);
+                let is_requested = self.requested.contains(&to);
+                let kind = (tag, attribute);
+                let save = is_requested.then(|| self.links.finds(kind, &all, number, &to, body));
+                if let Some(save) = save.flatten() {
+                    self.url_found(&to, save);
                 }
-            } else if attribute(text, "type")
-                .is_some_and(|kind| kind.eq_ignore_ascii_case("hidden"))
-            {
-                let value = attribute(text, "value").unwrap_or_default();
-                self.add(&value, Save::Css(format!("input[name={name}]@value")), &name, "");
             }
         }
     }
@@ -350,14 +513,8 @@ impl Correlation {
 
     fn add(&mut self, value: &str, save: Save, name: &str, noun: &str) {
         let (name, is_secret) = (name_of(name), is_secret_name(name));
-        let digits = value.bytes().filter(u8::is_ascii_digit).count();
-        let is_word = value.chars().all(|c| c.is_ascii_graphic());
-        let is_sure = is_word
-            && (value.len() >= 16 && !value.contains("://") && !value.starts_with('/')
-                || value.len() >= 8 && digits > 0
-                || value.len() >= 6 && digits == value.len()
-                || value.len() >= 4 && is_secret);
-        let is_good = is_sure || !noun.is_empty() && is_word;
+        let is_sure = is_sure(value, is_secret);
+        let is_good = is_sure || !noun.is_empty() && is_word(value);
         if value.is_empty() || value.len() > 4096 || !is_good || self.sent.contains(value) {
             return;
         }
@@ -367,23 +524,37 @@ impl Correlation {
             name,
             noun: noun.to_string(),
             is_sure,
-            saved: None,
+            last_use: None,
         };
-        self.insert(value, found);
+        // The latest response counts, until a value is used.
+        let known = self.by_value.get(value).map(|number| &self.found[*number]);
+        if known.is_none_or(|known| known.last_use.is_none()) {
+            self.insert_latest(value, found);
+        }
     }
 
-    /// The latest response counts, until a value is used.
-    fn insert(&mut self, value: &str, found: Found) {
-        if let Some(number) = self.by_value.get(value) {
-            let known = &self.found[*number];
-            // In one response the first place of a value is the plainest one.
-            if known.saved.is_some() || known.exchange == self.exchange {
-                return;
-            }
+    /// In one response the first place of a value is the plainest one.
+    fn insert_latest(&mut self, value: &str, found: Found) {
+        let known = self.by_value.get(value).map(|number| &self.found[*number]);
+        if known.is_none_or(|known| known.exchange != self.exchange) {
+            self.by_value.insert(value.to_string(), self.found.len());
+            self.found.push(found);
         }
-        self.by_value.insert(value.to_string(), self.found.len());
-        self.found.push(found);
     }
+}
+
+fn is_word(value: &str) -> bool {
+    value.chars().all(|c| c.is_ascii_graphic())
+}
+
+/// Whether a value is not the same as another one by chance.
+fn is_sure(value: &str, is_secret: bool) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    is_word(value)
+        && (value.len() >= 16 && !value.contains("://") && !value.starts_with('/')
+            || value.len() >= 8 && digits > 0
+            || value.len() >= 6 && digits == value.len()
+            || value.len() >= 4 && is_secret)
 }
 
 /// A step of a path in JSON.
@@ -425,13 +596,22 @@ fn is_wrapper(key: &str) -> bool {
     )
 }
 
-/// The last word of a path that is not an id: `order` of `/api/orders/7`.
-fn noun_of_path(url: &Text) -> String {
-    let url = url.to_string();
+/// The last word of a path that is not an id: `order` of `/api/orders/7` and `issue` of `/issue7`.
+fn noun_of_path(url: &str) -> String {
     let path = url.split('?').next().unwrap_or_default();
-    let words = path.split('/').rev();
-    let mut words = words.filter(|word| word.len() > 2 && !is_id(word) && !word.contains("${"));
-    words.next().map(singular).unwrap_or_default()
+    let is_noun = |word: &str| {
+        let is_slug = word.contains(['-', '_']) && word.bytes().any(|b| b.is_ascii_digit());
+        word.len() > 2 && !is_slug && !is_id(word) && !word.contains("${")
+    };
+    const OWN: [&str; 5] = ["me", "self", "whoami", "current", "current_user"];
+    if path.rsplit('/').next().is_some_and(|word| OWN.contains(&word)) {
+        return "user".into();
+    }
+    let noun = path.split('/').rfind(|word| is_noun(word)).unwrap_or_default();
+    match noun.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "" => String::new(),
+        noun => singular(noun),
+    }
 }
 
 fn singular(word: &str) -> String {
@@ -440,26 +620,6 @@ fn singular(word: &str) -> String {
         Some(stem) => format!("{stem}y"),
         None => word.strip_suffix('s').filter(|stem| !stem.ends_with('s')).unwrap_or(&word).into(),
     }
-}
-
-/// The value of an attribute in the text of a tag.
-fn attribute(tag: &str, name: &str) -> Option<String> {
-    let lower = tag.to_ascii_lowercase();
-    for (at, _) in lower.match_indices(name) {
-        let before = lower[..at].chars().next_back();
-        let behind = tag[at + name.len()..].trim_start();
-        let (Some(behind), true) =
-            (behind.strip_prefix('='), before.is_some_and(char::is_whitespace))
-        else {
-            continue;
-        };
-        let behind = behind.trim_start();
-        return Some(match behind.chars().next()? {
-            quote @ ('"' | '\'') => behind[1..].split(quote).next()?.to_string(),
-            _ => behind.split([' ', '>', '/', '\n', '\t']).next()?.to_string(),
-        });
-    }
-    None
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@
 
 mod accounts;
 mod correlate;
+mod forms;
 mod headers;
 mod names;
+mod page;
 mod pauses;
 mod secrets;
 mod selection;
@@ -30,14 +32,15 @@ pub(crate) fn shape(recording: &mut Recording, format: Format, options: &Options
     }
     headers::clean(recording, format);
     let targets = targets::split(recording, options);
+    let forms = forms::find(recording);
     let saved = match format {
-        Format::Har => correlate::correlate(recording),
+        Format::Har => correlate::correlate(recording, &forms),
         _ => 0,
     };
     unsaved::replace(recording);
-    secrets::hide(recording);
+    secrets::hide(recording, &forms);
     if matches!(format, Format::Har) {
-        accounts::take_out(recording, options);
+        accounts::take_out(recording, &forms, options);
     }
     names::give(recording);
     Shaped { targets, saved }

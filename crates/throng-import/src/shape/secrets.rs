@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use throng_base::secret::{is_plain_word, is_secret_name};
 use throng_scenario::bytes_of_base64;
 
+use super::forms::Forms;
 use crate::form::decoded;
 use crate::json::Json;
 use crate::model::{
@@ -16,19 +17,22 @@ use crate::text::Text;
 /// A shorter secret is replaced only where its name stands.
 const LENGTH_MIN: usize = 8;
 
-#[derive(Default)]
-struct Hidden {
+struct Hidden<'f> {
+    forms: &'f Forms,
     /// The variable of each secret.
     names: HashMap<String, String>,
     variables: Vec<Variable>,
     taken: Vec<String>,
 }
 
-pub(super) fn hide(recording: &mut Recording) {
+pub(super) fn hide(recording: &mut Recording, forms: &Forms) {
     let taken = recording.variables.iter().map(|one| one.name.clone()).collect();
-    let mut hidden = Hidden { taken, ..Hidden::default() };
+    let mut hidden = Hidden { forms, names: HashMap::new(), variables: Vec::new(), taken };
     recording.each_exchange(|exchange| hidden.exchange(exchange));
-    recording.each_socket(|socket| hidden.headers(&mut socket.headers));
+    recording.each_socket(|socket| {
+        hidden.headers(&mut socket.headers);
+        socket.each_json(&mut |json| json.leaves("", &mut |name, leaf| hidden.leaf(name, leaf)));
+    });
     for session in &mut recording.sessions {
         hidden.headers(&mut session.headers);
     }
@@ -49,13 +53,15 @@ pub(super) fn hide(recording: &mut Recording) {
     values.retain(|(value, _)| value.len() >= LENGTH_MIN);
     values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
     if !values.is_empty() {
-        recording.each_exchange(|exchange| everywhere(exchange, &values));
+        let mut change = |text: &mut Text| *text = replaced(text, &values);
+        recording.each_exchange(|exchange| exchange.each_text(&mut change));
+        recording.each_socket(|socket| socket.each_text(&mut change));
     }
     let variables = std::mem::take(&mut hidden.variables);
     recording.variables.extend(variables);
 }
 
-impl Hidden {
+impl Hidden<'_> {
     fn exchange(&mut self, exchange: &mut Exchange) {
         basic(exchange);
         if exchange.header("authorization").is_some() && exchange.auth.take().is_some() {
@@ -98,7 +104,8 @@ impl Hidden {
 
     /// The value of a header, a field or a parameter.
     fn field(&mut self, name: &str, value: &Text) -> Text {
-        let is_secret = is_secret_name(name) && !name.eq_ignore_ascii_case("cookie");
+        let is_secret = is_secret_name(name) && !name.eq_ignore_ascii_case("cookie")
+            || self.forms.is_password(name);
         match is_secret {
             true => self.text(name, value),
             false => value.clone(),
@@ -118,6 +125,8 @@ impl Hidden {
         };
         let name = match scheme {
             true => "token".to_string(),
+            // What only the form calls a password.
+            false if !is_secret_name(name) => "password".to_string(),
             false => name_of(name),
         };
         let mut out = Text::literal(before);
@@ -174,20 +183,17 @@ fn basic(exchange: &mut Exchange) {
     exchange.auth = Some(Auth { user, password, is_digest: false });
 }
 
-fn everywhere(exchange: &mut Exchange, values: &[(String, String)]) {
-    let replaced = |text: &Text| {
-        values.iter().fold(text.clone(), |text, (value, name)| {
-            text.map_literals(|literal| {
-                let mut out = Text::default();
-                for (number, part) in literal.split(value.as_str()).enumerate() {
-                    if number > 0 {
-                        out.push_value(format!("vars.{name}"));
-                    }
-                    out.push(part);
+fn replaced(text: &Text, values: &[(String, String)]) -> Text {
+    values.iter().fold(text.clone(), |text, (value, name)| {
+        text.map_literals(|literal| {
+            let mut out = Text::default();
+            for (number, part) in literal.split(value.as_str()).enumerate() {
+                if number > 0 {
+                    out.push_value(format!("vars.{name}"));
                 }
-                out
-            })
+                out.push(part);
+            }
+            out
         })
-    };
-    exchange.each_text(&mut |text| *text = replaced(text));
+    })
 }

@@ -24,12 +24,16 @@ fn correlated(exchanges: Vec<Exchange>) -> String {
     let steps = exchanges.into_iter().map(|one| Item::Http(Box::new(one))).collect();
     let session = Session { steps, ..Session::default() };
     let mut recording = Recording { sessions: vec![session], ..Recording::default() };
-    correlate(&mut recording);
+    let forms = super::super::forms::find(&mut recording);
+    correlate(&mut recording, &forms);
     let mut out = String::new();
     recording.each_exchange(|one| {
         let body = match &one.body {
             Body::Json(json) => json.compact().to_string(),
-            Body::Form(pairs) => format!("{}={}", pairs[0].0, pairs[0].1),
+            Body::Form(pairs) => {
+                let pairs: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                pairs.join(" ")
+            }
             _ => String::new(),
         };
         out.push_str(format!("{} {body}", one.url).trim_end());
@@ -82,17 +86,12 @@ fn hidden_fields_and_odd_names_are_found() {
     post.body = Body::Form(vec![("csrf_token".into(), "Zm9v+YmFy/==".into())]);
     post.headers.push(("X-CSRF-Token".into(), "q1w2e3r4".into()));
     let last = exchange("GET", "/x?k=0123456789abcdef", "", "{}");
+    // Headers are read before the body, and saves are in the order of the page.
     let want = "/login ->csrf_token Css(\"input[name=csrf_token]@value\") ->csrf_token_2 \
                 Css(\"meta[name=csrf-token]@content\")\n\
                 /login csrf_token=${saved.csrf_token} X-CSRF-Token: ${saved.csrf_token_2} ->x_y \
                 JsonPath(\"$['a b']['x-y']\")\n/x?k=${saved.x_y}\n";
-    let told = correlated(vec![page, post, last]);
-    // Headers are read before the body, so which of both is called `_2` depends on the order.
-    let swapped = want.replace("csrf_token_2", "TWO");
-    let _ = swapped;
-    assert!(told.contains("saved.csrf_token}") && told.contains("saved.csrf_token_2}"), "{told}");
-    assert!(told.contains("JsonPath(\"$['a b']['x-y']\")"), "{told}");
-    assert!(told.ends_with("/x?k=${saved.x_y}\n"), "{told}");
+    assert_eq!(correlated(vec![page, post, last]), want);
 }
 
 #[test]
@@ -101,6 +100,35 @@ fn where_a_response_leads_is_saved_as_a_whole() {
     create.response.as_mut().unwrap().headers =
         vec![("Location".into(), "https://a.example/jobs/8f3a9c21".into())];
     let look = exchange("GET", "/jobs/8f3a9c21", "", "{}");
-    let want = "/jobs ->location Header(\"location\")\n${saved.location}\n";
+    let want = "/jobs ->job_url Header(\"location\")\n${saved.job_url}\n";
     assert_eq!(correlated(vec![create, look]), want);
+}
+
+#[test]
+fn a_field_is_that_of_its_name_on_the_latest_page() {
+    let page = |revision: &str, time: &str| {
+        let html = format!(
+            "<form><input type=hidden name=started value={time}>\
+             <input type=hidden name=changed value={time}>\
+             <input type=hidden name=revision value='{revision}'>\
+             <input type=hidden name=format value=wiki></form>"
+        );
+        exchange("GET", "/edit", "", &html)
+    };
+    let post = |revision: &str, time: &str| {
+        let mut post = exchange("POST", "/edit", "", "");
+        let fields =
+            [("started", time), ("changed", time), ("revision", revision), ("format", "wiki")];
+        let fields = fields.map(|(name, value)| (name.to_string(), value.into()));
+        post.body = Body::Form(fields.into());
+        post
+    };
+    let (one, two) = ("20260131120000", "20260131120007");
+    let steps = vec![page("", one), post("", one), page("2", two), post("2", two)];
+    let saves = "/edit ->started Css(\"input[name=started]@value\") \
+                 ->changed Css(\"input[name=changed]@value\") \
+                 ->revision Css(\"input[name=revision]@value\")\n";
+    let sent = "/edit started=${saved.started} changed=${saved.changed} \
+                revision=${saved.revision} format=wiki\n";
+    assert_eq!(correlated(steps), format!("{saves}{sent}{saves}{sent}"));
 }
