@@ -209,6 +209,7 @@ impl Refusal {
         let message = say!("cannot import `{}`: {}", &self.name, &self.reason);
         let help = match word {
             "har" => say!("in the browser's network panel, choose Save all as HAR with content"),
+            "record" => say!("start the browser with the printed command and open the service"),
             "openapi" => say!("give an OpenAPI 3 or Swagger 2 description, as JSON or YAML"),
             "postman" => say!("in Postman, export the collection as v2.1"),
             "jmx" => say!("give a test plan that JMeter saved (.jmx)"),

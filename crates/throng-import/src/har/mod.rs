@@ -64,9 +64,9 @@ pub(crate) fn read(
     }
     reader.finish();
     if reader.items.is_empty() {
-        return Err(
-            Refusal::new(name, say!("it has no requests to HTTP services")).of_format("har")
-        );
+        let refusal = Refusal::new(name, say!("it has no requests to HTTP services"));
+        let kind = if options.is_recorded { "record" } else { "har" };
+        return Err(refusal.of_format(kind));
     }
     reader.items.sort_by(|one, other| begin(one).total_cmp(&begin(other)));
     let session = Session { name: "user".into(), steps: reader.items, ..Session::default() };
