@@ -25,6 +25,8 @@ use links::Links;
 const VALUES_MAX: usize = 5_000;
 /// Saved values of a scenario: a session has room for no more than a few hundred.
 const SAVES_MAX: usize = 200;
+/// Fields by which a service names what it has created.
+const NAMES: [&str; 6] = ["key", "name", "path", "slug", "uid", "uuid"];
 /// Values that are looked for in the texts of all responses.
 const SCANS_MAX: usize = 500;
 
@@ -53,6 +55,8 @@ struct Correlation<'f> {
     /// What was received so far, by exchange.
     received: Vec<(usize, Response)>,
     exchange: usize,
+    /// The response says that the request created something.
+    creates: bool,
     saves: usize,
     scans: usize,
 }
@@ -153,6 +157,7 @@ impl<'f> Correlation<'f> {
             requested: HashSet::new(),
             received: Vec::new(),
             exchange: 0,
+            creates: false,
             saves: 0,
             scans: 0,
         }
@@ -369,8 +374,12 @@ impl<'f> Correlation<'f> {
         let is_meant = found.is_sure || {
             let sent = if noun.is_empty() { name_of(name) } else { noun.to_string() };
             let sent = sent.strip_suffix("_id").unwrap_or(&sent);
-            !found.noun.is_empty()
-                && (sent == found.noun || sent.ends_with(&format!("_{}", found.noun)))
+            let names = |noun: &str| {
+                sent == noun
+                    || sent.ends_with(&format!("_{noun}"))
+                    || NAMES.contains(&sent) && found.name == format!("{noun}_{sent}")
+            };
+            !found.noun.is_empty() && names(&found.noun)
         };
         if !is_meant {
             return None;
@@ -387,6 +396,7 @@ impl<'f> Correlation<'f> {
 
     fn response(&mut self, url: &str, response: &Response) {
         let noun = noun_of_path(url);
+        self.creates = response.status == Some(201);
         for (name, value) in &response.headers {
             let name = name.to_ascii_lowercase();
             if name == "location" {
@@ -506,6 +516,9 @@ impl<'f> Correlation<'f> {
         let (name, noun) = match key.strip_suffix("_id") {
             _ if key == "id" && !noun.is_empty() => (format!("{noun}_id"), noun.to_string()),
             Some(noun) => (key.clone(), noun.to_string()),
+            None if self.creates && NAMES.contains(&&*key) && !noun.is_empty() => {
+                (format!("{noun}_{key}"), noun.to_string())
+            }
             None => (key.clone(), String::new()),
         };
         self.add(value, save_of(path), &name, &noun);
@@ -515,7 +528,9 @@ impl<'f> Correlation<'f> {
         let (name, is_secret) = (name_of(name), is_secret_name(name));
         let is_sure = is_sure(value, is_secret);
         let is_good = is_sure || !noun.is_empty() && is_word(value);
-        if value.is_empty() || value.len() > 4096 || !is_good || self.sent.contains(value) {
+        // What is created now was not there before, even if it was asked for.
+        let is_sent = self.sent.contains(value) && (!self.creates || noun.is_empty());
+        if value.is_empty() || value.len() > 4096 || !is_good || is_sent {
             return;
         }
         let found = Found {

@@ -132,3 +132,16 @@ fn a_field_is_that_of_its_name_on_the_latest_page() {
                 revision=${saved.revision} format=wiki\n";
     assert_eq!(correlated(steps), format!("{saves}{sent}{saves}{sent}"));
 }
+
+#[test]
+fn the_name_of_what_was_created_is_saved() {
+    let lost = exchange("GET", "/api/files/new.txt", "", "{}");
+    let mut create =
+        exchange("POST", "/api/files", r#"{"type":"file"}"#, r#"{"name":"new.txt","type":"file"}"#);
+    create.response.as_mut().unwrap().status = Some(201);
+    let put = exchange("PUT", "/api/files/new.txt", r#"{"name":"new.txt","type":"file"}"#, "{}");
+    let want = "/api/files/new.txt\n\
+                /api/files {\"type\":\"file\"} ->file_name Json(\"name\")\n\
+                /api/files/${saved.file_name} {\"name\":${saved.file_name},\"type\":\"file\"}\n";
+    assert_eq!(correlated(vec![lost, create, put]), want);
+}
