@@ -9,7 +9,7 @@ use throng_base::Said;
 use throng_base::units::write_duration;
 
 use crate::model::{Item, LeftOut, Phase, Recording, Session, Variable};
-use crate::shape::Shaped;
+use crate::shape::{ACCOUNTS_FILE, Shaped};
 use crate::text::{Text, scalar};
 use crate::yaml::{Node, document};
 use crate::{Format, Imported, Options};
@@ -140,6 +140,15 @@ fn head(imported: &Imported, format: Format, name: &str, options: &Options) -> S
     if !imported.secrets.is_empty() {
         let list = imported.secrets.join(", ");
         lines.push(format!("Secrets come from the environment. Set {list}."));
+    }
+    let accounts = format!("{stem}-{ACCOUNTS_FILE}");
+    let is_written = imported.files.iter().any(|(name, _)| *name == accounts);
+    if is_written && matches!(format, Format::Har) {
+        lines.push(format!(
+            "Users log in with the names in {accounts}. Add a row for each account. If"
+        ));
+        lines
+            .push("their passwords differ, add a column and use ${data.accounts.password}.".into());
     }
     if !imported.unknown.is_empty() {
         let list = imported.unknown.join(", ");

@@ -8,6 +8,8 @@ use crate::model::{Body, Exchange, PartContent, Recording, Table};
 use crate::text::Text;
 
 const TABLE: &str = "accounts";
+/// The end of the file's name.
+pub(crate) const FILE: &str = "accounts.csv";
 /// A shorter name is replaced only where a user logs in.
 const USER_CHARS_MIN: usize = 3;
 /// Names of users that are words of paths as well.
@@ -35,7 +37,7 @@ pub(super) fn take_out(recording: &mut Recording, forms: &Forms, options: &Optio
     let Some(user) = user else { return };
     recording.tables.push(Table {
         name: TABLE.into(),
-        file: format!("{}-accounts.csv", options.stem),
+        file: format!("{}-{FILE}", options.stem),
         columns: Vec::new(),
         separator: None,
         take: None,

@@ -17,6 +17,7 @@ mod unsaved;
 use crate::model::Recording;
 use crate::{Format, Options};
 
+pub(crate) use accounts::FILE as ACCOUNTS_FILE;
 pub(crate) use targets::Targets;
 
 /// What the scenario has, for its summary.
