@@ -423,6 +423,15 @@ impl<'f> Correlation<'f> {
     }
 
     fn url_found(&mut self, url: &str, save: Save) {
+        let key = format!("url {url}");
+        let is_link = !matches!(save, Save::Header(_));
+        // Where the service led a user is sure; a link is the first of those that look like it.
+        let known = self.by_value.get(&key).map(|number| &self.found[*number]);
+        let is_better =
+            |known: &Found| known.last_use.is_some() || matches!(known.save, Save::Header(_));
+        if is_link && known.is_some_and(is_better) {
+            return;
+        }
         let noun = noun_of_path(url);
         let name = match noun.is_empty() {
             true => "location".to_string(),
@@ -430,7 +439,7 @@ impl<'f> Correlation<'f> {
         };
         let found =
             Found { exchange: self.exchange, save, name, noun, is_sure: true, last_use: None };
-        self.insert_latest(&format!("url {url}"), found);
+        self.insert_latest(&key, found);
     }
 
     fn html(&mut self, url: &str, body: &str) {

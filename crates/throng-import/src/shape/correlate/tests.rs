@@ -145,3 +145,24 @@ fn the_name_of_what_was_created_is_saved() {
                 /api/files/${saved.file_name} {\"name\":${saved.file_name},\"type\":\"file\"}\n";
     assert_eq!(correlated(vec![lost, create, put]), want);
 }
+
+#[test]
+fn where_a_user_was_led_is_surer_than_a_link() {
+    let redirect = |method: &str, url: &str| {
+        let mut exchange = exchange(method, url, "", "");
+        exchange.response.as_mut().unwrap().headers = vec![("Location".into(), "/issues/7".into())];
+        exchange
+    };
+    let page = "<a href=/issues/7>This</a>";
+    let steps = vec![
+        redirect("POST", "/issues"),
+        exchange("GET", "/issues/7", "", page),
+        redirect("POST", "/issues/7"),
+        exchange("GET", "/issues/7", "", page),
+        exchange("GET", "/issues/7", "", page),
+    ];
+    let want = "/issues ->issue_url Header(\"location\")\n${saved.issue_url}\n\
+                ${saved.issue_url} ->issue_url Header(\"location\")\n\
+                ${saved.issue_url}\n${saved.issue_url}\n";
+    assert_eq!(correlated(steps), want);
+}
