@@ -107,8 +107,9 @@ impl Reader {
         let url = request.url.text();
         let place = say!("entry {}", entry.number);
         let is_socket = url.starts_with("ws://") || url.starts_with("wss://");
-        if let Some(error) = entry.response.as_ref().and_then(unanswered) {
-            let what = say!("a request without a response: {}", Said::of_others(error));
+        let has_messages = is_socket || entry.messages.is_some();
+        let what = entry.response.as_ref().and_then(|it| unanswered(it, has_messages));
+        if let Some(what) = what {
             let place = say!("{} {}", &method, url.split('?').next().unwrap_or_default());
             return self.left_out.push(LeftOut::new(place, what));
         }
@@ -117,7 +118,7 @@ impl Reader {
             let what = say!("a WebSocket that the server refused with status {}", status);
             return self.left_out.push(LeftOut::new(place, what));
         }
-        if is_socket || entry.messages.is_some() {
+        if has_messages {
             let socket = socket::socket(&url, &request.headers, entry.messages.unwrap_or_default());
             let (begin_ms, took_ms) = (time::millis(&entry.started), entry.time.unwrap_or(0.0));
             self.items.push(Item::Socket(Box::new(crate::model::Socket {
@@ -228,10 +229,18 @@ impl Reader {
     }
 }
 
-/// Why a request got no response.
-fn unanswered(response: &entries::Response) -> Option<String> {
-    let has_none = response.status.is_none_or(|status| status == 0.0);
-    has_none.then(|| response.error.text()).filter(|error| !error.is_empty())
+/// What is left out of a request that got no response.
+fn unanswered(response: &entries::Response, is_socket: bool) -> Option<Said> {
+    let error = response.error.text();
+    match response.status {
+        Some(status) if status != 0.0 => None,
+        _ if !error.is_empty() => {
+            Some(say!("a request without a response: {}", Said::of_others(error)))
+        }
+        // It left the page before the response. Some recorders have no status for a WebSocket.
+        Some(_) if !is_socket => Some(say!("a request that the browser canceled")),
+        _ => None,
+    }
 }
 
 fn remove_header(exchange: &mut Exchange, name: &str) {
