@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::model::{Body, Exchange, Recording, Response, name_of};
 use crate::text::Text;
 
-/// Fields that say who logs in, or that end with such a word.
+/// Fields that say who logs in.
 const USER_FIELDS: [&str; 9] =
     ["user", "username", "user_name", "login", "email", "account", "name", "userid", "phone"];
 
@@ -68,18 +68,44 @@ impl Forms {
             _ => return None,
         };
         pairs.iter().find(|(name, value)| self.is_password(name) && !value.is_empty())?;
-        let known = |name: &str| {
+        let is_known = |name: &str| USER_FIELDS.contains(&&*name_of(name));
+        // `login-username`, but not `first_name`.
+        let ends_known = |name: &str| {
             let plain = name_of(name);
-            USER_FIELDS.iter().any(|field| {
-                plain.strip_suffix(field).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
-            })
+            let end = plain.rsplit_once('_').map_or("", |(_, end)| end);
+            end != "name" && USER_FIELDS.contains(&end)
         };
         let value_of = |wanted: &dyn Fn(&str) -> bool| {
             pairs.iter().find_map(|(name, value)| {
                 value.as_literal().filter(|value| wanted(name) && !value.is_empty())
             })
         };
-        let user = value_of(&known).or_else(|| value_of(&|name| self.users.contains(name)));
-        user.map(str::to_string)
+        let user = value_of(&is_known).or_else(|| value_of(&ends_known));
+        user.or_else(|| value_of(&|name| self.users.contains(name))).map(str::to_string)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_known_by_its_fields() {
+        let forms = Forms {
+            passwords: ["p".into()].into(),
+            users: ["u".into()].into(),
+            ..Forms::default()
+        };
+        let login = |fields: &[(&str, &str)]| {
+            let pairs = fields.iter().map(|(name, value)| (name.to_string(), (*value).into()));
+            let body = Body::Form(pairs.collect());
+            forms.login(&Exchange { body, ..Exchange::default() })
+        };
+        let ann = Some("ann".to_string());
+        assert_eq!(login(&[("login-username", "ann"), ("login-password", "x")]), ann);
+        assert_eq!(login(&[("first_name", "Ann"), ("email", "ann"), ("password", "x")]), ann);
+        assert_eq!(login(&[("id", "start"), ("u", "ann"), ("p", "x")]), ann);
+        assert_eq!(login(&[("u", "ann"), ("p", "")]), None);
+        assert_eq!(login(&[("name", "ann"), ("passengers", "2")]), None);
     }
 }
