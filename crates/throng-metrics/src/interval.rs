@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 
+use crate::cells::Cells;
 use crate::connections::ResidenceInterval;
 use crate::figures::{
     Connections, DeliveryInterval, Groups, Heartbeats, Lifecycle, Messages, Population, Retries,
@@ -233,6 +234,9 @@ merged! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub samples: Vec<SampleInterval> => Sum,
         pub gauges: Gauges => Now,
+        /// What changed in the picture of the population. Longer sums are without it.
+        #[serde(default, skip_serializing_if = "Cells::is_empty")]
+        pub cells: Cells => Now,
         pub messages: Messages => Sum,
         pub bytes_in: u64 => Sum,
         pub bytes_out: u64 => Sum,
@@ -313,6 +317,7 @@ impl Interval {
         self.merge(other);
         self.shards += other.shards;
         self.gauges.merge(&other.gauges);
+        self.cells.merge(&other.cells);
     }
 
     /// Adds a later interval: counters add up, gauges are the later ones.
@@ -322,6 +327,7 @@ impl Interval {
         self.phase = later.phase;
         self.shards = self.shards.max(later.shards);
         self.gauges = later.gauges.clone();
+        self.cells = Cells::default();
     }
 
     /// Adds what of another interval tells whether its rows are balanced, and nothing else.

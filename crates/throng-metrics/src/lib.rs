@@ -6,6 +6,7 @@
 //! - [`duel`]: two targets under the same load in turn: the answer, and its exit code.
 //! - [`histogram`]: durations, merged exactly.
 //! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
+//! - [`cells`]: how many users of which part of the population are in which state.
 //! - [`connections`]: how they began, who ended them, and how long they were there.
 //! - [`figures`]: the table of counts, and what is made of it.
 //! - [`host`]: the table of figures of a host.
@@ -27,6 +28,7 @@ pub mod merge;
 
 pub mod audit;
 pub mod capacity;
+pub mod cells;
 pub mod chain;
 pub mod connections;
 pub mod duel;
@@ -47,6 +49,7 @@ pub mod times;
 pub mod unit;
 
 pub use capacity::Capacity;
+pub use cells::{CellCounter, Cells, Census, Shade, UserState};
 pub use chain::Chain;
 pub use connections::{Ending, ResidenceInterval};
 pub use duel::Duel;

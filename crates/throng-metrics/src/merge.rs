@@ -98,6 +98,9 @@ macro_rules! merge_rule {
     (sound Sum $mine:expr) => {
         $crate::merge::Merge::is_sound(&$mine)
     };
+    (sound Now $mine:expr) => {
+        $crate::merge::Merge::is_sound(&$mine)
+    };
     (sound By $mine:expr) => {
         $crate::merge::Merge::is_sound(&$mine)
     };
