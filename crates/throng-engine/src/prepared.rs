@@ -45,6 +45,8 @@ pub(crate) struct Prepared {
     /// others; more than can be numbered are not told apart.
     pub(crate) places: Box<[Place]>,
     pub(crate) loads: Vec<LoadPlan>,
+    /// Of the picture of the population; zero where no user has a connection that lasts.
+    pub(crate) users_per_cell: u64,
     /// By row of the ledger: whether a message is one of it.
     pub(crate) deliveries: Box<[Look]>,
     /// Saved values that audiences look at: the first slots of every session.
@@ -367,6 +369,15 @@ impl LoadPlan {
     }
 }
 
+/// How many users a cell of the picture of the population has.
+fn users_per_cell(sessions: &[SessionPlan], loads: &[LoadPlan]) -> u64 {
+    let planned = loads.last().map_or(0, |last| last.first_user.saturating_add(last.users));
+    match sessions.iter().any(|session| session.connects) {
+        true => throng_metrics::cells::users_per_cell(planned),
+        false => 0,
+    }
+}
+
 /// The number in its load of the user with this identity in the run: of each identity, also one
 /// that no user has, exactly one.
 pub(crate) fn own_number(loads: &[LoadPlan], user: UserId) -> UserId {
@@ -463,13 +474,11 @@ impl Prepared {
             .collect();
         let may_change = program.targets.iter().any(|target| target.lookup != Lookup::Once);
         let limits = &program.limits;
+        let loads = LoadPlan::all(&program);
+        let plan = |session| SessionPlan::new(session, &program, &targets);
+        let sessions: Vec<SessionPlan> = program.sessions.iter().map(plan).collect();
         Prepared {
             places: places(addresses, may_change),
-            sessions: program
-                .sessions
-                .iter()
-                .map(|session| SessionPlan::new(session, &program, &targets))
-                .collect(),
             deliveries: program
                 .deliveries
                 .iter()
@@ -477,7 +486,9 @@ impl Prepared {
                 .collect(),
             audience_slots: audience_slots(&program),
             senders: senders(&program),
-            loads: LoadPlan::all(&program),
+            users_per_cell: users_per_cell(&sessions, &loads),
+            sessions,
+            loads,
             limits: Limits {
                 http1: http1::Limits {
                     head_bytes_max: limits.head_bytes_max,

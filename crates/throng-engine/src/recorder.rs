@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId, Time};
 use throng_metrics::{
-    Cause, Chain, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges, Heartbeats,
-    Histogram, Interval, LOST_NS_MIN, Lifecycle, Messages, Population, ResidenceInterval, Retries,
-    SAMPLED_OF, SampleInterval, SessionInterval, Slow, SlowBounds, Stage, StageInterval,
-    StepInterval, TargetInterval, TcpSamples, Together,
+    Cause, CellCounter, Chain, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges,
+    Heartbeats, Histogram, Interval, LOST_NS_MIN, Lifecycle, Messages, Population,
+    ResidenceInterval, Retries, SAMPLED_OF, SampleInterval, SessionInterval, Slow, SlowBounds,
+    Stage, StageInterval, StepInterval, TargetInterval, TcpSamples, Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
@@ -210,6 +210,7 @@ pub(crate) struct Recorder {
     /// Of steps that had a conflict: the requests since then.
     repeats: Vec<(StepId, Repeats)>,
     pub(crate) gauges: Gauges,
+    pub(crate) cells: CellCounter,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) lateness: Histogram,
@@ -294,6 +295,7 @@ impl Recorder {
             sampling: Vec::new(),
             repeats: Vec::new(),
             gauges: Gauges::default(),
+            cells: CellCounter::default(),
             bytes_in: 0,
             bytes_out: 0,
             lateness: Histogram::new(),
@@ -353,6 +355,7 @@ impl Recorder {
         let histograms = stages.chain(own).chain(residence).chain(sessions).sum::<usize>();
         let slow = self.slow_bounds.own_bytes() + self.slowest.capacity() * size_of::<Slow>();
         let rows = self.sessions.own_bytes() + self.steps.heap_bytes() + self.targets.heap_bytes();
+        let rows = rows + self.cells.heap_bytes();
         (histograms + slow + rows + size_of::<Recorder>()) as u64
     }
 
@@ -755,6 +758,7 @@ impl Recorder {
         interval.deliveries = std::mem::take(&mut self.deliveries);
         interval.samples = std::mem::take(&mut self.samples);
         interval.gauges = self.gauges.clone();
+        interval.cells = self.cells.take(second);
         interval.bytes_in = std::mem::take(&mut self.bytes_in);
         interval.bytes_out = std::mem::take(&mut self.bytes_out);
         interval.lateness = std::mem::take(&mut self.lateness);

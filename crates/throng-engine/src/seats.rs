@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::task::Waker;
 
 use throng_base::Time;
+use throng_metrics::UserState;
 use throng_program::Parting;
 
 /// What a user finds when it looks.
@@ -30,6 +31,8 @@ struct Seat {
     begin: Time,
     part: Option<Parting>,
     flags: Flags,
+    /// None where nobody sits.
+    state: Option<UserState>,
 }
 
 const _: () = assert!(size_of::<Seat>() <= 32);
@@ -84,7 +87,8 @@ impl Flags {
 }
 
 impl Seat {
-    const FREE: Seat = Seat { waker: None, begin: Time::NEVER, part: None, flags: Flags(0) };
+    const FREE: Seat =
+        Seat { waker: None, begin: Time::NEVER, part: None, flags: Flags(0), state: None };
 }
 
 #[derive(Debug, Default)]
@@ -131,6 +135,15 @@ impl Seats {
             self.arrived += 1;
         }
         slot
+    }
+
+    /// The user comes to this state; returns the one that it was in.
+    pub(crate) fn comes_to(&mut self, slot: u32, state: Option<UserState>) -> Option<UserState> {
+        std::mem::replace(&mut self.seats[slot as usize].state, state)
+    }
+
+    pub(crate) fn state(&self, slot: u32) -> Option<UserState> {
+        self.seats[slot as usize].state
     }
 
     /// The user at this seat is gone.
@@ -250,7 +263,7 @@ impl Seats {
     /// Whether somebody sits there who waits for something, was told nothing new, and goes on only
     /// when its moment comes, or what it waits for before that.
     pub(crate) fn needs_alarm(&self, slot: u32) -> bool {
-        let Seat { waker, begin, part, flags } = &self.seats[slot as usize];
+        let Seat { waker, begin, part, flags, .. } = &self.seats[slot as usize];
         let is_told = *begin != Time::NEVER || part.is_some() || flags.has(Flags::FIRED);
         let waits = !flags.has_any(Flags::IDLE | Flags::STANDS_BY | Flags::ABORT);
         waker.is_some() && !is_told && waits

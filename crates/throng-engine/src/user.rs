@@ -67,6 +67,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use throng_base::{Random, Time, UserId};
+use throng_metrics::UserState;
 use throng_program::Parting;
 use throng_protocol::http1::Jar;
 
@@ -187,8 +188,11 @@ impl User {
         once: bool,
     ) -> User {
         let session = flow::choose(shard.plan(), id);
-        if !shard.prepared.sessions[usize::from(session)].connects {
+        if shard.prepared.sessions[usize::from(session)].connects {
+            shard.comes_to(slot, id, UserState::Disconnected);
+        } else {
             shard.recorder.borrow_mut().gauges.users_online += 1;
+            shard.comes_to(slot, id, UserState::Online);
         }
         let state = State {
             now: shard.clock.now(),
@@ -502,7 +506,7 @@ impl Drop for User {
         if state.shard.is_traced() {
             state.tell(What::Gone);
         }
-        state.shard.user_gone(state.slot);
+        state.shard.user_gone(state.slot, state.id);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::{Random, Time, UserId};
 use throng_load::{Pace, Schedule};
-use throng_metrics::DeliveryCounter;
+use throng_metrics::{CellCounter, DeliveryCounter, UserState};
 
 use super::{LEDGER_EVENTS_MAX, Mark, Oddity, PROBE, Report, Shard};
 use crate::due::DueQueue;
@@ -64,7 +64,8 @@ impl Lane {
     pub(crate) fn new(shard: &Rc<Shard>, load: usize) -> Rc<Lane> {
         let program = &shard.prepared.program;
         let churns = program.loads[load].phases.iter().any(|phase| phase.churn.is_some());
-        let recorder = Recorder::new(program.steps.len(), shard.routes.places());
+        let mut recorder = Recorder::new(program.steps.len(), shard.routes.places());
+        recorder.cells = CellCounter::new(shard.prepared.users_per_cell);
         Rc::new(Lane {
             shard: Rc::clone(shard),
             load,
@@ -233,8 +234,25 @@ impl Lane {
         !self.cut_short.get()
     }
 
+    /// The user comes to a state, in which the picture of the population has it.
+    pub(crate) fn comes_to(&self, slot: u32, user: UserId, state: UserState) {
+        let before = self.seats.borrow_mut().comes_to(slot, Some(state));
+        self.recorder.borrow_mut().cells.moves(user.0, before, Some(state));
+    }
+
+    /// The same on its way to be online: a user that is online or away stays so, whatever else it
+    /// does.
+    pub(crate) fn strives(&self, slot: u32, user: UserId, state: UserState) {
+        let now = self.seats.borrow().state(slot);
+        if !matches!(now, Some(UserState::Online | UserState::Away)) {
+            self.comes_to(slot, user, state);
+        }
+    }
+
     /// A user is gone for good.
-    pub(crate) fn user_gone(&self, slot: u32) {
+    pub(crate) fn user_gone(&self, slot: u32, user: UserId) {
+        let before = self.seats.borrow_mut().comes_to(slot, None);
+        self.recorder.borrow_mut().cells.moves(user.0, before, None);
         self.due.borrow_mut().remove(slot);
         self.seats.borrow_mut().release(slot);
         let mut recorder = self.recorder.borrow_mut();
@@ -321,6 +339,9 @@ impl Lane {
         recorder.population.withdrawn += asked.withdrawn;
         recorder.gauges.backlog = asked.backlog;
         debug_assert!(!end || recorder.is_complete(), "an attempt was begun and has no end");
+        if end {
+            recorder.cells.ends();
+        }
         let (second, phase) = interval;
         let (interval, examples) = recorder.take(second, phase);
         let connections = &interval.connections;

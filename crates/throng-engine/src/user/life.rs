@@ -5,7 +5,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use throng_base::Time;
-use throng_metrics::{Cause, Stage};
+use throng_metrics::{Cause, Stage, UserState};
 use throng_program::{Parting, Retry};
 
 use super::connection::{Connection, Life};
@@ -28,6 +28,8 @@ impl State {
         if !std::mem::replace(&mut self.lines.get_mut(line).alive, true) {
             recorder.lifecycle.begun += 1;
         }
+        drop(recorder);
+        self.shard.strives(self.slot, self.id, UserState::Connecting);
     }
 
     /// A life is over, as the scenario wanted or not.
@@ -48,6 +50,7 @@ impl State {
             true => {
                 self.shard.recorder.borrow_mut().stage_begins(Stage::Login);
                 self.now_is(line, Life::Login);
+                self.shard.strives(self.slot, self.id, UserState::LoggingIn);
             }
             false => self.come_online(line),
         }
@@ -83,6 +86,9 @@ impl State {
             }
         }
         drop(recorder);
+        if self.online == 1 {
+            self.shard.comes_to(self.slot, self.id, UserState::Online);
+        }
         self.sample(line);
         self.begin_beats(line);
         self.begin_every(line);
@@ -120,6 +126,7 @@ impl State {
         if let Some(Connection { life: life @ Life::Login, .. }) = self.connection_mut(line) {
             *life = Life::Stranger;
             self.shard.recorder.borrow_mut().stage_failed(Stage::Login, cause);
+            self.shard.strives(self.slot, self.id, UserState::Failed);
         }
     }
 
@@ -173,6 +180,7 @@ impl State {
         if self.online == 0 {
             self.shard.recorder.borrow_mut().gauges.users_online -= 1;
             self.shard.seats.borrow_mut().connected(self.slot, false);
+            self.shard.comes_to(self.slot, self.id, UserState::Disconnected);
             if let Some(presence) = &self.shard.presence {
                 let (lane, change) = (&self.shard, ended.change());
                 presence.offline(lane.plan(), lane.load(), self.id, self.now, change);
@@ -182,9 +190,13 @@ impl State {
 
     /// A user that was online has lost the last of its connections, and is to come back.
     fn goes_away(&mut self) {
-        if self.online == 0 && self.shard.seats.borrow_mut().goes_away(self.slot, self.now) {
+        if self.online > 0 {
+            return;
+        }
+        if self.shard.seats.borrow_mut().goes_away(self.slot, self.now) {
             self.shard.recorder.borrow_mut().stage_begins(Stage::Away);
         }
+        self.shard.comes_to(self.slot, self.id, UserState::Away);
     }
 
     /// The connection is gone: counts how far it came. Without a cause it ended as we wanted.
@@ -225,6 +237,13 @@ impl State {
             }
             Life::Ending { asked: true, .. } => stage(Stage::End),
             Life::Ending { asked: false, .. } => {}
+        }
+        match (life, cause) {
+            (Life::Login | Life::Stranger, Some(_)) => {
+                self.shard.strives(self.slot, self.id, UserState::Failed);
+            }
+            (Life::Login, None) => self.shard.strives(self.slot, self.id, UserState::Disconnected),
+            _ => {}
         }
         let complete = match life {
             Life::Online => cause.is_none(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId};
 use throng_expression::Value;
-use throng_metrics::{Blame, Cause};
+use throng_metrics::{Blame, Cause, UserState};
 use throng_program::{OnError, Retry, Statement};
 use throng_protocol::machine::Machine;
 
@@ -114,7 +114,10 @@ impl Active<'_> {
         }
         self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
-            Instruction::Do(Statement::Connect(_)) => self.user.life_ends(self.task.line, false),
+            Instruction::Do(Statement::Connect(_)) => {
+                self.user.life_ends(self.task.line, false);
+                shard.strives(self.user.slot, self.user.id, UserState::Failed);
+            }
             Instruction::Do(Statement::Http(_)) | Instruction::Do(Statement::Call(_)) => {}
             _ if self.task.is_body() => {}
             _ => self.user.login_failed(self.task.line, cause),

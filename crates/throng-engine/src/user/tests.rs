@@ -225,6 +225,7 @@ impl Outcome {
         self.has_residences(seed);
         self.has_targets(seed);
         self.has_sessions(seed);
+        self.has_picture(seed);
         assert!(sum.population.is_balanced(), "seed {seed}: {:?}", sum.population);
         let lives = &sum.lifecycle;
         assert!(lives.complete + lives.broken <= lives.begun, "seed {seed}: {lives:?}");

@@ -2,7 +2,8 @@
 //! went to which address.
 
 use throng_metrics::{
-    Ending, Merge as _, ResidenceInterval, SessionInterval, Stage, StageInterval, TargetInterval,
+    Census, Ending, Merge as _, ResidenceInterval, SessionInterval, Stage, StageInterval,
+    TargetInterval, UserState,
 };
 use throng_program::OnError;
 
@@ -26,6 +27,42 @@ impl Outcome {
         let unanswered = connect.errors.iter().find(|(cause, _)| *cause == Cause::ConnectTimeout);
         let ended = connect.ok + unanswered.map_or(0, |(_, count)| *count);
         assert_eq!(times(&|row| row.unopened), ended - counters.opened, "seed {seed}: {connect:?}");
+    }
+
+    /// By second, how many users of the picture are in which state; nothing where there is none.
+    pub(super) fn pictured(&self) -> Vec<(u64, [u64; 6])> {
+        let mut intervals: Vec<&Interval> = self.intervals.iter().collect();
+        intervals.sort_by_key(|interval| interval.second);
+        if intervals.iter().all(|interval| interval.cells.is_empty()) {
+            return Vec::new();
+        }
+        let mut census = Census::default();
+        let seconds = intervals.chunk_by(|one, next| one.second == next.second);
+        let at_end = seconds.map(|parts| {
+            parts.iter().for_each(|interval| census.add(&interval.cells));
+            (parts[0].second, census.all())
+        });
+        at_end.collect()
+    }
+
+    /// The picture of the population has the users of the gauges, and nobody is left.
+    pub(super) fn has_picture(&self, seed: u64) {
+        let pictured = self.pictured();
+        if let Some((second, last)) = pictured.last() {
+            assert_eq!(*last, [0; 6], "seed {seed}: all are gone in second {second}");
+        }
+        for (second, states) in pictured {
+            let parts = || self.intervals.iter().filter(|interval| interval.second == second);
+            // Of two phases in a second, the later one has the gauges.
+            if parts().any(|part| part.phase != parts().next().map_or(0, |first| first.phase)) {
+                continue;
+            }
+            let sum = |of: fn(&Interval) -> u64| parts().map(of).sum::<u64>();
+            let online = sum(|part| part.gauges.users_online);
+            let present = sum(|part| part.gauges.users_present);
+            let told = (states[UserState::Online as usize], states.iter().sum::<u64>());
+            assert_eq!(told, (online, present), "seed {seed}, second {second}: {states:?}");
+        }
     }
 
     /// What went to addresses, where there are several.

@@ -1,7 +1,7 @@
 //! Users that stay: heartbeats, what comes unasked, falling out and coming back, the funnel.
 
 use throng_extract::JsonPath;
-use throng_metrics::{Connections, Stage, StageInterval};
+use throng_metrics::{Connections, Stage, StageInterval, UserState};
 use throng_program::{Amount, Beat, BeatFault, Churn, Handler, Retry, RetryOn};
 
 use super::*;
@@ -214,6 +214,9 @@ fn a_login_that_fails_lets_nobody_online() {
     assert_eq!(login.errors, [(Cause::BodyUnexpected, 20)]);
     assert_eq!(stage(&outcome, Stage::Steady).began, 0);
     assert!(outcome.intervals.iter().all(|one| one.gauges.users_online == 0));
+    let failed = UserState::Failed as usize;
+    let pictured = outcome.pictured();
+    assert!(pictured.iter().any(|(_, states)| states[failed] == 20), "{pictured:?}");
     let lives = &outcome.sum.lifecycle;
     assert_eq!((lives.complete, lives.broken), (0, 20));
 }
@@ -274,6 +277,9 @@ fn users_come_back_as_reconnect_has_it() {
     assert_eq!(back.intervals[0].connections.reconnects, 0, "half a second at least is waited");
     assert_eq!(back.sum.lifecycle.broken, 50);
     assert_eq!(stage(&back, Stage::Steady).errors, [(Cause::Lost, 50)]);
+    let pictured = back.pictured();
+    assert_eq!(pictured[0].1[UserState::Away as usize], 50, "{pictured:?}");
+    assert!(pictured.iter().any(|(_, states)| states[UserState::Online as usize] == 50));
     let gone = play(Some(0));
     assert_eq!((gone.sum.connections.opened, gone.sum.population.finished), (50, 50));
     assert!(gone.intervals.iter().all(|one| one.second == 0 || one.gauges.users_present == 0));
