@@ -1,5 +1,7 @@
 //! How a run is drawn on a full screen: curves above, tables below, as much as there is room for.
 
+mod population;
+
 use std::time::Duration;
 
 use ratatui::Frame;
@@ -82,8 +84,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
         Layout::horizontal([Constraint::Percentage(58), Constraint::Percentage(42)]).areas(tables);
     draw_steps(frame, steps, view);
     draw_funnel(frame, funnel, view);
-    let [errors, told] =
-        Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(events);
+    let [cells, errors, told] = Layout::horizontal(match view.figures.census.cells() {
+        0 => [0, 55, 45].map(Constraint::Percentage),
+        _ => [34, 33, 33].map(Constraint::Percentage),
+    })
+    .areas(events);
+    population::draw(frame, cells, view);
     draw_errors(frame, errors, view);
     draw_events(frame, told, view);
     if view.helps {

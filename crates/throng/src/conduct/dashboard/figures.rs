@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use throng_base::{Time, clean};
-use throng_metrics::{Cause, Gauges, Histogram, Interval, Stage, StepKind};
+use throng_metrics::{Cause, Census, Gauges, Histogram, Interval, Stage, StepKind};
 use throng_results::RunInfo;
 
 /// How many seconds curves go back.
@@ -67,6 +67,8 @@ pub(super) struct Figures {
     pub(super) events: VecDeque<(Time, String)>,
     pub(super) ok: u64,
     pub(super) failed: u64,
+    /// The states of users; without cells where none has a connection that lasts.
+    pub(super) census: Census,
 }
 
 impl Figures {
@@ -88,6 +90,7 @@ impl Figures {
             events: VecDeque::new(),
             ok: 0,
             failed: 0,
+            census: Census::default(),
         }
     }
 
@@ -111,6 +114,7 @@ impl Figures {
             let second = Second { second: interval.second, ..Second::default() };
             self.seconds.push_back(second);
         }
+        self.census.add(&interval.cells);
         // What comes late counts to the last second: sums have it in any case.
         if let Some(second) = self.seconds.back_mut() {
             second.wanted += interval.population.wanted;

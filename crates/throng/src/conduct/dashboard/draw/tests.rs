@@ -3,7 +3,8 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use throng_base::{Language, Time};
-use throng_metrics::{Cause, Gauges, Histogram, Interval, Stage, StepInterval};
+use throng_metrics::cells::CellRow;
+use throng_metrics::{Cause, Cells, Gauges, Histogram, Interval, Stage, StepInterval};
 use throng_results::{RunInfo, StepInfo};
 
 use super::*;
@@ -45,6 +46,17 @@ fn figures(steps: u16, seconds: u64) -> Figures {
         figures.add(&interval, &gauges);
     }
     figures.event(Time::from_secs(7), "phase `steady`: times 1.1");
+    figures
+}
+
+/// A million users, of which a fifth is away.
+fn with_cells(mut figures: Figures) -> Figures {
+    let row = |cell: u16| match cell {
+        400..600 => CellRow(cell, [0, 0, 0, 0, 1_000, 0]),
+        _ => CellRow(cell, [1_000, 0, 0, 0, 0, 0]),
+    };
+    let cells = Cells { users_per_cell: 1_000, rows: (0..1_000).map(row).collect() };
+    figures.add(&Interval { second: 31, cells, ..Interval::default() }, &Gauges::default());
     figures
 }
 
@@ -108,6 +120,25 @@ fn everything_has_its_place_on_a_small_terminal() {
 }
 
 #[test]
+fn the_population_is_a_block_of_cells() {
+    let figures = with_cells(figures(3, 30));
+    let text = screen(&figures, (160, 48), false, Language::English);
+    for part in ["population: 3,000 users each", "█ 800,000 online", "█ 200,000 away (connection"]
+    {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    // Beside those of the legend.
+    assert_eq!(text.matches('█').count(), 334 + 2, "{text}");
+    let style = Style { width: 160, ..Style::plain() };
+    let view = View { figures: &figures, progress: None, style, helps: false };
+    let mut terminal = Terminal::new(TestBackend::new(160, 48)).expect("a screen");
+    terminal.draw(|frame| draw(frame, &view)).expect("it is drawn");
+    let buffer = terminal.backend().buffer();
+    let count = |symbol| buffer.content().iter().filter(|cell| cell.symbol() == symbol).count();
+    assert!(count("A") > 60 && count("O") > 260, "without colours, cells are letters");
+}
+
+#[test]
 fn help_names_every_key() {
     let figures = figures(1, 3);
     let text = screen(&figures, (80, 24), true, Language::English);
@@ -123,7 +154,10 @@ fn help_names_every_key() {
 #[test]
 fn any_size_and_any_run_is_drawn() {
     for (steps, seconds) in [(0, 0), (1, 1), (2, 2), (1_000, 3), (5, 400)] {
-        let figures = figures(steps, seconds);
+        let figures = match seconds {
+            3 => with_cells(figures(steps, seconds)),
+            _ => figures(steps, seconds),
+        };
         for size in [(1, 1), (20, 5), (49, 30), (50, 12), (60, 15), (80, 24), (200, 60), (400, 100)]
         {
             for language in [Language::English, Language::Chinese] {
