@@ -128,6 +128,21 @@ export interface Series {
   [column: string]: any;
 }
 
+/** The states of the population; a letter is a state, a capital where at least half of the users are in it. */
+export interface Picture {
+  users_per_cell: number;
+  cells: number;
+  cells_per_row: number;
+  width_s: number;
+  /** From the start of the run: the worst of each row, as `12O3a`. */
+  columns: string[];
+  /** By column, the most users in each state. */
+  most: number[][];
+  /** The last second: its cells, and its users in each state. */
+  now: string;
+  users: number[];
+}
+
 /** A series of another source; its values are at the points of the run's own. */
 export interface Monitored {
   monitor: number;
@@ -194,6 +209,7 @@ export interface Data {
   renderings: Record<string, string>;
   names: string[];
   series: Series;
+  picture?: Picture | null;
   monitors: Monitored[];
   events: Told[];
   scenario: string;

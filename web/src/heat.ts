@@ -1,4 +1,4 @@
-// The distribution of response times over time, as colors.
+// The distribution of response times over time, as colors; and what any such picture has around it.
 
 import { follows } from "./charts";
 import { element } from "./dom";
@@ -24,23 +24,34 @@ export function heat(title: string, cells: number[], points: number, width_s: nu
     ctx.fillStyle = `rgba(0, 114, 178, ${0.12 + 0.88 * (Math.log1p(cells[at + 2]) / Math.log1p(most))})`;
     ctx.fillRect(cells[at], high - cells[at + 1], 1, 1);
   }
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => element("span", {}, unit(2 ** ((high + 1 - share * rows) / 4))));
-  const shares = [0, 0.25, 0.5, 0.75, 1];
-  const times = shares.map(() => element("span"));
+  const ticks = SHARES.map((share) => unit(2 ** ((high + 1 - share * rows) / 4)));
+  return timed(title, canvas, columns, points * width_s, ticks);
+}
+
+const SHARES = [0, 0.25, 0.5, 0.75, 1];
+
+/** A canvas with a pixel for each column of so many seconds. It has the time below it, and follows the zoom. */
+export function timed(title: string, canvas: HTMLCanvasElement, columns: number, column_s: number, ticks: string[]): HTMLElement {
+  const times = SHARES.map(() => element("span"));
   const figure = element(
     "figure",
     { "data-anew": "" },
     element("figcaption", {}, title),
-    element("div", { class: "heat" }, element("div", { class: "rows" }, ...ticks), element("div", { class: "cells" }, canvas), element("div", { class: "columns" }, ...times)),
+    element(
+      "div",
+      { class: "heat" },
+      element("div", { class: "rows" }, ...ticks.map((tick) => element("span", {}, tick))),
+      element("div", { class: "cells" }, canvas),
+      element("div", { class: "columns" }, ...times),
+    ),
   );
-  const column = points * width_s;
   const show = (min: number, max: number) => {
-    const shown = Math.max(max - min, column);
-    canvas.style.width = `${(100 * columns * column) / shown}%`;
+    const shown = Math.max(max - min, column_s);
+    canvas.style.width = `${(100 * columns * column_s) / shown}%`;
     canvas.style.left = `${(-100 * min) / shown}%`;
-    times.forEach((time, at) => (time.textContent = clock(min + shares[at] * shown)));
+    times.forEach((time, at) => (time.textContent = clock(min + SHARES[at] * shown)));
   };
-  show(0, columns * column);
+  show(0, columns * column_s);
   follows(figure, show);
   return figure;
 }

@@ -5,7 +5,7 @@ import { capacity } from "./capacity";
 import { chainBar, chainText } from "./chains";
 import { levels } from "./levels";
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
-import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
+import type { Column as Values, Data, Picture, Row, Series, StepSeries, Summary, Times } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
 import { events } from "./events";
 import { findings, gaveWay, stability } from "./findings";
@@ -13,6 +13,7 @@ import { funnel } from "./funnel";
 import { heat } from "./heat";
 import { machineCharts } from "./machines";
 import { audits } from "./audits";
+import { population } from "./population";
 import { monitorCharts, monitors } from "./monitors";
 import { bytes, clock, count, duration, micros, share, short } from "./units";
 import { learn, say, speak, spoken, tell } from "./words";
@@ -78,6 +79,7 @@ function header(): HTMLElement {
   theme.addEventListener("click", () => {
     setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
     redraw();
+    again(["population"]);
   });
   const language = element("button", { type: "button", id: "language" }, spoken() === "zh" ? "English" : "中文");
   language.addEventListener("click", () => {
@@ -687,6 +689,7 @@ const PARTS: Record<string, () => HTMLElement | null> = {
   events: () => events(summary.events),
   first,
   time: overTime,
+  population: () => population(data.picture, data.live === true),
   steps: byStep,
   percentiles: distribution,
   tables: allTables,
@@ -805,6 +808,7 @@ export interface Figures {
   curve: [number, number][];
   curves: [number, [number, number][]][];
   heat: { points: number; cells: number[] };
+  picture: Picture | null;
 }
 
 /** How often the parts that are slow to draw are drawn, in seconds. */
@@ -817,12 +821,13 @@ export function tables(told: Figures): void {
   learn(told.renderings);
   series.curve = told.curve;
   series.heat = told.heat;
+  data.picture = told.picture;
   for (const [step, curve] of told.curves) {
     const own = series.steps.find((it) => it.step === step);
     if (own) own.curve = curve;
   }
   if (document.hidden) return;
-  again(["cards", "gave-way", "stability", "findings", "events", "first", "tables", "errors", "connections", "sources"]);
+  again(["cards", "gave-way", "stability", "findings", "events", "first", "population", "tables", "errors", "connections", "sources"]);
   if (lasted() >= slowAt + SLOW_S) {
     slowAt = lasted();
     again(["percentiles"]);

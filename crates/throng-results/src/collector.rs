@@ -31,6 +31,7 @@ use crate::event::{Event, TEXT_CHARS_MAX, moved};
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::monitors::{self, Monitors};
 use crate::once::OnceRun;
+use crate::picture::Picture;
 use crate::summary::{
     Attempts, Change, ChangeOf, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow,
     Example, Generator, Growth, HeartbeatRow, Hold, InstanceRow, Latency, LevelRow, Log, LogLine,
@@ -227,6 +228,7 @@ impl Collector {
             present_max: self.figures.users_present_max,
             backlog_max: self.figures.backlog_max,
             population: sum.population.clone(),
+            picture: self.figures.picture.take().and_then(Picture::finished),
         };
         let mut summary = Summary {
             directory: None,

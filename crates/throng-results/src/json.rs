@@ -9,7 +9,7 @@ mod findings;
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
 use throng_metrics::{
-    Cause, Chain, Counts, DeliveryCounter, Percentile, Resources, SampleInterval,
+    Cause, Chain, Counts, DeliveryCounter, Percentile, Resources, SampleInterval, UserState,
 };
 
 pub use findings::judged_json;
@@ -19,6 +19,7 @@ use crate::back_off::{BackOff, machine_name};
 use crate::directory::RunInfo;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
+use crate::picture::{Most, Picture};
 use crate::summary::{
     Change, ChangeOf, DeliveryRow, ErrorRow, Example, Generator, LevelRow, MachineRow, OwnRow,
     PhaseRow, Row, SlowRow, Summary, TargetRow, ThresholdRow,
@@ -88,6 +89,9 @@ pub fn summary_json(summary: &Summary) -> Value {
         ("gave_way", findings::gave_way(summary.verdict.why.as_ref())),
     ];
     more.into_iter().for_each(|(name, told)| value[name] = told);
+    if let Some(picture) = &summary.users.picture {
+        value["population"] = population(picture);
+    }
     if let Some(found) = summary.duel.as_deref() {
         value["duel"] = duel::duel(found);
     }
@@ -326,6 +330,18 @@ fn users(summary: &Summary) -> Value {
             "starts_backlog_max": summary.users.backlog_max,
         }),
     )
+}
+
+/// The most users in each state.
+fn population(picture: &Picture) -> Value {
+    let state = |(state, most): (UserState, Most)| -> Value {
+        json!({"state": state.word(), "users_max": most.users, "at_s": most.at_s})
+    };
+    json!({
+        "users_per_cell": picture.users_per_cell(),
+        "cells": picture.cells(),
+        "states": picture.most().map(state).collect::<Value>(),
+    })
 }
 
 fn connections(summary: &Summary) -> Value {

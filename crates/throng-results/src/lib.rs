@@ -22,6 +22,7 @@
 //! - [`terminal`]: what a person sees; pure functions that make text.
 //! - [`json`]: what a program sees.
 //! - [`page`]: what a browser shows.
+//! - [`picture`]: the states of the population over the time of a run.
 //! - [`junit`]: what a build server sees.
 //! - [`markdown`]: what a pull request shows.
 //!
@@ -51,6 +52,7 @@ pub mod monitors;
 pub mod once;
 mod packer;
 pub mod page;
+pub mod picture;
 pub mod read;
 pub mod record;
 mod segments;

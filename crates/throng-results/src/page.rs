@@ -17,6 +17,7 @@ use throng_base::{Diagnostic, Said, packed};
 use crate::directory::RunInfo;
 use crate::event::{Event, moved};
 use crate::json::summary_json;
+use crate::picture::Picture;
 use crate::read::Run;
 use crate::summary::Summary;
 
@@ -71,6 +72,7 @@ pub fn report_data(run: &Run, summary: &Summary) -> Result<Value, Box<Diagnostic
         "renderings": renderings.json(),
         "names": names(&run.info),
         "series": series.json(),
+        "picture": picture(summary),
         "monitors": monitors.json(points),
         "events": events,
         "scenario": scenario,
@@ -94,6 +96,10 @@ pub fn renderings<'a>(sentences: impl IntoIterator<Item = &'a Said>) -> Value {
 /// A page that holds no figures: it asks whoever served it.
 pub fn served_html(data: &Value) -> String {
     html(data).replacen(OFFLINE, ONLINE, 1)
+}
+
+fn picture(summary: &Summary) -> Value {
+    json!(summary.users.picture.as_ref().map(Picture::json))
 }
 
 fn names(info: &RunInfo) -> Vec<String> {

@@ -27,6 +27,7 @@ use crate::event::StopBy;
 use crate::evidence::FailureRow;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
+use crate::picture::Picture;
 use crate::spelling as spelled;
 pub use curves::{Curves, POINTS_MAX};
 pub use latency::Latency;
@@ -159,6 +160,9 @@ pub struct UserTables {
     pub present_max: u64,
     /// Starts that were due and had not begun at the end of a second, at most.
     pub backlog_max: u64,
+    /// Their states over the time of the run; None where none has a connection that lasts, and of
+    /// records of older versions.
+    pub picture: Option<Picture>,
 }
 
 /// How connections began, lived and ended.

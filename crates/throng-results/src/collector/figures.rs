@@ -18,6 +18,7 @@ use super::pieces::Pieces;
 use crate::directory::{PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::gauges::AllGauges;
+use crate::picture::Picture;
 use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX, LabelRow};
 use crate::window::{Behind, Stretches};
 
@@ -58,6 +59,9 @@ pub(crate) struct Figures {
     /// The seconds that findings are drawn from; None as well.
     #[serde(default)]
     pub(super) timeline: Option<Timeline>,
+    /// None as well.
+    #[serde(default)]
+    pub(super) picture: Option<Picture>,
 }
 
 /// The latest second, until a later one begins.
@@ -118,6 +122,7 @@ impl Figures {
             labels: Some(Labels::new(info)),
             levels: Some(Levels::default()),
             timeline: Some(Timeline::default()),
+            picture: Some(Picture::default()),
         }
     }
 
@@ -149,6 +154,9 @@ impl Figures {
         self.backlog_max = self.backlog_max.max(gauges.backlog);
         if interval.resources.as_ref().is_some_and(|resources| resources.held) {
             self.held.add(interval.second);
+        }
+        if let Some(picture) = &mut self.picture {
+            picture.add(interval);
         }
         if let Some(timeline) = &mut self.timeline {
             let is_attempt = |step| self.attempts.holds(StepId(step));

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_metrics::audit::{Entry, Pair, Round, ViewRound, Wrong, WrongKind};
+use throng_metrics::cells::CellRow;
 use throng_metrics::{
-    Chain, Connections, Counts, DeliveryInterval, Figure, Heartbeats, InstanceInterval, Interval,
-    Lifecycle, Messages, Place, Population, ResidenceInterval, Resources, Retries, SampleInterval,
-    SessionInterval, Slow, StageInterval, StepInterval, TargetInterval, TcpSamples, Timed, Times,
-    TrendUnit,
+    Cells, Chain, Connections, Counts, DeliveryInterval, Figure, Heartbeats, InstanceInterval,
+    Interval, Lifecycle, Messages, Place, Population, ResidenceInterval, Resources, Retries,
+    SampleInterval, SessionInterval, Slow, StageInterval, StepInterval, TargetInterval, TcpSamples,
+    Timed, Times, TrendUnit,
 };
 
 use throng_why::{Around, Effect, Stretch};
@@ -234,6 +235,13 @@ fn add_monitors(summary: &mut Summary) {
     }
 }
 
+fn picture() -> Option<Picture> {
+    let cells = Cells { users_per_cell: 1, rows: vec![CellRow(0, [1, 0, 0, 0, 0, 0])] };
+    let mut picture = Picture::default();
+    picture.add(&Interval { cells, ..Interval::default() });
+    picture.finished()
+}
+
 fn add_labels(summary: &mut Summary) {
     for value in [None, Some("east".to_string())] {
         let (total, steps) = (summary.steps.total.clone(), summary.steps.rows.clone());
@@ -246,7 +254,7 @@ fn add_labels(summary: &mut Summary) {
 fn add_rare_rows(summary: &mut Summary) {
     add_monitors(summary);
     add_labels(summary);
-    summary.audits = audits();
+    (summary.audits, summary.users.picture) = (audits(), picture());
     let row = summary.steps.rows.first().cloned().unwrap_or_default();
     for unit in [None, Some(TrendUnit::Number)] {
         summary.steps.own.push(OwnRow { row: row.clone(), unit });

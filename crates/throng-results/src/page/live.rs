@@ -15,7 +15,7 @@ use super::series::{
     COLUMNS, FIGURES, Fold, HEAT_COLUMNS, Point, StepSeries, TIMES, curve, heat_json, heat_rows,
     larger, micros, step_times,
 };
-use super::{EVENTS_MAX, names, told};
+use super::{EVENTS_MAX, names, picture, told};
 use crate::collector::Collector;
 use crate::directory::RunInfo;
 use crate::event::Event;
@@ -204,6 +204,7 @@ impl LivePage {
             "curve": curve(&self.total),
             "curves": steps.collect::<Value>(),
             "heat": heat_json((self.heat_s / self.width_s) as usize, self.heat.clone()),
+            "picture": picture(&summary),
         })
     }
 
@@ -257,6 +258,7 @@ impl LivePage {
             "names": names(&self.info),
             "loads": self.info.loads,
             "series": series,
+            "picture": picture(&summary),
             "monitors": self.monitors.json(rows.len()),
             "events": self.events,
             "scenario": "",

@@ -68,6 +68,7 @@ mod page;
 mod pictures;
 mod plan;
 mod polite;
+mod population;
 mod precision;
 mod presence;
 mod processes;
