@@ -344,8 +344,8 @@ impl Active<'_> {
             Doing::Stay if self.awaits_end() => false,
             Doing::Stay => !self.in_transaction() || self.task.deadline == Time::NEVER,
             Doing::Opening(_) => {
-                let is_first = self.task.pc == self.of_session().begin;
-                !self.in_transaction() && !(self.user.once && is_first)
+                let arrives = self.user.once && self.task.pc == self.of_session().begin;
+                !self.in_transaction() && !arrives
             }
             _ => false,
         };
