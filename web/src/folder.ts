@@ -244,7 +244,17 @@ function begin(): HTMLElement | null {
   if (scenarios.length === 0) return section("begin", say("Start a run"), element("p", {}, say("The folder given with --allow-run has no scenarios.")));
   const select = element("select", { "aria-label": say("Scenario"), id: "scenario" });
   for (const it of scenarios) select.append(element("option", { value: it.name }, it.name));
-  const fields = element("div", { class: "bar" });
+  const fields = element("div", { class: "bar", id: "variables" });
+  const level = (name: string, text: string, placeholder: string) =>
+    element("label", {}, `${say(text)} `, element("input", { name, placeholder, autocomplete: "off", size: "8" }));
+  const load = element(
+    "fieldset",
+    { class: "bar", id: "load" },
+    element("legend", {}, say("Load for this run; empty fields leave it as in the scenario")),
+    level("users", "Users", "500"),
+    level("rate", "Starts per second", "100/s"),
+    level("duration", "Duration", "5m"),
+  );
   const status = element("span", { role: "status", id: "begun" });
   const draw = () => {
     const inputs = scenarios.find((it) => it.name === select.value)?.inputs ?? [];
@@ -258,17 +268,19 @@ function begin(): HTMLElement | null {
   select.addEventListener("change", draw);
   draw();
   const button = element("button", { type: "submit", id: "start" }, say("Start"));
-  const form = element("form", {}, element("div", { class: "bar" }, select, button, status), fields);
+  const form = element("form", {}, element("div", { class: "bar" }, select, button, status), load, fields);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const given = [...fields.querySelectorAll("input")].filter((input) => input.value !== "");
-    const set = Object.fromEntries(given.map((input) => [input.name, input.value]));
-    void start({ scenario: select.value, set }).then((said) => (status.textContent = said));
+    const given = (within: HTMLElement) => {
+      const inputs = [...within.querySelectorAll("input")].filter((input) => input.value !== "");
+      return Object.fromEntries(inputs.map((input) => [input.name, input.value]));
+    };
+    void start({ scenario: select.value, load: given(load), set: given(fields) }).then((said) => (status.textContent = said));
   });
   return section("begin", say("Start a run"), form);
 }
 
-async function start(wanted: { scenario: string; set: Record<string, string> }): Promise<string> {
+async function start(wanted: Record<"load" | "set", Record<string, string>> & { scenario: string }): Promise<string> {
   try {
     const answer = await fetch("start", { method: "POST", headers: { "X-Throng-Token": token }, body: JSON.stringify(wanted) });
     const told = answer.ok ? await answer.json() : { error: `${answer.status} ${await answer.text()}` };

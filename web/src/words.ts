@@ -41,6 +41,7 @@ const chinese: Record<string, string> = {
   "The folder given with --allow-run has no scenarios.": "--allow-run 指定的文件夹中没有场景。",
   "Start": "启动",
   "Started {}": "已启动 {}",
+  "Load for this run; empty fields leave it as in the scenario": "本次运行的负载；留空则与场景相同",
 
   // Comparisons and trends.
   "Comparison of runs": "运行比较",

@@ -220,7 +220,8 @@ fn several(error: &clap::Error, kind: ContextKind) -> &[String] {
     }
 }
 
-fn wrong_in(error: &clap::Error) -> Said {
+/// What is wrong, as one sentence.
+pub(crate) fn wrong_in(error: &clap::Error) -> Said {
     let arg = one(error, ContextKind::InvalidArg).unwrap_or_default();
     let command = one(error, ContextKind::InvalidSubcommand).unwrap_or_default();
     let value = one(error, ContextKind::InvalidValue).unwrap_or_default();

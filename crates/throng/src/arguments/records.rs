@@ -162,6 +162,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true)]
     pub(crate) listen: String,
     /// Let anyone with the link run the scenarios in this folder (*.yaml) and set their variables
+    /// and their load
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_run: Option<PathBuf>,
     /// Maximum number of concurrent runs started from the page

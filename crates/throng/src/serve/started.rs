@@ -1,8 +1,9 @@
 //! Runs that are started from the page: child processes of this very binary, each with a live page
-//! of its own. Only scenarios that lie in the folder that was named can be run, and only the
-//! variables that they declare can be set.
+//! of its own. Only scenarios that lie in the folder that was named can be run; only their load and
+//! the variables that they declare can be set.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt as _;
@@ -20,6 +21,7 @@ use throng_scenario::inputs;
 
 use crate::conduct::command;
 use crate::control::ask;
+use crate::speech;
 
 /// Scenarios that are listed, and what is read of one.
 const SCENARIOS_MAX: usize = 500;
@@ -38,6 +40,26 @@ pub(super) struct Begin {
     scenario: String,
     #[serde(default)]
     set: BTreeMap<String, String>,
+    #[serde(default)]
+    load: Load,
+}
+
+/// What is changed of the load, as the flags of `throng run` take it; empty where nothing is.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Load {
+    users: String,
+    rate: String,
+    duration: String,
+}
+
+impl Load {
+    fn flags(&self) -> impl Iterator<Item = String> {
+        let all = [("users", &self.users), ("rate", &self.rate), ("duration", &self.duration)];
+        let all = all.into_iter().map(|(flag, value)| (flag, value.trim()));
+        let given = all.filter(|(_, value)| !value.is_empty());
+        given.map(|(flag, value)| format!("--{flag}={value}"))
+    }
 }
 
 /// See the module's description.
@@ -121,7 +143,14 @@ impl Started {
         if let Some(key) = unknown {
             return Err(say!("`{}` is not a variable of this scenario", key.clone()));
         }
-        let one = self.spawn(name, &wanted.set).map_err(|error| {
+        let scenario = self.scenarios.join(name).into_os_string();
+        let mut words = vec!["run".into(), scenario];
+        words.extend(wanted.load.flags().map(OsString::from));
+        words.extend(wanted.set.iter().map(|(name, value)| format!("--set={name}={value}").into()));
+        // What the flags refuse is told here, as they tell it.
+        let line = std::iter::once("throng".into()).chain(words.iter().cloned()).collect();
+        speech::parse(line).map_err(|error| speech::wrong_in(&error))?;
+        let one = self.spawn(name, &words).map_err(|error| {
             let error = Said::of_error(&error);
             say!("the scenario cannot be started: {}", error)
         })?;
@@ -130,7 +159,7 @@ impl Started {
         Ok(directory.unwrap_or_default())
     }
 
-    fn spawn(&self, name: &str, set: &BTreeMap<String, String>) -> std::io::Result<One> {
+    fn spawn(&self, name: &str, words: &[OsString]) -> std::io::Result<One> {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         let directory = create_directory(&self.runs, wall_now(), stem)?;
         let ip = match self.ip {
@@ -138,12 +167,9 @@ impl Started {
             ip => format!("{ip}:0"),
         };
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("run").arg(self.scenarios.join(name)).arg("--out").arg(&directory);
+        command.args(words).arg("--out").arg(&directory);
         command.args(["--no-color", "--quiet", "--lang", throng_base::language::spoken().word()]);
         command.arg(format!("--live={ip}"));
-        for (name, value) in set {
-            command.arg(format!("--set={name}={value}"));
-        }
         // A key that interrupts is for us: we tell it to stop.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().inspect_err(|_| drop(std::fs::remove_dir(&directory)))?;

@@ -70,12 +70,20 @@ const { readFileSync } = require("fs");
   await look("baseline");
   await home();
 
-  // A scenario with a value of one's own.
+  // A scenario with a value of one's own, and for another time.
   await page.select("#scenario", "shop.yaml");
-  told.inputs = await page.$$eval("#begin label input", (all) => all.map((it) => [it.name, it.placeholder, it.type]));
-  await page.type("#begin input[name=rate]", "80");
-  await page.click("#start");
+  told.inputs = await page.$$eval("#variables input", (all) => all.map((it) => [it.name, it.placeholder, it.type]));
+  await page.type("#variables input[name=rate]", "80");
+  // What the flag refuses is refused here as well.
+  await page.type("#load input[name=duration]", "0");
+  await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelector("#begun").textContent !== "", patient);
+  told.refused = await page.$eval("#begun", (it) => it.textContent);
+  await look("start");
+  await page.click("#load input[name=duration]", { clickCount: 3 });
+  await page.type("#load input[name=duration]", "12s");
+  await page.click("#start");
+  await page.waitForFunction((before) => document.querySelector("#begun").textContent !== before, patient, told.refused);
   told.begun = await page.$eval("#begun", (it) => it.textContent);
   // One at a time.
   await page.click("#start");

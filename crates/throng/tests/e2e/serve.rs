@@ -153,12 +153,43 @@ fn a_folder_of_runs_is_a_page_from_which_runs_are_started() {
         "{told}"
     );
     assert!(told["live"].as_str().expect("text").starts_with("running"), "{told}");
-    assert_eq!(told["count"], 320, "the value of the form was set");
+    let refused = told["refused"].as_str().expect("text");
+    assert!(refused.contains("invalid value '0' for '--for <DURATION>'"), "{told}");
+    assert_eq!(told["count"], 960, "the values of the form were set");
     assert!(told["wrong"].as_str().expect("text").contains("wrong-type"), "{told}");
     let names = std::fs::read_dir(&folder).expect("runs").flatten();
     let names: Vec<_> = names.map(|it| it.file_name().to_string_lossy().into_owned()).collect();
     assert!(names.iter().any(|name| name.ends_with("-shop")), "{names:?}");
     assert!(!names.iter().any(|name| name.ends_with("-wrong")), "nothing is left of it");
+    child.signal(libc::SIGTERM);
+    child.wait().exits(0);
+}
+
+#[test]
+fn what_the_flags_refuse_starts_nothing() {
+    let target = Target::start("http");
+    let first = throng(&format!("bench {} -n 5", target.http("/"))).run().exits(0);
+    let folder = first.folder().join("throng-runs");
+    let serve = throng("serve").arg(&folder).arg("--allow-run").arg(scenarios(&first, &target));
+    let child = serve.start();
+    let link = link(&child);
+    let load = |given: &str| {
+        link.start(&link.token, &format!(r#"{{"scenario":"shop.yaml","load":{given}}}"#))
+    };
+    for (given, why) in [
+        (r#"{"users":"0"}"#, "invalid value '0' for '--users <N>': it must be at least 1"),
+        (r#"{"users":"5 --out=/x"}"#, "invalid value '5 --out=/x' for '--users <N>'"),
+        (r#"{"users":"$(id)"}"#, "invalid value '$(id)' for '--users <N>'"),
+        (r#"{"rate":"fast"}"#, "invalid value 'fast' for '--rate <RATE>'"),
+        (r#"{"duration":"-1s"}"#, "invalid value '-1s' for '--for <DURATION>'"),
+    ] {
+        let answer = load(given);
+        assert!(answer.contains("\"error\"") && answer.contains(why), "{given}: {answer}");
+    }
+    for given in [r#"{"nice":"19"}"#, r#"{"users":5}"#, r#"{"users":null}"#] {
+        assert!(load(given).starts_with("HTTP/1.1 400"), "{given}");
+    }
+    assert_eq!(link.get("/runs", "")["started"], serde_json::json!([]));
     child.signal(libc::SIGTERM);
     child.wait().exits(0);
 }
