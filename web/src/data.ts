@@ -105,6 +105,15 @@ export interface Summary {
   [name: string]: any;
 }
 
+/** What a load is at, as `throng control status` shows it. */
+export interface Status {
+  load: string;
+  phase: string;
+  users: number | null;
+  per_second: number | null;
+  paused: boolean;
+}
+
 export interface StepSeries {
   step: number;
   at: number[];
@@ -201,7 +210,10 @@ export interface Data {
   live?: boolean;
   seconds?: number;
   missed?: number;
-  loads?: string[];
+  /** What the loads of a live run are at. */
+  status?: Status[];
+  /** The live run has a run directory. */
+  recorded?: boolean;
   summary: Summary;
   /** Whether every attempt of the run is a request. */
   requests?: boolean;

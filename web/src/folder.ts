@@ -6,6 +6,7 @@ import { loadText } from "./capacity";
 import type { Carried, Column as Values, Compared, Data, Figure, Series } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
 import { show } from "./report";
+import { saves } from "./saved";
 import { count, duration, micros, share, short } from "./units";
 import { learn, say, speak, spoken, tell } from "./words";
 
@@ -87,7 +88,8 @@ async function open(): Promise<void> {
   forgetAll();
   page.replaceChildren(element("p", { role: "status" }, say("Loading …")));
   try {
-    if (run !== null) show(await get<Data>("run", `&name=${encodeURIComponent(run)}`), back);
+    const query = `&name=${encodeURIComponent(run ?? "")}`;
+    if (run !== null) show(await get<Data>("run", query), () => back(saves(token, ["csv", "json", "html"], query)));
     else if (compared !== null) await compare(compared.split("/"));
     else if (place().has("trends")) await trends();
     else await overview();
@@ -97,8 +99,8 @@ async function open(): Promise<void> {
   scrollTo(0, 0);
 }
 
-function back(): HTMLElement {
-  return element("nav", { class: "bar", "aria-label": say("Pages") }, element("a", { href: "#" }, `← ${say("All runs")}`));
+function back(more?: HTMLElement): HTMLElement {
+  return element("nav", { class: "bar", "aria-label": say("Pages") }, element("a", { href: "#" }, `← ${say("All runs")}`), more);
 }
 
 /** Asks for the list again: often while something changes, else now and then. */

@@ -1,10 +1,11 @@
 // The live page of a run: the figures so far, then each second. A viewer that reconnects gets what it
 // missed. When the run is over, the page becomes its report.
 
-import type { Data, Told } from "./data";
+import type { Data, Status, Told } from "./data";
 import { element } from "./dom";
 import { read, type Reading } from "./monitors";
 import { append, connected, drawn, show, tables, type Figures, type Second } from "./report";
+import { saves } from "./saved";
 import { learn, say } from "./words";
 
 const token = new URLSearchParams(location.search).get("token") ?? "";
@@ -37,6 +38,7 @@ export function watch(): void {
     const first = data === null;
     data = told;
     show(told, first ? controls : undefined);
+    steered?.show(told.status ?? []);
   });
   hear<Second>("second", (told) => {
     if (data === null) return;
@@ -44,6 +46,11 @@ export function watch(): void {
     soon(drawn);
   });
   hear<Reading[]>("readings", (told) => data && read(data, told));
+  hear<Status[]>("status", (told) => {
+    if (data === null) return;
+    data.status = told;
+    steered?.show(told);
+  });
   hear<Figures>("figures", (told) => {
     if (data === null) return;
     tables(told);
@@ -71,47 +78,135 @@ export function watch(): void {
   });
 }
 
-/** Buttons that control the run, like `throng control`. */
+/** Sends a command to the run, and shows its answer; false if it is refused. `load` is empty if the run has only one. */
+type Ask = (command: unknown, load?: string) => Promise<boolean>;
+
+/** The controls of each load that is running; null without controls. */
+let steered: { show: (all: Status[]) => void } | null = null;
+
+/** What controls the run, like `throng control`. */
 function controls(): HTMLElement {
-  const status = element("span", { role: "status", id: "answer" });
-  const loads: string[] = data?.loads ?? [];
-  const load = element("select", { "aria-label": say("Load") });
-  for (const name of loads) load.append(element("option", { value: name }, name));
-  const ask = async (command: unknown) => {
-    const body = JSON.stringify({ version: 1, command, load: loads.length > 0 ? load.value : null });
+  const answer = element("span", { role: "status", id: "answer" });
+  const ask: Ask = async (command, load = "") => {
+    const body = JSON.stringify({ version: 1, command, load: load || null });
     try {
-      const answer = await fetch("control", { method: "POST", headers: { "X-Throng-Token": token }, body });
-      const told = answer.ok ? await answer.json() : { refused: `${answer.status} ${await answer.text()}` };
-      status.textContent = told.done ?? [told.refused, told.help].filter(Boolean).join(": ");
+      const reply = await fetch("control", { method: "POST", headers: { "X-Throng-Token": token }, body });
+      const told = reply.ok ? await reply.json() : { refused: `${reply.status} ${await reply.text()}` };
+      answer.textContent = told.done ?? [told.refused, told.help].filter(Boolean).join(": ");
+      return told.done !== undefined;
     } catch {
-      status.textContent = say("The run does not respond.");
+      answer.textContent = say("The run does not respond.");
+      return false;
     }
   };
-  const button = (id: string, text: string, command: () => unknown) => {
-    const made = element("button", { type: "button", id }, text);
-    made.addEventListener("click", () => void ask(command()));
-    return made;
+  const holder = element("div", { id: "loads" });
+  const rows = new Map<string, Row>();
+  steered = {
+    show(all) {
+      for (const [name, row] of rows) {
+        if (all.some((it) => it.load === name)) continue;
+        row.element.remove();
+        rows.delete(name);
+      }
+      for (const status of all) {
+        const row = rows.get(status.load) ?? new Row(status.load, ask);
+        if (!rows.has(status.load)) holder.append(row.element);
+        rows.set(status.load, row);
+        row.show(status);
+      }
+    },
   };
-  const name = element("input", { "aria-label": say("Name of the mark"), placeholder: say("Name of the mark"), maxlength: "80", size: "14" });
+  steered.show(data?.status ?? []);
+  const name = element("input", { "aria-label": say("Name of the mark"), placeholder: say("Name of the mark"), maxlength: "80", size: "14", id: "mark-name" });
   return element(
     "section",
-    { class: "bar", id: "controls", "aria-label": say("Controls") },
-    loads.length > 0 && load,
-    button("less", `− ${say("Less")}`, () => ({ change: { times: 1 / 1.1 } })),
-    button("more", `+ ${say("More")}`, () => ({ change: { times: 1.1 } })),
-    button("pause", say("Pause"), () => "pause"),
-    button("go-on", say("Resume"), () => "go-on"),
-    button("end-phase", say("End phase"), () => ({ change: "end-phase" })),
-    name,
-    button("mark", say("Mark"), () => ({ mark: name.value.trim() })),
-    stop(ask),
-    status,
+    { id: "controls", "aria-label": say("Controls") },
+    holder,
+    element(
+      "div",
+      { class: "bar" },
+      button("pause", say("Pause"), () => void ask("pause")),
+      button("go-on", say("Resume"), () => void ask("go-on")),
+      name,
+      button("mark", say("Mark"), () => void ask({ mark: name.value.trim() })),
+      stop(ask),
+      saves(token, data?.recorded ? ["csv", "json", "html"] : ["json", "html"]),
+    ),
+    answer,
   );
 }
 
+function button(name: string, text: string, act: () => void): HTMLElement {
+  const made = element("button", { type: "button", class: name }, text);
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** The controls of one load. */
+class Row {
+  readonly element: HTMLElement;
+  private readonly about = element("span");
+  private readonly users: Level;
+  private readonly rate: Level;
+
+  constructor(load: string, ask: Ask) {
+    const label = (text: string) => (load === "" ? text : `${load}: ${text}`);
+    this.users = new Level(label(say("users")), say("users"), "1", (users) => ask({ change: { users } }, load));
+    this.rate = new Level(label(say("starts per second")), say("per second"), "any", (rate) => ask({ change: { rate } }, load));
+    const parts = [
+      this.about,
+      this.users.element,
+      this.rate.element,
+      button("less", `− ${say("Less")}`, () => void ask({ change: { times: 1 / 1.1 } }, load)),
+      button("more", `+ ${say("More")}`, () => void ask({ change: { times: 1.1 } }, load)),
+      button("end-phase", say("End phase"), () => void ask({ change: "end-phase" }, load)),
+    ];
+    this.element = element("div", { class: "bar", role: "group", "aria-label": load || say("Load"), "data-load": load }, ...parts);
+  }
+
+  show(status: Status): void {
+    this.about.textContent = [status.load, status.phase, status.paused && say("paused")].filter(Boolean).join(" · ");
+    this.users.show(status.users);
+    this.rate.show(status.per_second);
+  }
+}
+
+/** A number of users or a rate: shows what the run wants now, and sets what is typed. */
+class Level {
+  readonly element: HTMLFormElement;
+  private readonly input: HTMLInputElement;
+  /** What the run wants, and whether the field shows something else that is being typed. */
+  private wanted: number | null = null;
+  private isTyped = false;
+
+  constructor(name: string, unit: string, step: string, set: (value: number) => Promise<boolean>) {
+    this.input = element("input", { type: "number", min: "0", max: "1000000000", step, required: "", "aria-label": name });
+    this.element = element("form", { class: "level" }, this.input, element("span", {}, unit), element("button", { type: "submit", "aria-label": `${say("Set")}: ${name}` }, say("Set")));
+    this.input.addEventListener("input", () => (this.isTyped = true));
+    this.input.addEventListener("keydown", (event) => event.key === "Escape" && this.drop());
+    this.element.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      if (await set(this.input.valueAsNumber)) this.isTyped = false;
+      else this.drop();
+    });
+  }
+
+  /** Null if the load has no such level now. What is being typed stays. */
+  show(wanted: number | null): void {
+    this.wanted = wanted;
+    this.element.hidden = wanted === null;
+    if (wanted !== null && !this.isTyped) this.input.value = String(Number(wanted.toFixed(3)));
+  }
+
+  private drop(): void {
+    this.isTyped = false;
+    this.show(this.wanted);
+  }
+}
+
 /** Asks for a second click: a stopped run cannot be resumed. */
-function stop(ask: (command: unknown) => Promise<void>): HTMLElement {
-  const made = element("button", { type: "button", id: "stop" }, say("Stop"));
+function stop(ask: Ask): HTMLElement {
+  const made = element("button", { type: "button", class: "stop" }, say("Stop"));
   let sure = false;
   made.addEventListener("click", () => {
     if (sure) void ask("stop");

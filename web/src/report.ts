@@ -50,19 +50,22 @@ function marks(): Mark[] {
 
 function verdict(): [string, string] {
   const outcome = summary.outcome;
-  if (!outcome) return ["warn", "incomplete"];
   if (data.live) return isConnected ? ["good", "running"] : ["bad", "connection lost"];
+  if (!outcome || isUnfinished()) return ["warn", "incomplete"];
   if (summary.capacity && outcome.valid && [0, 1, 5].includes(outcome.exit_code)) return [["good", "bad"][outcome.exit_code] ?? "warn", tell(outcome.headline)];
   if (outcome.exit_code === 5 || !outcome.valid) return ["bad", "invalid"];
   if (outcome.exit_code !== 0) return ["bad", "failed"];
   return summary.thresholds.length > 0 ? ["good", "passed"] : ["warn", "no thresholds"];
 }
 
+/** The run was killed, or was in progress when this was saved. */
+const isUnfinished = (): boolean => summary.run.ended === null;
+
 let isConnected = true;
 
 function setBadge(badge: Element): void {
   const [tone, word] = verdict();
-  const exit = summary.outcome ? ` · ${say("exit code")} ${summary.outcome.exit_code}` : "";
+  const exit = summary.outcome && !isUnfinished() ? ` · ${say("exit code")} ${summary.outcome.exit_code}` : "";
   badge.className = `badge ${tone}`;
   badge.textContent = say(word) + (data.live ? ` · ${clock(lasted())}` : exit);
 }
@@ -112,6 +115,7 @@ function notices(): HTMLElement | null {
     return missed === 0 ? null : element("div", { class: "notice", role: "note" }, element("p", {}, say("This page could not keep up: {} lines are missing here. The report will have them.", count(missed))));
   }
   const lines = [
+    isUnfinished() && say("The run was in progress, or was killed: this report contains its first {}.", duration(summary.lasted_ns)),
     outcome && !outcome.valid && `${say("The result is invalid")}: ${tell(outcome.headline)}`,
     damaged && say("The run directory is not complete"),
     ...(outcome?.warnings ?? []).map((warning) => tell(warning.text)),

@@ -68,6 +68,9 @@ const chinese: Record<string, string> = {
   "so far": "到目前为止",
   "Load": "负载",
   "Controls": "控制",
+  "starts per second": "每秒发起",
+  "per second": "每秒",
+  "Set": "设置",
   "Less": "减少",
   "More": "增加",
   "Pause": "暂停",
@@ -78,6 +81,13 @@ const chinese: Record<string, string> = {
   "Stop": "停止",
   "Click again to stop": "再次点击以停止",
   "The run does not respond.": "运行没有响应。",
+
+  // Files to save.
+  "Download": "下载",
+  "One row per second and step": "每秒每个步骤一行",
+  "The summary, as `throng report --json` prints it": "与 `throng report --json` 相同的汇总",
+  "The report as one file": "单个文件的报告",
+  "The run was in progress, or was killed: this report contains its first {}.": "保存时运行尚未结束，或者运行被强制终止：本报告只包含前 {}。",
 
   // Events on the time axis.
   "mark": "标记",

@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode};
@@ -91,6 +91,17 @@ impl Reply {
     pub fn with(mut self, name: &'static str, value: &'static str) -> Reply {
         let value = HeaderValue::from_static(value);
         self.headers.push((HeaderName::from_static(name), value));
+        self
+    }
+
+    /// Browsers save it under this name instead of showing it. What a name in a header cannot have
+    /// becomes `_`.
+    #[must_use]
+    pub fn attachment(mut self, name: &str) -> Reply {
+        let is_plain = |it: char| it.is_ascii_alphanumeric() || ".-_".contains(it);
+        let name: String = name.chars().map(|it| if is_plain(it) { it } else { '_' }).collect();
+        let value = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
+        self.headers.extend(value.ok().map(|value| (header::CONTENT_DISPOSITION, value)));
         self
     }
 

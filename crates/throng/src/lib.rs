@@ -13,6 +13,7 @@
 //! - `monitor`: this host for the runs of others.
 //! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
 //! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
+//! - `saved`: what the pages give to be saved.
 //! - `post`: one of several processes of a run. `compare`, `history`, `report`, `target`: the other
 //!   commands. `screen`: everything that is printed. `speech`: in which language.
 
@@ -58,6 +59,7 @@ mod reflect;
 mod replay;
 mod report;
 mod rerun;
+mod saved;
 mod scenario;
 mod screen;
 mod serve;

@@ -8,7 +8,7 @@ mod folder;
 mod started;
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
@@ -22,9 +22,10 @@ use tokio::sync::oneshot;
 
 use crate::arguments::ServeArguments;
 use crate::link::Link;
+use crate::saved::{Form, Saving};
 use crate::screen::Screen;
 use crate::signals::told_to_stop;
-use folder::{Folder, Wanted};
+use folder::{Folder, Wanted, find};
 use started::{Begin, Started};
 
 /// What may wait for the reader.
@@ -62,7 +63,8 @@ fn begin(arguments: &ServeArguments, errors: Screen) -> Result<Exit, Box<Diagnos
         Box::new(Diagnostic::error("host-unfit", say!("cannot start an event loop: {error}")))
     })?;
     let Link { server, gate, .. } = link;
-    let site = Rc::new(Site { gate, jobs, started: RefCell::new(started) });
+    let (folder, saving) = (arguments.folder.clone(), Saving::default());
+    let site = Rc::new(Site { gate, jobs, folder, saving, started: RefCell::new(started) });
     let own = Rc::clone(&site);
     in_thread(async move {
         let answer = move |request| {
@@ -92,6 +94,8 @@ fn is_folder(path: &Path) -> Result<(), Box<Diagnostic>> {
 struct Site {
     gate: Gate,
     jobs: SyncSender<Job>,
+    folder: PathBuf,
+    saving: Saving,
     /// Where runs may be started.
     started: RefCell<Option<Started>>,
 }
@@ -116,6 +120,14 @@ impl Site {
                 told(list)
             }
             ("GET", "/run") => told(self.read(Wanted::Report(name)).await),
+            ("GET", "/save") => match Form::of(&request) {
+                Some(form) => {
+                    let folder = self.folder.clone();
+                    let open = move || find(&folder, &name);
+                    self.saving.reply((form, request.connection.clone()), open).await
+                }
+                None => Reply::text(404, "page not found\n"),
+            },
             ("GET", "/compare") => {
                 let names = request.query.split('&').filter_map(|pair| pair.strip_prefix("run="));
                 told(self.read(Wanted::Compare(names.map(decoded).collect())).await)

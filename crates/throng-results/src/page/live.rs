@@ -256,7 +256,6 @@ impl LivePage {
             "requests": summary.only_requests(),
             "renderings": renderings.json(),
             "names": names(&self.info),
-            "loads": self.info.loads,
             "series": series,
             "picture": picture(&summary),
             "monitors": self.monitors.json(rows.len()),

@@ -43,6 +43,17 @@ fn a_request_is_answered_and_its_connection_closed() {
 }
 
 #[test]
+fn a_file_is_saved_under_a_name_that_no_header_can_break() {
+    let server = Server::bind("127.0.0.1:0").unwrap();
+    let address = server.address();
+    let name = "20261127-shop \"é\"\r\nX: y.csv";
+    let _running = server.run("test", |_| Reply::text(200, "a,b").attachment(name)).unwrap();
+    let answer = said(address, b"GET / HTTP/1.1\r\n\r\n");
+    let wanted = "content-disposition: attachment; filename=\"20261127-shop______X__y.csv\"\r\n";
+    assert!(answer.contains(wanted), "{answer}");
+}
+
+#[test]
 fn what_is_too_long_or_no_http_is_refused() {
     let (_running, address) = started();
     let long = format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "a".repeat(1 << 20));

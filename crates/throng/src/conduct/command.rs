@@ -61,6 +61,19 @@ pub(crate) struct LoadStatus {
 }
 
 impl Command {
+    /// Of a number that the flags of `throng control` refuse too; a page may send any.
+    pub(super) fn refusal(&self) -> Option<Answer> {
+        let message = match self {
+            Command::Change(Change::Users(0)) => say!("the number of users must be at least 1"),
+            Command::Change(Change::Rate(rate) | Change::Times(rate)) if *rate <= 0.0 => {
+                say!("the rate must be more than 0")
+            }
+            _ => return None,
+        };
+        let help = say!("to add no more users, pause the run; to end it, stop it");
+        Some(Answer::Refused { message, help })
+    }
+
     /// As the record has it: words that do not change.
     pub(crate) fn word(&self) -> String {
         match self {

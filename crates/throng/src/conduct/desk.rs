@@ -205,7 +205,8 @@ impl<'a> Desk<'a> {
         let Outlets { recorder, exports, mut live, hosts, before } = outlets;
         let asked = unbounded_channel();
         if let Some(live) = &mut live {
-            live.begin(&info, asked.0.clone());
+            let directory = recorder.as_ref().map(Recorder::directory);
+            live.begin(&info, directory, asked.0.clone());
         }
         let no_color = conduct.output.no_color;
         let errors = Screen::errors(no_color);
@@ -308,7 +309,8 @@ impl<'a> Desk<'a> {
                     None => break,
                 },
                 Some((request, answer)) = self.asked.1.recv() => {
-                    answer(self.command(&request.command, request.load.as_deref()));
+                    let (command, load) = (&request.command, request.load.as_deref());
+                    answer(command.refusal().unwrap_or_else(|| self.command(command, load)));
                 }
                 Some(key) = keys.next() => self.key(key),
                 Some(ask) = Audits::next(&mut self.audits) => self.asks(ask),

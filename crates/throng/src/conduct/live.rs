@@ -4,6 +4,7 @@
 
 mod page;
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -25,12 +26,20 @@ const NICE: i32 = 5;
 
 /// What a page is told.
 enum Told {
-    /// The run begins, and hears what is asked of it.
-    Begun(Box<RunInfo>, UnboundedSender<Asked>),
+    Begun(Box<Begun>),
     Line(Box<Interval>),
     Event(Box<Event>),
     /// Lines were dropped.
     Missed(u64),
+}
+
+/// The run begins.
+struct Begun {
+    info: RunInfo,
+    /// Of its record, where there is one.
+    directory: Option<PathBuf>,
+    /// It hears what is asked of it.
+    asked: UnboundedSender<Asked>,
 }
 
 /// What the page becomes when the run is over.
@@ -77,9 +86,15 @@ impl Live {
         Ok(thread.ok().map(live))
     }
 
-    /// The run begins. `info` has its clock.
-    pub(super) fn begin(&mut self, info: &RunInfo, asked: UnboundedSender<Asked>) {
-        self.tell(Told::Begun(Box::new(info.clone()), asked));
+    /// The run begins. `info` has its clock; `directory` is that of its record.
+    pub(super) fn begin(
+        &mut self,
+        info: &RunInfo,
+        directory: Option<&Path>,
+        asked: UnboundedSender<Asked>,
+    ) {
+        let (info, directory) = (info.clone(), directory.map(Path::to_path_buf));
+        self.tell(Told::Begun(Box::new(Begun { info, directory, asked })));
     }
 
     pub(super) fn line(&mut self, interval: Box<Interval>) {

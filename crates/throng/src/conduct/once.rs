@@ -101,7 +101,8 @@ pub(super) async fn not_begun(
     let collector = Collector::new(&info);
     if let Some(live) = &mut live {
         // Nobody hears any more what is asked of the run.
-        live.begin(&info, unbounded_channel().0);
+        let directory = recorder.as_ref().map(Recorder::directory);
+        live.begin(&info, directory, unbounded_channel().0);
     }
     let mut ending = Ending { conduct, info, collector, recorder, live };
     ending.event(&Event::Once { at_ns: 0, once: Box::new(setup) });

@@ -167,28 +167,16 @@ impl Folder {
         true
     }
 
-    /// The directory of a run that is in the folder: a name of another place is none.
-    fn find(&self, name: &str) -> Result<Run, Box<Diagnostic>> {
-        let is_name =
-            !name.is_empty() && !name.contains(['/', '\0']) && ![".", ".."].contains(&name);
-        let directory = self.path.join(name);
-        let kind = std::fs::symlink_metadata(&directory).ok().filter(|_| is_name);
-        if !kind.is_some_and(|kind| kind.is_dir()) {
-            let message = say!("there is no run `{}` in this folder", name.to_string());
-            return Err(Box::new(Diagnostic::error("run-unreadable", message)));
-        }
-        opened(&directory)
-    }
-
     fn report(&self, name: &str) -> Result<Value, Box<Diagnostic>> {
-        let run = self.find(name)?;
+        let run = find(&self.path, name)?;
         report_data(&run, &run.summary()?)
     }
 
     /// Curves of several runs, and the others held against the first.
     fn compare(&self, names: &[String]) -> Result<Value, Box<Diagnostic>> {
         may_show(names.len())?;
-        let runs = names.iter().map(|name| self.find(name)).collect::<Result<Vec<_>, _>>()?;
+        let runs =
+            names.iter().map(|name| find(&self.path, name)).collect::<Result<Vec<_>, _>>()?;
         let baseline = Sampled::read(&runs[0])?;
         let others = runs[1..].iter().map(|run| {
             let other = Sampled::read(run)?;
@@ -203,7 +191,7 @@ impl Folder {
     fn history(&mut self, baseline: Option<&str>) -> Result<Value, Box<Diagnostic>> {
         let asked = Asked { last: Some(TREND_MAX), without_links: true, ..Asked::default() };
         if let Some(name) = baseline {
-            let asked = Asked { baseline: Some(self.find(name)?.directory), ..asked };
+            let asked = Asked { baseline: Some(find(&self.path, name)?.directory), ..asked };
             return Ok(trends(&History::read(&self.path, &asked)?));
         }
         self.look();
@@ -226,6 +214,18 @@ fn trends(history: &History) -> Value {
 
 fn stamp(directory: &Path) -> Option<SystemTime> {
     std::fs::symlink_metadata(directory.join(RUN_FILE)).ok()?.modified().ok()
+}
+
+/// The run of a directory that is in the folder: a name of another place is none.
+pub(super) fn find(folder: &Path, name: &str) -> Result<Run, Box<Diagnostic>> {
+    let is_name = !name.is_empty() && !name.contains(['/', '\0']) && ![".", ".."].contains(&name);
+    let directory = folder.join(name);
+    let kind = std::fs::symlink_metadata(&directory).ok().filter(|_| is_name);
+    if !kind.is_some_and(|kind| kind.is_dir()) {
+        let message = say!("there is no run `{}` in this folder", name.to_string());
+        return Err(Box::new(Diagnostic::error("run-unreadable", message)));
+    }
+    opened(&directory)
 }
 
 /// The run of a directory in which nothing leads elsewhere.

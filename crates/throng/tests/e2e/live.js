@@ -1,7 +1,8 @@
 // Watches a run in Chromium: one viewer straight, one through a proxy whose connections are cut and
 // which lets nobody through for a while. Steers it from the page, and says what both saw.
 const puppeteer = require("puppeteer-core");
-const { readFileSync } = require("fs");
+const { mkdtempSync, readFileSync, readdirSync, rmSync } = require("fs");
+const { tmpdir } = require("os");
 const net = require("net");
 
 // A port through which `to` is reached, until it is told to be deaf.
@@ -85,11 +86,11 @@ function proxy(to) {
   told.back = await text(two, ".badge");
 
   // More load, and a mark.
-  await front(one, () => one.click("#more"));
+  await front(one, () => one.click(".more"));
   await one.waitForFunction(() => document.querySelector("#answer").textContent !== "", patient);
   told.more = await text(one, "#answer");
-  await one.type("#controls input", "<b>here</b>");
-  await one.click("#mark");
+  await one.type("#mark-name", "<b>here</b>");
+  await one.click(".mark");
   await one.waitForFunction(() => document.querySelector("#answer").textContent.startsWith("marked"), patient);
   told.sorted = await one.$eval("#tables thead th:nth-child(2)", (head) => head.getAttribute("aria-sort"));
   // What a viewer points at stays the same element while figures arrive, and keeps its focus.
@@ -111,6 +112,52 @@ function proxy(to) {
   told.columns = columns.map((it) => ({ ok: it.ok.slice(0, length), step: it.step.slice(0, length), at: it.at.slice(0, length) }));
   told.marks = columns.map((it) => it.marks);
 
+  // A rate and a number of users that are typed; the other viewer is told what the run wants now.
+  const level = (page, at) => page.$$eval(".level input", (all, at) => all[at].value, at);
+  const type = async (at, value, sent) => {
+    const before = await text(one, "#answer");
+    const [field, set] = [(await one.$$(".level input"))[at], (await one.$$(".level button"))[at]];
+    await field.click({ clickCount: 3 });
+    await field.type(value);
+    await (sent === "Enter" ? field.press("Enter") : set.click());
+    await one.waitForFunction((before) => document.querySelector("#answer").textContent !== before, patient, before);
+    return text(one, "#answer");
+  };
+  told.wanted = [await level(one, 0), await level(one, 1)];
+  told.rate = await type(1, "300", "Enter");
+  await two.waitForFunction(() => document.querySelectorAll(".level input")[1].value === "300", patient);
+  told.users = await type(0, "7", "Set");
+  told.zero = await type(1, "0", "Set");
+  told.stayed = [await level(one, 0), await level(one, 1)];
+
+  // What is saved while the run goes on.
+  told.saved = await one.$$eval(".saves a", (all) =>
+    Promise.all(
+      all.map(async (it) => {
+        const answer = await fetch(it.href);
+        const told = { status: answer.status, name: answer.headers.get("content-disposition") };
+        if (it.textContent === "CSV") return { ...told, lines: (await answer.text()).split("\r\n") };
+        if (it.textContent !== "JSON") return told;
+        const { run, total } = await answer.json();
+        return { ...told, ended: run.ended, count: total.count };
+      }),
+    ),
+  );
+  const folder = mkdtempSync(`${tmpdir()}/throng-saved-`);
+  const client = await one.createCDPSession();
+  await client.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: folder });
+  await front(one, () => one.click(".saves a:last-child"));
+  let file;
+  while (!file?.endsWith(".html")) {
+    await one.waitForFunction(() => true);
+    [file] = readdirSync(folder);
+  }
+  const page = await open(`file://${folder}/${file}`);
+  told.page = { file, badge: await text(page, ".badge"), notice: await text(page, ".notice"), controls: (await page.$$("#controls")).length };
+  await page.close();
+  await one.bringToFront();
+  rmSync(folder, { recursive: true });
+
   // Who looks at a part of the time goes on with that, in the heat map as well, which is drawn
   // again now and then.
   const heat = () => one.$$eval(".heat .columns span", (all) => all.map((it) => it.textContent));
@@ -125,9 +172,9 @@ function proxy(to) {
   }
 
   // The end.
-  await one.click("#stop");
-  told.asks = await text(one, "#stop");
-  await one.click("#stop");
+  await one.click(".stop");
+  told.asks = await text(one, ".stop");
+  await one.click(".stop");
   const over = (page) => page.waitForFunction(() => document.querySelector(".badge").textContent.includes("exit code"), patient);
   await Promise.all(both.map(over));
   told.ends = [];

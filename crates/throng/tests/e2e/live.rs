@@ -165,6 +165,29 @@ fn two_viewers_see_the_run_and_one_steers_it() {
     let what = |at: usize| changes[at].to_string();
     assert!(what(0).contains("times 1.1") && what(1).contains("<b>here</b>"), "{changes}");
 
+    assert_eq!(told["wanted"], serde_json::json!(["50", "220"]), "{told}");
+    let texts = ["rate", "users", "zero"].map(|name| told[name].as_str().expect("text"));
+    assert!(texts[0].contains("rate 300"), "{told}");
+    assert!(texts[1].contains("starts its iterations at a rate: change its rate"), "{told}");
+    assert!(texts[2].contains("the rate must be more than 0"), "{told}");
+    assert_eq!(told["stayed"], serde_json::json!(["50", "300"]), "refused: {told}");
+    let saved = told["saved"].as_array().expect("files");
+    for (file, ending) in saved.iter().zip(["csv", "json", "html"]) {
+        let name = format!("attachment; filename=\"record.{ending}\"");
+        assert_eq!((&file["status"], &file["name"]), (&200.into(), &name.into()), "{ending}");
+    }
+    let lines = saved[0]["lines"].as_array().expect("lines");
+    let head = lines[0].as_str().expect("a line");
+    assert!(head.starts_with("second,unix_s,phase,") && lines.len() > 10, "{lines:?}");
+    assert_eq!(saved[1]["ended"], Value::Null);
+    let count = saved[1]["count"].as_f64().expect("a count");
+    assert!(count > 800.0 && count < run.figure("/total/count"), "{count}");
+    let page = &told["page"];
+    assert_eq!((&page["file"], &page["controls"]), (&"record.html".into(), &0.into()), "{page}");
+    assert!(badge(&page["badge"]).starts_with("incomplete"), "{page}");
+    let notice = page["notice"].as_str().expect("text");
+    assert!(notice.contains("The run was in progress"), "{page}");
+
     let zoomed = told["zoomed"].as_array().expect("times");
     assert_ne!(zoomed[0][0], "0:00", "{told}");
     assert!(zoomed.iter().all(|times| times == &zoomed[0]), "the part that is shown: {zoomed:?}");
@@ -180,6 +203,70 @@ fn two_viewers_see_the_run_and_one_steers_it() {
         assert_eq!(good as f64, run.figure("/total/ok"));
     }
     assert!(told["chinese"].as_array().expect("texts").iter().any(|it| it == "明细"), "{told}");
+}
+
+#[test]
+fn each_load_is_steered_and_a_run_without_a_record_is_saved_as_it_is_shown() {
+    let target = Target::start("http");
+    let text = format!(
+        "target: {}\nsessions:\n  s: {{steps: [{{http: GET /}}, {{think: 50ms}}]}}\n  \
+         t: {{steps: [{{http: GET /}}]}}\nloads:\n  buyers: {{sessions: [s], phases: [{{users: 3, for: 10m}}]}}\n  \
+         bots: {{sessions: [t], phases: [{{arrivals: 20/s, for: 10m}}]}}\n",
+        target.http("")
+    );
+    let child = throng("run s.yaml --live --no-record").file("s.yaml", text).start();
+    let link = link(&child);
+    let token = format!("\r\nX-Throng-Token: {}", link.token);
+    let says = |command: &str, load: &str| {
+        let line = format!(r#"{{"version":1,"command":{command},"load":{load}}}"#);
+        link.posts(&token, &line)
+    };
+    child.until("the status", || says("\"status\"", "null").contains("\"buyers\""));
+    let change = |what: &str, load: &str| says(&format!("{{\"change\":{what}}}"), load);
+    let done = change(r#"{"users":5}"#, r#""buyers""#);
+    assert!(done.contains("\"done\"") && done.contains("users 5"), "{done}");
+    let done = change(r#"{"rate":40.5}"#, r#""bots""#);
+    assert!(done.contains("\"done\"") && done.contains("rate 40.5"), "{done}");
+    for (what, load, why) in [
+        (r#"{"rate":5}"#, r#""buyers""#, "has no rate that can be changed"),
+        (r#"{"users":5}"#, r#""bots""#, "has no fixed number of users"),
+        (r#"{"users":900000000}"#, r#""buyers""#, "this run can have at most"),
+        (r#"{"users":5}"#, "null", "the run has several loads"),
+        (r#"{"users":0}"#, r#""buyers""#, "the number of users must be at least 1"),
+        (r#"{"rate":-5}"#, r#""bots""#, "the rate must be more than 0"),
+        (r#"{"times":0}"#, r#""bots""#, "the rate must be more than 0"),
+    ] {
+        let refused = change(what, load);
+        assert!(refused.contains("\"refused\"") && refused.contains(why), "{what}: {refused}");
+    }
+    for wrong in [r#"{"users":1.5}"#, r#"{"users":-1}"#, r#"{"rate":1e999}"#, r#"{"users":"5"}"#] {
+        assert!(change(wrong, r#""bots""#).starts_with("HTTP/1.1 400"), "{wrong}");
+    }
+    let status = says("\"status\"", "null");
+    assert!(status.contains("\"users\":5") && status.contains("\"per_second\":40.5"), "{status}");
+
+    let host = link.address;
+    let save =
+        |query: &str| link.says(&format!("GET /save?{query} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    let own = format!("token={}", link.token);
+    child.until("attempts", || target.counts("/requests") > 20);
+    let json = save(&format!("form=json&{own}"));
+    assert!(json.contains("filename=\"s.json\"") && json.contains("\"buyers\""), "{json}");
+    let page = save(&format!("form=html&{own}"));
+    assert!(page.contains("filename=\"s.html\"") && page.contains("\"live\":false"), "no page");
+    assert!(!page.contains("connect-src 'self'"), "it asks the network for nothing");
+    for (query, status) in [
+        (format!("form=csv&{own}"), 404),
+        (format!("form=exe&{own}"), 404),
+        (own.clone(), 404),
+        ("form=json".into(), 403),
+        ("form=json&token=0".into(), 403),
+    ] {
+        let answer = save(&query);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{query}: {answer}");
+    }
+    assert!(says("\"stop\"", "null").contains("\"done\""));
+    child.wait().exits(130);
 }
 
 #[test]

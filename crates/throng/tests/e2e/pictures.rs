@@ -38,8 +38,8 @@ const REPORT: [Picture; 6] = [
     ("wall-dark-en", 2560, 1000, "dark", "en"),
 ];
 const LIVE: [Picture; 2] = [
-    ("live-phone-dark-en", 390, 330, "dark", "en"),
-    ("live-desk-light-zh", 1280, 190, "light", "zh"),
+    ("live-phone-dark-en", 390, 460, "dark", "en"),
+    ("live-desk-light-zh", 1280, 230, "light", "zh"),
 ];
 const FOLDER: [Picture; 2] = [
     ("folder-phone-light-zh", 390, 330, "light", "zh"),

@@ -47,6 +47,9 @@ const { readFileSync } = require("fs");
   await page.click("#runs tbody tr:last-child a");
   await seen("#tables tbody tr");
   told.report = { badge: (await texts(".badge"))[0], title: await page.title(), total: await page.evaluate(() => window.throng.summary.total.count) };
+  told.saves = await page.$$eval(".saves a", (all) =>
+    Promise.all(all.map((it) => fetch(it.href).then(async (answer) => [answer.status, answer.headers.get("content-disposition"), (await answer.text()).slice(0, 40)]))),
+  );
   await look("report");
   await home();
 

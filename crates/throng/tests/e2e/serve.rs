@@ -156,6 +156,7 @@ fn a_folder_of_runs_is_a_page_from_which_runs_are_started() {
     let refused = told["refused"].as_str().expect("text");
     assert!(refused.contains("invalid value '0' for '--for <DURATION>'"), "{told}");
     assert_eq!(told["count"], 960, "the values of the form were set");
+    saves_as_files(&told);
     assert!(told["wrong"].as_str().expect("text").contains("wrong-type"), "{told}");
     let names = std::fs::read_dir(&folder).expect("runs").flatten();
     let names: Vec<_> = names.map(|it| it.file_name().to_string_lossy().into_owned()).collect();
@@ -163,6 +164,19 @@ fn a_folder_of_runs_is_a_page_from_which_runs_are_started() {
     assert!(!names.iter().any(|name| name.ends_with("-wrong")), "nothing is left of it");
     child.signal(libc::SIGTERM);
     child.wait().exits(0);
+}
+
+/// What the links of a report save.
+fn saves_as_files(told: &Value) {
+    let saves = told["saves"].as_array().expect("files");
+    for (file, (ending, begins)) in
+        saves.iter().zip([("csv", "second,unix_s"), ("json", "{\"audits\""), ("html", "<!doctype")])
+    {
+        let name = file[1].as_str().expect("a name");
+        assert!(file[0] == 200 && name.ends_with(&format!(".{ending}\"")), "{file}");
+        assert!(file[2].as_str().expect("text").starts_with(begins), "{file}");
+    }
+    assert_eq!(saves.len(), 3, "{told}");
 }
 
 #[test]
@@ -206,6 +220,15 @@ fn no_name_leads_out_of_the_folders_and_no_token_is_no_answer() {
         let told = link.get("/run", &format!("&name={name}"));
         assert!(told["error"].as_str().expect(name).contains("there is no run"), "{name}: {told}");
     }
+    let save = |query: &str| {
+        let head = format!("GET /save?token={}&{query} HTTP/1.1\r\n", link.token);
+        link.says(&format!("{head}Host: {}\r\n\r\n", link.address))
+    };
+    for query in ["form=csv&name=..", "form=json&name=link", "form=html&name=%2fetc", "form=csv"] {
+        assert!(save(query).starts_with("HTTP/1.1 404"), "{query}");
+    }
+    assert!(save("form=exe&name=2099-100").starts_with("HTTP/1.1 404"));
+    assert!(save("form=csv&name=2099-100").contains("filename=\"2099-100.csv\""));
     let leads_out = link.get("/run", "&name=leads-out");
     assert!(leads_out["error"].to_string().contains("symbolic link"), "{leads_out}");
     for query in ["&run=2099-100", "&run=..&run=.", "&run=2099-100&run=../throng-runs/2099-150"] {
@@ -227,7 +250,14 @@ fn no_name_leads_out_of_the_folders_and_no_token_is_no_answer() {
     let zeros = "0".repeat(32);
     let good = r#"{"scenario":"shop.yaml"}"#;
     assert!(link.start(&zeros, good).starts_with("HTTP/1.1 403"));
-    for path in ["/", "/runs", "/run?name=2099-100", "/scenarios", "/history?token=0"] {
+    for path in [
+        "/",
+        "/runs",
+        "/save?form=csv&name=2099-100",
+        "/run?name=2099-100",
+        "/scenarios",
+        "/history?token=0",
+    ] {
         let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", link.address);
         let answer = link.says(&head);
         assert!(answer.starts_with("HTTP/1.1 403") && !answer.contains("2099"), "{answer}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use throng_base::{Said, StepId};
 use throng_host::HostFacts;
 use throng_metrics::{
@@ -63,9 +63,7 @@ pub(crate) fn record_of(directory: &Path, begun: Duration, seconds: u64) {
 
 /// What a viewer who comes after `from` seconds is told until `to`, by the names of the messages.
 pub(crate) fn live(from: u64, to: u64) -> Vec<(&'static str, Value)> {
-    let mut info = info(BEGUN, SECONDS);
-    info.loads = vec!["shoppers".into()];
-    let mut page = LivePage::new(Arc::new(info));
+    let mut page = LivePage::new(Arc::new(info(BEGUN, SECONDS)));
     for mut event in events(SECONDS) {
         let has_been = event.at_ns_mut().is_none_or(|at_ns| *at_ns < from * SECOND_NS);
         if has_been {
@@ -75,7 +73,10 @@ pub(crate) fn live(from: u64, to: u64) -> Vec<(&'static str, Value)> {
     (0..from).for_each(|second| {
         page.line(interval(second));
     });
-    let mut told = vec![("all", page.all())];
+    let mut all = page.all();
+    all["recorded"] = json!(true);
+    all["status"] = json!([{"load": "shoppers", "phase": "hold", "users": users(to), "per_second": null, "paused": false}]);
+    let mut told = vec![("all", all)];
     for second in from..to {
         page.line(interval(second));
         told.push(("second", page.second()));

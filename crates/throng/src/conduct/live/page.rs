@@ -1,6 +1,7 @@
 //! What the thread of a live page does: it answers requests, and tells viewers of each second.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use throng_base::language::spoken;
 use throng_base::{Clock, Time, random};
+use throng_results::Run;
 use throng_results::page::{LivePage, served_html};
 use throng_web::server::Connections;
 use throng_web::{Gate, Hub, Reply, Request, Server};
@@ -16,9 +18,10 @@ use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::{End, Told};
-use crate::conduct::command::{self, Answer};
+use super::{Begun, End, Told};
+use crate::conduct::command::{self, Answer, LoadStatus};
 use crate::conduct::socket::Asked;
+use crate::saved::{Form, Saving};
 
 /// Parts of a second come together: it is told when nothing more has come for so long.
 const QUIET: Duration = Duration::from_millis(80);
@@ -34,15 +37,26 @@ const LEAVE_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Watched {
     state: RefCell<State>,
     gate: Gate,
+    saving: Saving,
     /// There when nothing more comes.
     end: Arc<Mutex<Option<End>>>,
     clock: Clock,
 }
 
+/// A run that has begun.
+struct Heard {
+    name: String,
+    directory: Option<PathBuf>,
+    asked: UnboundedSender<Asked>,
+}
+
 struct State {
     /// None until the run begins.
     page: Option<LivePage>,
-    asked: Option<UnboundedSender<Asked>>,
+    run: Option<Heard>,
+    /// What the loads of the run are at, and whether it is being asked that.
+    status: Value,
+    is_asked: bool,
     has_setup: bool,
     hub: Hub,
     /// What a new viewer is told, until there is more to tell.
@@ -61,7 +75,9 @@ impl Watched {
     pub(super) fn new(has_setup: bool, gate: Gate, end: Arc<Mutex<Option<End>>>) -> Rc<Watched> {
         let state = State {
             page: None,
-            asked: None,
+            run: None,
+            status: json!([]),
+            is_asked: false,
             has_setup,
             hub: Hub::new(random::fresh()),
             all: None,
@@ -71,7 +87,8 @@ impl Watched {
             missed: 0,
             report: None,
         };
-        Rc::new(Watched { state: RefCell::new(state), gate, end, clock: Clock::start() })
+        let (state, saving) = (RefCell::new(state), Saving::default());
+        Rc::new(Watched { state, gate, saving, end, clock: Clock::start() })
     }
 
     /// Until the run is over and its viewers know.
@@ -88,7 +105,7 @@ impl Watched {
         }
     }
 
-    async fn follow(&self, mut told: Receiver<Told>, connections: &Connections) {
+    async fn follow(self: &Rc<Self>, mut told: Receiver<Told>, connections: &Connections) {
         loop {
             let fresh = self.state.borrow().fresh;
             let next = match fresh {
@@ -98,7 +115,10 @@ impl Watched {
             match next {
                 Ok(Some(told)) => self.state.borrow_mut().take(told),
                 Ok(None) => break,
-                Err(_) => self.state.borrow_mut().tell(&self.clock),
+                Err(_) => {
+                    self.state.borrow_mut().tell(&self.clock);
+                    self.look();
+                }
             }
         }
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -113,7 +133,7 @@ impl Watched {
         let _ = timeout(LEAVE_MAX, all_told).await;
     }
 
-    async fn answer(&self, request: Request) -> Reply {
+    async fn answer(self: Rc<Self>, request: Request) -> Reply {
         if !self.gate.lets(&request) {
             return Gate::refusal();
         }
@@ -122,24 +142,72 @@ impl Watched {
                 let page = served_html(&json!({"connect": "live", "language": spoken().word()}));
                 Reply::new(200, "text/html; charset=utf-8", page)
             }
-            ("GET", "/events") => self.state.borrow_mut().join(&request),
+            ("GET", "/events") => {
+                let joined = self.state.borrow_mut().join(&request);
+                self.look();
+                joined
+            }
+            ("GET", "/save") => self.save(&request).await,
             ("POST", "/control") => self.control(&request.body).await,
             _ => Reply::text(404, "page not found\n"),
         }
     }
 
+    /// What viewers save is made from the record; without one, of what they see.
+    async fn save(&self, request: &Request) -> Reply {
+        let Some(form) = Form::of(request) else {
+            return Reply::text(404, "page not found\n");
+        };
+        let directory = self.state.borrow().run.as_ref().and_then(|it| it.directory.clone());
+        if let Some(directory) = directory {
+            let open = move || Run::open(&directory);
+            return self.saving.reply((form, request.connection.clone()), open).await;
+        }
+        let state = self.state.borrow();
+        let shown = state.run.as_ref().zip(state.page.as_ref()).and_then(|(run, page)| {
+            let mut shown = page.all();
+            shown["live"] = json!(false);
+            form.of_shown(&run.name, &shown)
+        });
+        shown.unwrap_or_else(|| {
+            Reply::text(404, tell!("nothing is recorded that could be saved") + "\n")
+        })
+    }
+
+    /// Asks the desk what the loads are at, and tells viewers if that is new to them.
+    fn look(self: &Rc<Self>) {
+        let status = command::Request {
+            version: command::VERSION,
+            command: command::Command::Status,
+            load: None,
+        };
+        let mut state = self.state.borrow_mut();
+        if state.is_asked || state.hub.viewers() == 0 {
+            return;
+        }
+        let Some(answered) = state.ask(status) else { return };
+        state.is_asked = true;
+        let own = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let answer = answered.await;
+            let mut state = own.state.borrow_mut();
+            state.is_asked = false;
+            if let Ok(Answer::Status(loads)) = answer {
+                state.tell_status(&loads);
+            }
+        });
+    }
+
     /// Asks the desk, as `throng control` does.
-    async fn control(&self, body: &[u8]) -> Reply {
+    async fn control(self: &Rc<Self>, body: &[u8]) -> Reply {
         let request = serde_json::from_slice::<command::Request>(body);
         let Some(request) = request.ok().filter(|it| it.version == command::VERSION) else {
             return Reply::text(400, "not a valid command\n");
         };
-        let Some(asked) = self.state.borrow().asked.clone() else {
+        let Some(answered) = self.state.borrow().ask(request) else {
             let told = json!({"refused": tell!("the run has not started yet"), "help": ""});
             return Reply::new(200, "application/json", told.to_string());
         };
-        let (reply, answered) = oneshot::channel();
-        let _ = asked.send((request, Box::new(move |answer| drop(reply.send(answer)))));
         let told = match timeout(ANSWER_MAX, answered).await {
             Ok(Ok(Answer::Done(said))) => json!({"done": said.spoken()}),
             Ok(Ok(Answer::Status(loads))) => json!({"status": loads}),
@@ -148,6 +216,7 @@ impl Watched {
             }
             Ok(Err(_)) | Err(_) => json!({"refused": tell!("the run has ended"), "help": ""}),
         };
+        self.look();
         Reply::new(200, "application/json", told.to_string())
     }
 }
@@ -156,9 +225,10 @@ impl State {
     fn take(&mut self, told: Told) {
         self.all = None;
         match (told, &mut self.page) {
-            (Told::Begun(info, asked), page) => {
-                *page = Some(LivePage::new(Arc::new(*info)));
-                self.asked = Some(asked);
+            (Told::Begun(begun), page) => {
+                let Begun { info, directory, asked } = *begun;
+                self.run = Some(Heard { name: info.name.clone(), directory, asked });
+                *page = Some(LivePage::new(Arc::new(info)));
                 self.tell_all();
             }
             (Told::Line(interval), Some(page)) => {
@@ -175,6 +245,31 @@ impl State {
                 self.fresh = true;
             }
             (Told::Line(_) | Told::Event(_), None) => {}
+        }
+    }
+
+    /// Where the answer of the desk comes; None before the run begins.
+    fn ask(&self, request: command::Request) -> Option<oneshot::Receiver<Answer>> {
+        let (reply, answered) = oneshot::channel();
+        let asked = &self.run.as_ref()?.asked;
+        let _ = asked.send((request, Box::new(move |answer| drop(reply.send(answer)))));
+        Some(answered)
+    }
+
+    fn tell_status(&mut self, loads: &[LoadStatus]) {
+        let one = |it: &LoadStatus| {
+            json!({
+                "load": it.load,
+                "phase": it.phase,
+                "users": it.users,
+                "per_second": it.per_second,
+                "paused": it.paused,
+            })
+        };
+        let status: Value = loads.iter().map(one).collect();
+        if status != self.status && self.report.is_none() {
+            self.hub.tell("status", &status.to_string());
+            (self.status, self.all) = (status, None);
         }
     }
 
@@ -212,6 +307,8 @@ impl State {
         };
         let mut all = page.all();
         all["missed"] = json!(self.missed);
+        all["status"] = self.status.clone();
+        all["recorded"] = json!(self.run.as_ref().is_some_and(|it| it.directory.is_some()));
         ("all", all.to_string())
     }
 
