@@ -39,6 +39,8 @@ mod control;
 mod cookies;
 mod driver;
 mod due;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
 mod evidence;
 mod expected;
 mod failure;
@@ -74,7 +76,10 @@ mod sources;
 mod spent;
 mod spread;
 mod start_error;
+#[cfg(target_os = "linux")]
 mod system;
+#[cfg(not(target_os = "linux"))]
+use elsewhere as system;
 mod template;
 mod tls;
 mod trace;

@@ -192,7 +192,7 @@ fn connect_any(program: &Program, addresses: &[SocketAddr]) -> Result<TcpStream,
 }
 
 fn connect_unix(path: &UnixSocket) -> io::Result<Box<dyn Carrier>> {
-    let socket = Socket::new(Domain::UNIX, Type::STREAM.cloexec(), None)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_read_timeout(Some(SILENCE))?;
     socket.set_write_timeout(Some(SILENCE))?;
     socket.connect(&SockAddr::unix(path.sun_path())?)?;

@@ -146,7 +146,7 @@ impl Kind {
             Kind::Stream => (Type::STREAM, Protocol::TCP),
             Kind::Datagram => (Type::DGRAM, Protocol::UDP),
         };
-        Socket::new(Domain::for_address(target), kind.nonblocking().cloexec(), Some(protocol))
+        system::socket(Domain::for_address(target), kind, Some(protocol))
     }
 }
 
@@ -377,10 +377,7 @@ impl Plan {
         kind: Kind,
     ) -> io::Result<()> {
         if self.transparent {
-            match target {
-                SocketAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
-                SocketAddr::V6(_) => socket.set_ip_transparent_v6(true)?,
-            }
+            system::set_transparent(socket, target)?;
         }
         match self.ports {
             Ports::OfHost => Ok(()),
@@ -500,7 +497,7 @@ fn ports((first, last): (u16, u16), host: (u16, u16)) -> Ports {
 }
 
 fn knows_port_range(range: u32) -> bool {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM.cloexec(), Some(Protocol::TCP));
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
     socket.is_ok_and(|socket| system::set_local_port_range(&socket, range).is_ok())
 }
 

@@ -3,10 +3,11 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -25,6 +26,25 @@ pub(crate) use counting::allocations;
 /// Options that have no name in the library (linux/in.h, linux/tcp.h).
 const IP_LOCAL_PORT_RANGE: libc::c_int = 51;
 const TCP_REPAIR: libc::c_int = 19;
+
+/// A socket that does not wait.
+pub(crate) fn socket(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Socket> {
+    Socket::new(domain, kind.nonblocking(), protocol)
+}
+
+/// Lets a socket use addresses that are not this host's; see ip(7), IP_TRANSPARENT.
+pub(crate) fn set_transparent(socket: &Socket, target: SocketAddr) -> io::Result<()> {
+    match target {
+        SocketAddr::V4(_) => socket.set_ip_transparent_v4(true),
+        SocketAddr::V6(_) => socket.set_ip_transparent_v6(true),
+    }
+}
+
+/// No packet comes through any more: the filter returns how many bytes of it are kept.
+pub(crate) fn hear_nothing(socket: &Socket) -> io::Result<()> {
+    const DROP: SockFilter = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
+    socket.attach_filter(&[DROP])
+}
 
 /// Gives the calling thread a file descriptor table of its own, a copy of the process's.
 ///

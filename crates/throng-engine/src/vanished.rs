@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use socket2::{SockFilter, Socket};
+use socket2::Socket;
 use throng_base::Time;
 
 use crate::system;
@@ -17,9 +17,6 @@ pub(crate) const KEPT_MAX: Duration = Duration::from_secs(120);
 /// How many are kept on one shard, of both kinds, where its table of descriptors is large enough.
 /// For one more the oldest is closed.
 pub(crate) const KEPT_COUNT_MAX: usize = 4096;
-
-/// A filter that lets no packet through: it returns how many bytes of it are kept.
-const DROP: SockFilter = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
 
 /// The connections that one shard keeps, the oldest first.
 pub(crate) struct Vanished {
@@ -41,7 +38,7 @@ impl Vanished {
     /// socket of datagrams is silent all the same: what comes is dropped without an answer.
     pub(crate) fn keep_silent(&self, socket: Option<Socket>, now: Time) {
         let Some(socket) = socket else { return };
-        let filtered = socket.attach_filter(&[DROP]);
+        let filtered = system::hear_nothing(&socket);
         // Of datagrams there is nothing to linger for, and no error either.
         let _ = socket.set_linger(Some(Duration::ZERO));
         if filtered.is_err() {

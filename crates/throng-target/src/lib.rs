@@ -27,6 +27,8 @@ mod arrival;
 mod board;
 mod chat;
 mod door;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
 mod faults;
 mod grpc;
 mod http;
@@ -45,7 +47,10 @@ mod session;
 mod setup;
 mod stream;
 #[allow(unsafe_code)]
+#[cfg(target_os = "linux")]
 mod system;
+#[cfg(not(target_os = "linux"))]
+use elsewhere as system;
 mod times;
 mod turn;
 mod websocket;

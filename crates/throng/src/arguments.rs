@@ -147,6 +147,20 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether it makes load, or measures this host.
+    #[cfg_attr(target_os = "linux", allow(dead_code))]
+    pub(crate) fn needs_linux(&self) -> bool {
+        let own = matches!(
+            self,
+            Command::Fleet(_)
+                | Command::Agent(_)
+                | Command::Resume(_)
+                | Command::Doctor(_)
+                | Command::Monitor(_)
+        );
+        own || self.has_users()
+    }
+
     /// Whether it has users or serves them, perhaps a million.
     pub(crate) fn has_users(&self) -> bool {
         matches!(
@@ -175,6 +189,20 @@ mod tests {
     fn the_definitions_do_not_contradict_each_other() {
         use clap::CommandFactory as _;
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn what_only_reads_needs_no_linux() {
+        let needs = |line: &str| {
+            let arguments = Arguments::try_parse_from(line.split(' ')).expect(line);
+            arguments.command.needs_linux()
+        };
+        for line in ["check a", "import har a", "report", "compare a b", "why", "serve a", "mcp"] {
+            assert!(!needs(&format!("throng {line}")), "{line}");
+        }
+        for line in ["run a", "bench http://a", "try a", "doctor", "demo", "capacity a"] {
+            assert!(needs(&format!("throng {line}")), "{line}");
+        }
     }
 
     #[test]

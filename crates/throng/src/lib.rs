@@ -13,6 +13,7 @@
 //! - `monitor`: this host for the runs of others.
 //! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
 //! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
+//! - `system`: what only Linux does; `elsewhere`: the same for other systems, which make no load.
 //! - `saved`: what the pages give to be saved.
 //! - `post`: one of several processes of a run. `compare`, `history`, `report`, `target`: the other
 //!   commands. `screen`: everything that is printed. `speech`: in which language.
@@ -34,6 +35,8 @@ mod conduct;
 mod control;
 mod doctor;
 mod duel;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
 mod explain;
 mod files;
 mod fingers;
@@ -65,6 +68,10 @@ mod screen;
 mod serve;
 mod signals;
 mod speech;
+#[cfg(target_os = "linux")]
+mod system;
+#[cfg(not(target_os = "linux"))]
+use elsewhere as system;
 mod target;
 mod version;
 mod why;
@@ -89,13 +96,9 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 /// that memory for their sockets. A huge page would be held by the one small thing left in it.
 /// Commands without users are faster without it.
 fn keep_no_free_memory() {
-    let (on, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
-    // SAFETY: the first call sets a flag of this process, the second a number of the allocator;
-    // neither takes a pointer. Where the kernel does not know the flag, nothing changes.
-    unsafe {
-        libc::prctl(libc::PR_SET_THP_DISABLE, on, unused, unused, unused);
-        libmimalloc_sys::mi_option_set(PURGE_DELAY, 0);
-    }
+    system::use_no_huge_pages();
+    // SAFETY: the call sets a number of the allocator; it takes no pointer.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
 }
 
 /// Gives memory back to the system that the calling thread has freed. The allocator does so only
@@ -136,22 +139,6 @@ fn signal_group(group: u32, signal: libc::c_int) {
         // SAFETY: the call takes no pointer; the group is that of a child that was put in one of
         // its own, so this process is not in it.
         unsafe { libc::kill(-group, signal) };
-    }
-}
-
-/// The program that a command starts is interrupted, as by Ctrl-C, when the thread that starts it
-/// is gone; also if this process is killed.
-fn end_with_parent(command: &mut std::process::Command) {
-    use std::os::unix::process::CommandExt as _;
-    let (signal, unused): (libc::c_ulong, libc::c_ulong) = (libc::SIGINT as libc::c_ulong, 0);
-    // SAFETY: between fork and exec only one system call is made, which takes no pointer.
-    unsafe {
-        command.pre_exec(move || {
-            match libc::prctl(libc::PR_SET_PDEATHSIG, signal, unused, unused, unused) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            }
-        });
     }
 }
 
@@ -202,7 +189,7 @@ extern "C" fn look_at_output() {
 // SAFETY: what stands in this section is called before `main`, with arguments that a function
 // without any ignores; this one needs nothing that has to be set up before.
 #[used]
-#[unsafe(link_section = ".init_array")]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
 static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
 
 /// A part of throng has panicked, or stood still: whatever else comes of the run, this is a bug.
@@ -258,6 +245,10 @@ pub fn main() -> ExitCode {
 }
 
 fn execute(arguments: Arguments) -> Exit {
+    if let Some(diagnostic) = system::refusal(&arguments.command) {
+        Screen::errors(false).diagnostic(&diagnostic);
+        return Exit::HostUnfit;
+    }
     if arguments.command.has_users() {
         keep_no_free_memory();
     }

@@ -3,14 +3,14 @@
 use std::io;
 use std::time::Duration;
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, Type};
 use throng_base::Said;
 use throng_metrics::Cause;
 use throng_program::UnixSocket;
 use tokio::net::UnixStream;
 
 use crate::failure::{Failure, cause_of};
-use crate::system::TimerFd;
+use crate::system::{self, TimerFd};
 
 /// How long a connection waits that the queue of the socket has no room for, before it asks again.
 /// It doubles each time: TCP would send its first packet again after a second.
@@ -21,8 +21,7 @@ const WAIT_MAX: Duration = Duration::from_millis(64);
 pub(crate) async fn connect(to: &UnixSocket) -> Result<UnixStream, Failure> {
     let failed = |error: io::Error| refused(to, &error);
     let address = SockAddr::unix(to.sun_path()).map_err(failed)?;
-    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None);
-    let socket = socket.map_err(failed)?;
+    let socket = system::socket(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     let mut wait = WAIT;
     while let Err(error) = socket.connect(&address) {
         if error.kind() != io::ErrorKind::WouldBlock {

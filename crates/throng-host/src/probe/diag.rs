@@ -29,8 +29,14 @@ const LISTEN: u32 = 1 << 10;
 /// All that a connection can be in: not closed, and not listening.
 const CONNECTIONS: u32 = 0x1ffe & !LISTEN & !(1 << 7);
 
+/// linux/netlink.h and linux/sock_diag.h; libraries have these names only on Linux.
+const NETLINK: i32 = 16;
+const NETLINK_SOCK_DIAG: i32 = 4;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const REQUEST_DUMP: u16 = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
+/// `NLM_F_REQUEST` and `NLM_F_DUMP`.
+const REQUEST_DUMP: u16 = 0x301;
 const HEADER_BYTES: usize = 16;
 const REQUEST_BYTES: usize = HEADER_BYTES + 56;
 /// `struct inet_diag_msg`.
@@ -130,9 +136,9 @@ pub(super) fn answer(mut bytes: &[u8], sequence: u32, mut each: impl FnMut(Found
             continue;
         }
         let body = &message[HEADER_BYTES..];
-        match i32::from(kind) {
-            libc::NLMSG_DONE => return End::Done,
-            libc::NLMSG_ERROR => {
+        match kind {
+            NLMSG_DONE => return End::Done,
+            NLMSG_ERROR => {
                 let code =
                     number32(body, 0).map_or(libc::EPROTO, |code| (code as i32).wrapping_neg());
                 return End::Failed(code);
@@ -194,9 +200,8 @@ pub(super) struct Diag {
 
 impl Diag {
     pub(super) fn open() -> io::Result<Diag> {
-        let domain = Domain::from(libc::AF_NETLINK);
-        let protocol = Protocol::from(libc::NETLINK_SOCK_DIAG);
-        let socket = Socket::new(domain, Type::RAW.cloexec(), Some(protocol))?;
+        let (domain, protocol) = (Domain::from(NETLINK), Protocol::from(NETLINK_SOCK_DIAG));
+        let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
         socket.set_read_timeout(Some(TIME_MAX))?;
         Ok(Diag { socket, buffer: vec![0; BUFFER_BYTES], sequence: 0 })
     }

@@ -2,7 +2,6 @@
 //! owns the run is heard; whoever is slow or says nonsense holds nobody up.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::command::{Answer, LINE_BYTES_MAX, Request, SOCKET, VERSION};
+use crate::system;
 
 /// Who says nothing for so long is not listened to any more.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,7 +32,8 @@ impl Socket {
     /// In the directory of the run. None where the file system has no sockets: the run goes on.
     pub(super) fn open(directory: &Path, asked: UnboundedSender<Asked>) -> Option<Socket> {
         let path = directory.join(SOCKET);
-        let listener = in_directory(directory, |short| UnixListener::bind(short)).ok()?;
+        let listener =
+            system::in_directory(directory, SOCKET, |short| UnixListener::bind(short)).ok()?;
         let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600));
         std::thread::Builder::new()
             .name("control".into())
@@ -48,18 +49,9 @@ impl Drop for Socket {
     }
 }
 
-/// Names of sockets have 107 bytes at most (unix(7)): the directory is named by a descriptor.
-fn in_directory<T>(
-    directory: &Path,
-    work: impl FnOnce(&Path) -> std::io::Result<T>,
-) -> std::io::Result<T> {
-    let opened = std::fs::File::open(directory)?;
-    work(&PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", opened.as_raw_fd())))
-}
-
 /// To the run that is recorded there.
 pub(crate) fn connect(directory: &Path) -> std::io::Result<UnixStream> {
-    in_directory(directory, |short| UnixStream::connect(short))
+    system::in_directory(directory, SOCKET, |short| UnixStream::connect(short))
 }
 
 fn listen(listener: &UnixListener, asked: &UnboundedSender<Asked>) {
@@ -69,7 +61,7 @@ fn listen(listener: &UnixListener, asked: &UnboundedSender<Asked>) {
             return;
         }
         let Ok(stream) = stream else { continue };
-        if clients.load(Ordering::Relaxed) >= CLIENTS_MAX || !is_owner(&stream) {
+        if clients.load(Ordering::Relaxed) >= CLIENTS_MAX || !system::is_owner(&stream) {
             continue;
         }
         clients.fetch_add(1, Ordering::Relaxed);
@@ -108,23 +100,4 @@ fn serve(stream: &UnixStream, asked: &UnboundedSender<Asked>) -> std::io::Result
     line.push(b'\n');
     let mut stream = stream;
     stream.write_all(&line)
-}
-
-/// Whether the other end is of the user who runs this process, or root.
-fn is_owner(stream: &UnixStream) -> bool {
-    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `peer`, which has as many.
-    let told = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &raw mut length,
-        )
-    };
-    // SAFETY: it only tells a number.
-    let own = unsafe { libc::geteuid() };
-    told == 0 && (peer.uid == own || peer.uid == 0)
 }

@@ -229,7 +229,7 @@ fn run(
     // A key that interrupts is for the server: it stops its calls.
     command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    crate::end_with_parent(&mut command);
+    crate::system::end_with_parent(&mut command);
     let mut child = command.spawn()?;
     let clock = Clock::start();
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
