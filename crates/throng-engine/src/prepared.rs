@@ -681,7 +681,7 @@ impl LinkPlan {
         let lasts = connects(session, number).next().is_some();
         let speaks = |delivery: &Delivery| lasts && delivery.protocol == link.protocol;
         let speaks: Box<[bool]> = program.deliveries.iter().map(speaks).collect();
-        let can_receive = !link.mqtt || throng_program::mqtt::can_receive(session, number);
+        let can_receive = !link.mqtt || session.can_receive(number);
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
         let schemes = || {

@@ -13,23 +13,7 @@
 use throng_expression::Expression;
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version, Wishes};
 
-use crate::flow::{Content, Session, Statement};
 use crate::text::Text;
-
-/// Whether messages can come to the users of a session over a link: they subscribe, or resume a
-/// session that the server has kept.
-pub fn can_receive(session: &Session, link: u8) -> bool {
-    session.all().any(|statement| match statement {
-        Statement::Request(request) if request.link == link => {
-            matches!(&request.message.content, Content::Mqtt(order)
-                if matches!(**order, Order::Subscribe(_)))
-        }
-        Statement::Connect(connect) if connect.link == link => {
-            connect.mqtt.as_ref().is_some_and(|client| !client.clean_start)
-        }
-        _ => false,
-    })
-}
 
 /// Who a user is for the server, and what it asks of it.
 #[derive(Clone, Debug)]

@@ -1,9 +1,27 @@
 //! How the users of a run are shared out to its sessions, and which of them take rows of data.
 
 use crate::Program;
-use crate::flow::{Link, Session, Statement};
+use crate::flow::{Content, Link, Session, Statement};
 use crate::load::{Drive, Load};
+use crate::mqtt::Order;
 use crate::statement::{self, Statements};
+
+impl Session {
+    /// Whether messages of MQTT can come to its users over a link: they subscribe, or resume a
+    /// session that the server has kept.
+    pub fn can_receive(&self, link: u8) -> bool {
+        self.all().any(|statement| match statement {
+            Statement::Request(request) if request.link == link => {
+                matches!(&request.message.content, Content::Mqtt(order)
+                    if matches!(**order, Order::Subscribe(_)))
+            }
+            Statement::Connect(connect) if connect.link == link => {
+                connect.mqtt.as_ref().is_some_and(|client| !client.clean_start)
+            }
+            _ => false,
+        })
+    }
+}
 
 impl Program {
     /// The sessions that users of a load do, by their numbers.

@@ -19,7 +19,7 @@ impl Reader<'_, '_, '_> {
         // Of two names of which one begins with the other, the longer one is meant.
         let found = names.chain([HOST]).filter_map(|name| Some((name, rest(left, name)?)));
         let Some((name, rest)) = found.max_by_key(|(name, _)| name.len()) else {
-            return self.unmonitored(left);
+            return unmonitored(self, left);
         };
         let (figure, word) = match rest.rsplit_once(char::is_whitespace) {
             Some((figure, word)) if MEASURES.iter().any(|(known, _)| *known == word) => {
@@ -33,32 +33,9 @@ impl Reader<'_, '_, '_> {
             return None;
         }
         if self.names.monitors.is_empty() {
-            return Some(self.no_monitor(left));
+            return Some(no_monitor(self, left));
         }
         Some(self.figure(name, figure, word))
-    }
-
-    /// Says that no monitored host has this name, if it is followed by what only hosts have.
-    fn unmonitored(&mut self, left: &str) -> Option<Option<(Subject, Measure)>> {
-        let mut words = left.split_whitespace();
-        let (name, figure) = (words.next()?, words.next()?);
-        let is_figure = ["cpu", "memory"].contains(&figure)
-            && words.next().is_none_or(|word| MEASURES.iter().any(|(known, _)| *known == word));
-        if !is_figure || words.next().is_some() || self.step(left).is_some() {
-            return None;
-        }
-        if self.names.monitors.is_empty() {
-            return Some(self.no_monitor(left));
-        }
-        let names = self.names.monitors.iter().map(|monitor| monitor.name.as_str());
-        let names: Vec<&str> = names.chain([HOST]).collect();
-        Some(self.unknown(say!("monitored host"), name, names.into_iter()))
-    }
-
-    fn no_monitor<T>(&mut self, left: &str) -> Option<T> {
-        let message = say!("the scenario does not monitor any host");
-        let help = say!("add one with `monitor`: `monitor: [{{host: user@shop-1}}]`");
-        self.fail("unknown-name", message, left, help)
     }
 
     fn figure(&mut self, name: &str, figure: &str, word: &str) -> Option<(Subject, Measure)> {
@@ -103,6 +80,29 @@ impl Reader<'_, '_, '_> {
             _ => Some(()),
         }
     }
+}
+
+/// Says that no monitored host has this name, if it is followed by what only hosts have.
+fn unmonitored(reader: &mut Reader<'_, '_, '_>, left: &str) -> Option<Option<(Subject, Measure)>> {
+    let mut words = left.split_whitespace();
+    let (name, figure) = (words.next()?, words.next()?);
+    let is_figure = ["cpu", "memory"].contains(&figure)
+        && words.next().is_none_or(|word| MEASURES.iter().any(|(known, _)| *known == word));
+    if !is_figure || words.next().is_some() || reader.step(left).is_some() {
+        return None;
+    }
+    if reader.names.monitors.is_empty() {
+        return Some(no_monitor(reader, left));
+    }
+    let names = reader.names.monitors.iter().map(|monitor| monitor.name.as_str());
+    let names: Vec<&str> = names.chain([HOST]).collect();
+    Some(reader.unknown(say!("monitored host"), name, names.into_iter()))
+}
+
+fn no_monitor<T>(reader: &mut Reader<'_, '_, '_>, left: &str) -> Option<T> {
+    let message = say!("the scenario does not monitor any host");
+    let help = say!("add one with `monitor`: `monitor: [{{host: user@shop-1}}]`");
+    reader.fail("unknown-name", message, left, help)
 }
 
 /// What follows this word.
