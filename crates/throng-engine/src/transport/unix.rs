@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_full_queue_is_waited_for() {
         let to = name("queue");
-        let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        let listener = socket2::Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
         listener.bind(&SockAddr::unix(to.sun_path()).unwrap()).unwrap();
         listener.listen(0).unwrap();
         runtime().block_on(async {
