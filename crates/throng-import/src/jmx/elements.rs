@@ -217,8 +217,8 @@ pub(super) fn names(element: &Element<'_, '_>) -> Vec<String> {
 /// Names of columns and the table that has each.
 pub(super) fn columns(root: Node<'_, '_>) -> Vec<(String, String)> {
     let mut out = Vec::new();
-    for node in root.descendants().filter(|node| node.has_tag_name("CSVDataSet")) {
-        let element = Element(node);
+    let elements = root.descendants().filter(Node::is_element).map(Element);
+    for element in elements.filter(|element| element.class() == "CSVDataSet") {
         let Some(file) = element.prop("filename").filter(|_| element.is_enabled()) else {
             continue;
         };

@@ -58,12 +58,27 @@ pub(super) fn split(recording: &mut Recording, options: &Options) -> Targets {
         }
         exchange.target = Some(cut(&mut exchange.url).to_string());
     });
-    recording.each_socket(|socket| socket.target = Some(cut(&mut socket.url).to_string()));
+    recording.each_socket(|socket| {
+        if let Some(url) = socket.url.as_literal().map(socket_url) {
+            socket.url = Text::literal(url);
+        }
+        socket.target = Some(cut(&mut socket.url).to_string());
+    });
     if is_unknown && options.target.is_none() {
         let what = say!("the service's address, which the file does not contain; set `target`");
         recording.left_out.push(LeftOut::of_all(1, what));
     }
     name_targets(recording, &found, options)
+}
+
+/// The URL of a WebSocket with a scheme of it, whatever the file has.
+fn socket_url(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    match scheme {
+        "wss" | "https" => format!("wss://{rest}"),
+        "ws" | "http" => format!("ws://{rest}"),
+        _ => format!("ws://127.0.0.1:8080/{}", url.trim_start_matches('/')),
+    }
 }
 
 fn name_targets(recording: &mut Recording, found: &[Found], options: &Options) -> Targets {

@@ -240,7 +240,9 @@ impl Writer {
     fn multipart(&mut self, parts: &[Part]) -> Node {
         let mut nodes = Vec::new();
         for part in parts {
-            let name = Text::literal(part.name.as_str()).scalar();
+            // It is sent in a header.
+            let name: String = part.name.chars().filter(|c| !c.is_control()).collect();
+            let name = Text::literal(name).scalar();
             let mut entries = vec![("name".to_string(), Node::scalar(name))];
             match &part.content {
                 PartContent::Text(text) => {
