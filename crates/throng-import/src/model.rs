@@ -471,16 +471,14 @@ pub(crate) fn name_of(text: &str) -> String {
     match name.chars().next() {
         None => "value".into(),
         Some(first) if first.is_ascii_digit() => format!("v{name}"),
-        Some(_) if RESERVED.contains(&name.as_str()) => format!("{name}_value"),
+        Some(_) if RESERVED.split(' ').any(|word| word == name) => format!("{name}_value"),
         Some(_) => name,
     }
 }
 
 /// Words that are no names in expressions (CEL, "Syntax").
-const RESERVED: &[&str] = &[
-    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
-    "let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while",
-];
+const RESERVED: &str = "as break const continue else false for function if import in let loop \
+     namespace null package return true var void while";
 
 #[cfg(test)]
 mod tests {

@@ -42,7 +42,7 @@ pub(crate) fn told(imported: &Imported, with_warnings: bool) -> String {
     };
     // Rows are read from the disk.
     let folder = tempfile::tempdir().unwrap();
-    for (name, content) in imported.files.iter().filter(|(name, _)| name.ends_with(".csv")) {
+    for (name, content) in &imported.files {
         std::fs::write(folder.path().join(name), content).unwrap();
     }
     let options = CompileOptions {

@@ -39,7 +39,11 @@ pub(super) fn clean(recording: &mut Recording, format: Format) {
     let mut cookies: Vec<String> = Vec::new();
     let mut given: Vec<String> = Vec::new();
     let mut invalid = 0;
+    let mut methods: Vec<String> = Vec::new();
     recording.each_exchange(|exchange| {
+        if !is_method(&exchange.method) {
+            methods.push(std::mem::replace(&mut exchange.method, "GET".into()));
+        }
         if is_recorded {
             remember(exchange, &mut cookies, &mut given);
         }
@@ -56,6 +60,10 @@ pub(super) fn clean(recording: &mut Recording, format: Format) {
     for session in &mut recording.sessions {
         clean_list(&mut session.headers, is_recorded);
     }
+    for method in methods {
+        let what = say!("`{}` is not an HTTP method", method.escape_debug().to_string());
+        recording.left_out.push(LeftOut::of_all(1, what));
+    }
     if !cookies.is_empty() {
         let what = say!("cookies from before the recording: {}", cookies.join(", "));
         recording.left_out.push(LeftOut::of_all(cookies.len(), what));
@@ -64,6 +72,12 @@ pub(super) fn clean(recording: &mut Recording, format: Format) {
         let what = say!("headers whose names or values are not valid in HTTP");
         recording.left_out.push(LeftOut::of_all(invalid, what));
     }
+}
+
+/// Whether a request may have this method: a token (RFC 9110, 9.1), as tools write it.
+fn is_method(method: &str) -> bool {
+    let is_good = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    method != "CONNECT" && !method.is_empty() && method.chars().all(is_good)
 }
 
 /// Cookies that no response has set: throng keeps those that a target sets.

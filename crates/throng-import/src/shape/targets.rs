@@ -60,7 +60,7 @@ pub(super) fn split(recording: &mut Recording, options: &Options) -> Targets {
     });
     recording.each_socket(|socket| {
         if let Some(url) = socket.url.as_literal().map(socket_url) {
-            socket.url = Text::literal(url);
+            socket.url = url;
         }
         socket.target = Some(cut(&mut socket.url).to_string());
     });
@@ -71,14 +71,15 @@ pub(super) fn split(recording: &mut Recording, options: &Options) -> Targets {
     name_targets(recording, &found, options)
 }
 
-/// The URL of a WebSocket with a scheme of it, whatever the file has.
-fn socket_url(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    match scheme {
-        "wss" | "https" => format!("wss://{rest}"),
-        "ws" | "http" => format!("ws://{rest}"),
-        _ => format!("ws://127.0.0.1:8080/{}", url.trim_start_matches('/')),
-    }
+/// The URL of a WebSocket with a scheme of it and a host, whatever the file has.
+fn socket_url(url: &str) -> Text {
+    let known = url.split_once("://").and_then(|(scheme, rest)| match scheme {
+        "wss" | "https" => Some(Text::literal(format!("wss://{rest}"))),
+        "ws" | "http" => Some(Text::literal(format!("ws://{rest}"))),
+        _ => None,
+    });
+    let unknown = || format!("ws://127.0.0.1:8080/{}", url.trim_start_matches('/'));
+    known.filter(|url| split_origin(url).is_some()).unwrap_or_else(|| Text::literal(unknown()))
 }
 
 fn name_targets(recording: &mut Recording, found: &[Found], options: &Options) -> Targets {
@@ -224,7 +225,12 @@ fn split_origin(url: &Text) -> Option<(Text, Text)> {
             Piece::Value(value) => out.0.push_value(value.clone()),
             Piece::Literal(text) if in_path => out.1.push(text),
             Piece::Literal(text) => {
-                let from = text.find("://").filter(|_| number <= 1).map_or(0, |at| at + 3);
+                // The scheme is at the beginning, or the value before is the scheme.
+                let is_scheme = |at: &usize| match number {
+                    0 => !text[..*at].contains(['/', '?']),
+                    _ => number == 1 && *at == 0,
+                };
+                let from = text.find("://").filter(is_scheme).map_or(0, |at| at + 3);
                 match text[from..].find(['/', '?']) {
                     Some(at) => {
                         out.0.push(&text[..from + at]);

@@ -493,7 +493,7 @@ fn field_of(path: &str) -> String {
     let is_plain = |key: &str| {
         let word = key.split('[').next().unwrap_or_default();
         let is_word = word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        is_word && !word.starts_with(|c: char| c.is_ascii_digit())
+        is_word && !word.is_empty() && !word.starts_with(|c: char| c.is_ascii_digit())
     };
     match path {
         "" => "json".into(),
