@@ -194,7 +194,7 @@ fn rows_that_do_not_suffice_are_told() {
 
 #[test]
 fn nothing_is_sent() {
-    let scribe = Scribe::start();
+    let scribe = Scribe::apart();
     let target = scribe.target();
     let text = SHOP.replace("http://127.0.0.1:1\"", &format!("{target}\""));
     check(&text, &rows(3)).exits(0);

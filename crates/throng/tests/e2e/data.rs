@@ -215,7 +215,7 @@ fn an_iteration_stays_with_its_row() {
 
 #[test]
 fn a_file_that_is_missing_is_told_before_anything_is_sent() {
-    let scribe = Scribe::start();
+    let scribe = Scribe::apart();
     let text = authorise(&scribe.target(), "csv: none.csv, take: unique", &times(5, 1));
     let run = running(&text).run().exits(2);
     run.says(&["error[data-unreadable]", "none.csv", "--> scenario.yaml:3:", "nothing was sent"]);

@@ -187,5 +187,6 @@ load: [{{iterations: 40, users: 4}}]
     run.has("/connections/http2", 4);
     assert_eq!(target.counts("/http2/requests"), 160, "{run}");
     assert_eq!(target.counts("/http2/connections"), 4, "{run}");
-    assert_eq!(target.counts("/http2/streams_max"), 3, "{run}");
+    // On a busy machine the target may have answered one branch before it reads the next.
+    assert!((2..=3).contains(&target.counts("/http2/streams_max")), "{run}");
 }

@@ -60,7 +60,7 @@ thresholds:
 
 #[test]
 fn thirty_mistakes_give_thirty_messages() {
-    let scribe = Scribe::start();
+    let scribe = Scribe::apart();
     let text = WRONG.replace("TARGET", &scribe.target());
     let lines = text.lines().enumerate();
     let wanted: Vec<(usize, &str)> =

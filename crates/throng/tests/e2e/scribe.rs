@@ -37,6 +37,12 @@ impl Scribe {
         Scribe::on("127.0.0.1:0", |_, number| ok(&format!("{{\"n\":{number}}}")))
     }
 
+    /// The same, where nobody else connects: other tests take ports of 127.0.0.1 for closed that
+    /// are free for a moment.
+    pub(crate) fn apart() -> Scribe {
+        Scribe::on("127.0.0.30:0", |_, number| ok(&format!("{{\"n\":{number}}}")))
+    }
+
     /// Answers as the test says: the request, and its number.
     pub(crate) fn answering(
         answer: impl Fn(&Asked, u64) -> String + Send + Sync + 'static,
