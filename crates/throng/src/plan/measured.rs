@@ -86,6 +86,8 @@ pub(super) fn measured(run: &Run) -> Result<Measured, Box<Diagnostic>> {
 struct Sample {
     users: u64,
     memory_bytes: u64,
+    /// Of it, what throng counts for users and their connections.
+    counted_bytes: u64,
     cpu_ns: u64,
     opened: u64,
     closed: u64,
@@ -109,6 +111,7 @@ impl Sample {
         Sample {
             users: gauges.users_present.max(gauges.users_online),
             memory_bytes: resources.memory_bytes,
+            counted_bytes: resources.users_bytes.saturating_add(resources.connections_bytes),
             cpu_ns: resources.cpu.time_ns(),
             opened: ended.opened,
             closed: closed.into_iter().fold(ended.vanished, u64::saturating_add),
@@ -123,8 +126,9 @@ impl Sample {
     }
 }
 
-/// The memory with all users less that with some of them, for each of the others. Before the first
-/// users are there a process has not yet touched all of itself.
+/// The memory with all users less that with some of them, for each of the others, and at least what
+/// throng counts for each. Before the first users are there a process has not yet touched all of
+/// itself, and while they connect it reuses what its start has left.
 fn user_bytes(samples: &[Sample]) -> Option<f64> {
     let told = || samples.iter().filter(|one| one.memory_bytes > 0);
     let most = told().map(|one| one.users).max()?;
@@ -143,7 +147,8 @@ fn user_bytes(samples: &[Sample]) -> Option<f64> {
         let more = one.users.checked_sub(users).filter(|more| *more >= USERS_MIN)?;
         Some(one.memory_bytes.checked_sub(bytes)? as f64 / more as f64)
     };
-    let figures = [comers.and_then(of), stayers.and_then(of)];
+    let counted = stayers.map(|one| one.counted_bytes as f64 / one.users as f64);
+    let figures = [comers.and_then(of), stayers.and_then(of), counted];
     figures.into_iter().flatten().reduce(f64::max)
 }
 

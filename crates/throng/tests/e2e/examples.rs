@@ -141,6 +141,8 @@ const EXAMPLES: &[Small] = &[
         name: "mqtt-devices.yaml",
         targets: &[("mqtt", "127.0.0.1:1883")],
         changes: &[
+            // Of seven sites with two or three users each, some have no device.
+            ("sites: 7", "sites: 2"),
             ("think: 5s..15s", "think: 300ms"),
             ("to: 1000, rate: 100/s", "to: 20, rate: 40/s"),
             ("for: 5m", "for: 2s"),

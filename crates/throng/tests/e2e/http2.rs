@@ -167,7 +167,7 @@ fn streams_are_refused_where_they_mean_nothing() {
 
 #[test]
 fn branches_share_a_connection() {
-    let target = Target::start("http --latency 5ms");
+    let target = Target::start("http --latency 200ms");
     let text = format!(
         "target: {}
 connection: {{http_version: \"2\"}}
@@ -178,15 +178,14 @@ sessions:
           - [{{http: GET /a}}, {{http: GET /b}}]
           - [{{http: GET /c}}]
           - [{{http: GET /d}}]
-load: [{{iterations: 40, users: 4}}]
+load: [{{iterations: 8, users: 4}}]
 ",
         target.http("")
     );
     let run = throng("run page.yaml --json --no-record").file("page.yaml", text).run();
-    let run = run.succeeds(160);
+    let run = run.succeeds(32);
     run.has("/connections/http2", 4);
-    assert_eq!(target.counts("/http2/requests"), 160, "{run}");
+    assert_eq!(target.counts("/http2/requests"), 32, "{run}");
     assert_eq!(target.counts("/http2/connections"), 4, "{run}");
-    // On a busy machine the target may have answered one branch before it reads the next.
-    assert!((2..=3).contains(&target.counts("/http2/streams_max")), "{run}");
+    assert_eq!(target.counts("/http2/streams_max"), 3, "{run}");
 }
