@@ -131,29 +131,11 @@ pub struct Wrong {
     pub at_ns: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WrongKind {
-    FalseOnline,
-    FalseOffline,
-    WrongNode,
-}
-
-impl WrongKind {
-    pub fn word(self) -> &'static str {
-        match self {
-            WrongKind::FalseOnline => "false-online",
-            WrongKind::FalseOffline => "false-offline",
-            WrongKind::WrongNode => "wrong-node",
-        }
-    }
-
-    pub fn text(self) -> Said {
-        match self {
-            WrongKind::FalseOnline => say!("false online"),
-            WrongKind::FalseOffline => say!("false offline"),
-            WrongKind::WrongNode => say!("wrong node"),
-        }
+words! {
+    WrongKind {
+        FalseOnline, "false-online", "false online";
+        FalseOffline, "false-offline", "false offline";
+        WrongNode, "wrong-node", "wrong node";
     }
 }
 

@@ -16,59 +16,26 @@ pub const CELLS_MAX: usize = 2_000;
 const FINE_UNTIL_S: u64 = 3_600;
 const COARSE_S: u64 = 10;
 
-/// What a user with long-lived connections is doing. Every user that is present is in one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum UserState {
-    /// Logged in on a long-lived connection. Users that never open one are always online.
-    Online,
-    /// Without a connection, as planned: not connected yet, or disconnected by its session.
-    Disconnected,
-    Connecting,
-    LoggingIn,
-    /// It lost its last connection and is not online again, whatever it tries.
-    Away,
-    /// Its last attempt to connect or to log in failed.
-    Failed,
-}
-
-impl UserState {
-    pub const ALL: [UserState; STATES] = [
-        UserState::Online,
-        UserState::Disconnected,
-        UserState::Connecting,
-        UserState::LoggingIn,
-        UserState::Away,
-        UserState::Failed,
-    ];
-
-    /// The word that JSON carries.
-    pub fn word(self) -> &'static str {
-        match self {
-            UserState::Online => "online",
-            UserState::Disconnected => "disconnected",
-            UserState::Connecting => "connecting",
-            UserState::LoggingIn => "logging-in",
-            UserState::Away => "away",
-            UserState::Failed => "failed",
-        }
-    }
-
-    /// For people.
-    pub fn text(self) -> Said {
-        match self {
-            UserState::Online => say!("online"),
-            UserState::Disconnected => say!("disconnected"),
-            UserState::Connecting => say!("connecting"),
-            UserState::LoggingIn => say!("logging in"),
-            UserState::Away => say!("away (connection lost)"),
-            UserState::Failed => say!("connecting or logging in failed"),
-        }
+words! {
+    /// What a user with long-lived connections is doing. Every user that is present is in one of
+    /// them.
+    UserState {
+        /// Logged in on a long-lived connection. Users that never open one are always online.
+        Online, "online", "online";
+        /// Without a connection, as planned: not connected yet, or disconnected by its session.
+        Disconnected, "disconnected", "disconnected";
+        Connecting, "connecting", "connecting";
+        LoggingIn, "logging-in", "logging in";
+        /// It lost its last connection and is not online again, whatever it tries.
+        Away, "away", "away (connection lost)";
+        /// Its last attempt to connect or to log in failed.
+        Failed, "failed", "connecting or logging in failed";
     }
 }
 
 /// Users by state, in the order of [`UserState::ALL`].
 pub type Counts = [i64; STATES];
-const STATES: usize = 6;
+const STATES: usize = UserState::ALL.len();
 
 /// How many users a cell has where so many are planned: a power of ten, so that a coarser cell is
 /// whole finer ones.

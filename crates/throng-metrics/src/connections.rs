@@ -7,30 +7,20 @@ use crate::figures::Connections;
 use crate::histogram::Histogram;
 use crate::merge::Keyed;
 
-/// Who ended a connection, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    ClosedByUs,
-    ClosedByTarget,
-    Reset,
-    ResetByUs,
-    Vanished,
-    HalfClosed,
-    TimedOut,
+words! {
+    /// Who ended a connection, and how. The word is the name of its counter.
+    Ending {
+        ClosedByUs, "closed_by_us", "closed by throng";
+        ClosedByTarget, "closed_by_target", "closed by the target";
+        Reset, "reset", "reset by the target";
+        ResetByUs, "reset_by_us", "reset by throng";
+        Vanished, "vanished", "silently dropped by throng";
+        HalfClosed, "half_closed", "half-closed by throng";
+        TimedOut, "timed_out", "timed out";
+    }
 }
 
 impl Ending {
-    pub const ALL: [Ending; 7] = [
-        Ending::ClosedByUs,
-        Ending::ClosedByTarget,
-        Ending::Reset,
-        Ending::ResetByUs,
-        Ending::Vanished,
-        Ending::HalfClosed,
-        Ending::TimedOut,
-    ];
-
     /// Its counter.
     pub fn of(self, connections: &mut Connections) -> &mut u64 {
         match self {
@@ -41,32 +31,6 @@ impl Ending {
             Ending::Vanished => &mut connections.vanished,
             Ending::HalfClosed => &mut connections.half_closed,
             Ending::TimedOut => &mut connections.timed_out,
-        }
-    }
-
-    /// As in the record: the name of its counter.
-    pub fn word(self) -> &'static str {
-        match self {
-            Ending::ClosedByUs => "closed_by_us",
-            Ending::ClosedByTarget => "closed_by_target",
-            Ending::Reset => "reset",
-            Ending::ResetByUs => "reset_by_us",
-            Ending::Vanished => "vanished",
-            Ending::HalfClosed => "half_closed",
-            Ending::TimedOut => "timed_out",
-        }
-    }
-
-    /// For a person.
-    pub fn text(self) -> Said {
-        match self {
-            Ending::ClosedByUs => say!("closed by throng"),
-            Ending::ClosedByTarget => say!("closed by the target"),
-            Ending::Reset => say!("reset by the target"),
-            Ending::ResetByUs => say!("reset by throng"),
-            Ending::Vanished => say!("silently dropped by throng"),
-            Ending::HalfClosed => say!("half-closed by throng"),
-            Ending::TimedOut => say!("timed out"),
         }
     }
 }

@@ -25,6 +25,8 @@ extern crate throng_base;
 
 #[macro_use]
 pub mod merge;
+#[macro_use]
+mod words;
 
 pub mod audit;
 pub mod capacity;

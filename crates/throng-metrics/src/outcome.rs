@@ -193,78 +193,34 @@ fn of_mqtt(status: u16) -> Option<(u8, &'static str, mqtt::Blame)> {
     mqtt::code(code).map(|(name, blame)| (code, name, blame))
 }
 
-/// A part of a connection's life that is timed on its own. In this order they are the funnel: who
-/// is through one of them comes to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stage {
-    Resolve,
-    Connect,
-    /// From the open connection to a proxy to its answer that the target is reached.
-    Proxy,
-    Tls,
-    Upgrade,
-    /// From the open connection to the last answer of the messages right behind the `connect`.
-    /// Long-lived connections only, as all that follow.
-    Login,
-    /// From then on to the first message that nobody asked for. That none comes is no failure.
-    FirstMessage,
-    /// Online: from the login to the end of the connection, however it ends.
-    Steady,
-    /// Our goodbye: from its begin to the end of the connection.
-    End,
-    /// Of a user that was online: from the loss of its last connection until it is online again.
-    Away,
+words! {
+    /// A part of a connection's life that is timed on its own. In this order they are the funnel: a
+    /// connection that is through one of them comes to the next.
+    Stage {
+        Resolve, "resolve", "resolve";
+        Connect, "connect", "connect";
+        /// From the open connection to a proxy to its answer that the target is reached.
+        Proxy, "proxy", "proxy";
+        Tls, "tls", "tls";
+        Upgrade, "upgrade", "upgrade";
+        /// From the open connection to the last answer of the messages right behind the `connect`.
+        /// Long-lived connections only, as all that follow.
+        Login, "login", "login";
+        /// From then on to the first unsolicited message. Its absence is not a failure.
+        FirstMessage, "first-message", "first-message";
+        /// Online: from the login to the end of the connection, however it ends.
+        Steady, "steady", "steady";
+        /// The close by throng: from its start to the end of the connection.
+        End, "end", "end";
+        /// Of a user that was online: from the loss of its last connection until it is online again.
+        Away, "away", "away";
+    }
 }
 
 impl Stage {
-    pub const ALL: [Stage; 10] = [
-        Stage::Resolve,
-        Stage::Connect,
-        Stage::Proxy,
-        Stage::Tls,
-        Stage::Upgrade,
-        Stage::Login,
-        Stage::FirstMessage,
-        Stage::Steady,
-        Stage::End,
-        Stage::Away,
-    ];
-
     /// Whether the stage is a part of opening a connection.
     pub fn opens(self) -> bool {
         self < Stage::Login
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Stage::Resolve => "resolve",
-            Stage::Connect => "connect",
-            Stage::Proxy => "proxy",
-            Stage::Tls => "tls",
-            Stage::Upgrade => "upgrade",
-            Stage::Login => "login",
-            Stage::FirstMessage => "first-message",
-            Stage::Steady => "steady",
-            Stage::End => "end",
-            Stage::Away => "away",
-        }
-    }
-
-    /// The word for a person.
-    pub fn text(self) -> Said {
-        match self {
-            Stage::Resolve => say!("resolve"),
-            Stage::Connect => say!("connect"),
-            Stage::Proxy => say!("proxy"),
-            Stage::Tls => say!("tls"),
-            Stage::Upgrade => say!("upgrade"),
-            Stage::Login => say!("login"),
-            Stage::FirstMessage => say!("first-message"),
-            Stage::Steady => say!("steady"),
-            Stage::End => say!("end"),
-            Stage::Away => say!("away"),
-        }
     }
 }
 
