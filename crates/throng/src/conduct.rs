@@ -70,7 +70,7 @@ use crate::screen::Screen;
 use crate::signals::Signals;
 pub(crate) use child::{be, told};
 use desk::{Desk, Orders, Outlets, Posts};
-use fleet::{Fleet, Wanted};
+use fleet::{Before, Fleet, Wanted};
 use live::Live;
 use once::{do_once, not_begun, tear_down};
 use post::Post;
@@ -363,7 +363,8 @@ impl Conduct<'_> {
         let errors = Screen::errors(self.output.no_color);
         let posts = match fleet {
             Some(fleet) => {
-                fleet.start(self, &mut info, setup.as_ref(), (&mut signals, errors)).await
+                let before = Before { setup: setup.as_ref(), books: &outlets.before };
+                fleet.start(self, &mut info, before, (&mut signals, errors)).await
             }
             None => processes::start(self, &mut info, errors),
         };

@@ -18,6 +18,9 @@ use sums::Sums;
 /// Snapshots that are waited for at the same time; a post that never answers takes up no more.
 const GATHERINGS_MAX: usize = 64;
 
+/// Readings of books that are kept for another controller; each is sent with all orders of the run.
+const KEPT_MAX: usize = 64;
+
 /// See the module's description. There are none where the scenario has none.
 pub(super) struct Audits {
     asked: UnboundedReceiver<Ask>,
@@ -34,6 +37,8 @@ pub(super) struct Audits {
     ledgers: Vec<Ledger>,
     /// Readings of books whose time is not over yet in the figures.
     unjudged: Vec<Found>,
+    /// How many readings are kept for a controller that takes over.
+    kept: usize,
     /// Workers that may still find something.
     working: usize,
     /// By audit: the numbers of wrong users that were told last.
@@ -76,8 +81,10 @@ pub(super) fn infos(audits: &[Audit]) -> Vec<AuditInfo> {
     audits.iter().map(info).collect()
 }
 
-/// What the books say before there is any load, by audit.
-pub(super) fn books_before(audits: &[Audit]) -> Vec<Option<Result<i64, Said>>> {
+/// What the books say before there is any load, by audit; nothing where it is not known.
+pub(super) type BooksBefore = Vec<Option<Result<i64, Said>>>;
+
+pub(super) fn books_before(audits: &[Audit]) -> BooksBefore {
     let clock = Clock::start();
     let read = |audit: &Audit| match &audit.what {
         AuditWhat::Count { books, .. } => {
@@ -99,12 +106,19 @@ impl Audits {
             return None;
         }
         let (tell, asked) = unbounded_channel();
-        // A run that is over takes nothing more.
-        let is_here = |audit: &Audit| !is_fleet || audit.views().is_empty();
-        let here: Vec<_> = (0..).zip(audits).filter(|(_, audit)| is_here(audit)).collect();
+        let before = before.iter().chain(std::iter::repeat(&None));
+        // Without what they said before, books say nothing of this run.
+        let is_here = |(audit, before): (&Audit, &Option<_>)| match audit.what {
+            AuditWhat::Presence { .. } => !is_fleet,
+            AuditWhat::Count { .. } => before.is_some(),
+        };
+        let here = (0..).zip(audits.iter().zip(before.clone()));
+        let here = here.filter(|(_, it)| is_here(*it)).map(|(number, (audit, _))| (number, audit));
+        let here: Vec<_> = here.collect();
         let working = here.len();
         let workers = Workers::begin(here, &Own::all(), clock, {
             let tell = tell.clone();
+            // A run that is over takes nothing more.
             move |ask| drop(tell.send(ask))
         });
         let ledger = |before: &Option<Result<i64, Said>>| Ledger {
@@ -120,8 +134,9 @@ impl Audits {
             last: vec![None; posts],
             gathering: Vec::new(),
             next: 0,
-            ledgers: before.iter().map(ledger).collect(),
+            ledgers: before.take(audits.len()).map(ledger).collect(),
             unjudged: Vec::new(),
+            kept: 0,
             working,
             told: vec![Vec::new(); audits.len()],
         })
@@ -303,6 +318,15 @@ impl Audits {
         }
         let (at_ns, audit) = (found.at.0, found.audit);
         Some(Event::BooksRead { at_ns, audit, entry: Box::new(entry) })
+    }
+
+    /// Whether a controller that takes over has to know of it: the first wrong readings of a fleet.
+    pub(super) fn is_kept(&mut self, event: &Event) -> bool {
+        let Event::BooksRead { entry, .. } = event else { return false };
+        let is_kept = self.sums.is_some() && self.kept < KEPT_MAX;
+        let is_kept = is_kept && (entry.off() != 0 || entry.trouble.is_some());
+        self.kept += usize::from(is_kept);
+        is_kept
     }
 
     /// That the books cannot be read, the first time that it is so.

@@ -29,7 +29,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use super::Conduct;
-use super::audits::Audits;
+use super::audits::{Audits, BooksBefore};
 use super::dashboard::Dashboard;
 use super::ending::Ending;
 use super::events::Events;
@@ -140,7 +140,7 @@ pub(super) struct Outlets {
     pub(super) live: Option<Live>,
     pub(super) hosts: Hosts,
     /// What the books of the target said before the load, by audit.
-    pub(super) before: Vec<Option<Result<i64, Said>>>,
+    pub(super) before: BooksBefore,
 }
 
 /// See the module's description.

@@ -31,6 +31,7 @@ use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Conduct;
+use super::audits::BooksBefore;
 use super::desk::{Orders, Posts};
 use super::wire::{Message, Plain, Told};
 use crate::fleet;
@@ -81,6 +82,13 @@ pub(crate) struct Wanted {
 
 fn unfit(message: Said, help: Said) -> Diagnostic {
     Diagnostic::error("fleet-unfit", message).help(help)
+}
+
+/// What was done and read before the load.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'a> {
+    pub(super) setup: Option<&'a OnceRun>,
+    pub(super) books: &'a BooksBefore,
 }
 
 impl Fleet {
@@ -207,7 +215,7 @@ impl Fleet {
         mut self,
         conduct: &Conduct<'_>,
         info: &mut RunInfo,
-        setup: Option<&OnceRun>,
+        before: Before<'_>,
         (signals, errors): (&mut Signals, Screen),
     ) -> Result<Posts, Exit> {
         let refused = |diagnostic: Box<Diagnostic>| {
@@ -215,7 +223,7 @@ impl Fleet {
             errors.say(say!("nothing was sent"));
         };
         let begun = tokio::select! {
-            begun = self.begin(conduct, info, setup) => begun,
+            begun = self.begin(conduct, info, before) => begun,
             () = signals.next() => {
                 call_off(&self.inputs, &mut self.outputs).await;
                 return Err(Exit::Interrupted);
@@ -247,7 +255,7 @@ impl Fleet {
         &mut self,
         conduct: &Conduct<'_>,
         info: &RunInfo,
-        setup: Option<&OnceRun>,
+        before: Before<'_>,
     ) -> Result<Vec<Ready>, Box<Diagnostic>> {
         let mut files = Vec::new();
         for (path, bytes) in parcel::pack(conduct, info)? {
@@ -256,13 +264,13 @@ impl Fleet {
             let sha256 = stored.map_err(|error| self.bus_failed(&fleet::told(&error)))?;
             files.push(FileRef { path, sha256, bytes: length });
         }
-        let plan = self.plan(conduct, files, setup);
+        let plan = self.plan(conduct, files, before);
         let signed = fleet::signed(&self.keys, &plan).map_err(|why| self.bus_failed(&why))?;
         let _ = self.inputs.send(Input::Begin { plan: Box::new(plan), signed });
         self.ready().await
     }
 
-    fn plan(&self, conduct: &Conduct<'_>, files: Vec<FileRef>, setup: Option<&OnceRun>) -> Plan {
+    fn plan(&self, conduct: &Conduct<'_>, files: Vec<FileRef>, before: Before<'_>) -> Plan {
         let program = &conduct.program;
         let now = wall_now();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -275,7 +283,8 @@ impl Fleet {
             seed: program.seed,
             run_id: program.run_id.clone(),
             values: program.setup_values.iter().map(Plain::from).collect(),
-            setup: setup.cloned(),
+            setup: before.setup.cloned(),
+            books: before.books.iter().map(|it| it.clone()?.ok()).collect(),
             flags: shards.into_iter().collect(),
             environment,
             names: self.members.iter().map(|member| member.name.clone()).collect(),

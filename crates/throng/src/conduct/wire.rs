@@ -42,6 +42,9 @@ pub(crate) struct Told {
     pub(crate) values: Vec<Plain>,
     #[serde(default)]
     pub(crate) setup: Option<OnceRun>,
+    /// What the books of the target said before the load, by audit.
+    #[serde(default)]
+    pub(crate) books: Vec<Option<i64>>,
     /// Flags of the run that hold for each machine.
     pub(crate) flags: Vec<String>,
     /// Variables that the scenario reads, as they were where it was started.

@@ -114,6 +114,60 @@ fn an_event_begins_an_audit_on_all_machines_of_a_fleet() {
     run.says(&["0 false online, 10 false offline"]);
 }
 
+/// The second controller has what the first one read: the rounds of the agents, what the service
+/// counted before the load, and where its count was wrong since.
+#[test]
+fn audits_go_on_with_another_controller() {
+    let fleet = Fleet::start(&["a", "b"]);
+    let redis = Redis::start();
+    let target = Target::start(&format!("push --redis {} --forget-every 20", redis.url()));
+    let text = DEVICES.replace("TARGET", &target.address.to_string());
+    let text = text.replace("REDIS", &redis.url()).replace("for: 5s", "for: 14s");
+    // Of an earlier run the service counts twenty.
+    let earlier = text.split("audits:").next().expect("the sessions").to_string();
+    let earlier = format!("{earlier}load: [{{users: 20, at_once: true, for: 500ms}}]\n");
+    devices("run devices.yaml --quiet --no-record", earlier).run().exits(0);
+    let count = |name: &str, path: &str| {
+        let books = format!("{{http: \"http://{}/throng/stats\", json: {path}}}", target.admin);
+        format!(
+            "  - {{name: {name}, count: {books}, equals: ok(\"bind\"), at: 3s, at_end: true}}\n"
+        )
+    };
+    let counts = count("binds", "$.push.binds") + &count("requests", "$.requests");
+    let text = text.replace("check: {code: 0}", "check: {code: 0}\n        name: bind");
+    let text = text.replace("thresholds:", &format!("{counts}thresholds:"));
+    let keys = format!("--fleet={}", fleet.keys.display());
+    let child = devices(&format!("run devices.yaml --json --out record {keys}"), text).start();
+    child.until("all are online", || target.counts("/push/binds") == 220);
+    let standby = throng(&format!("resume --standby --json --out taken {keys}")).start();
+    standby.hears("it waits", |_, err| err.contains("on standby for run").then_some(()));
+    let events = child.folder().join("record/events.ndjson");
+    let count_of =
+        |word: &str| std::fs::read_to_string(&events).map_or(0, |text| text.matches(word).count());
+    child.until("all have been read", || {
+        count_of("\"audited\"") == 1 && count_of("\"books-read\"") == 2
+    });
+    child.signal(libc::SIGKILL);
+    drop(child.wait());
+    let run = standby.wait().exits(1);
+    let audits = run.json()["audits"].clone();
+    let view = &audits[0]["views"][0];
+    run.check(view["read"] == 2 && view["failed"] == 0, "two rounds");
+    // One of eleven was forgotten in the earlier run.
+    run.check(view["worst"]["false_offline"] == target.counts("/push/forgotten") - 1, "forgotten");
+    run.check(view["last"]["compared"] == 200, "all were compared at the end");
+    let (binds, requests) = (&audits[1]["entries"], &audits[2]["entries"]);
+    let of = |entries: &Value, name: &str| -> Vec<i64> {
+        let all = entries.as_array().into_iter().flatten();
+        all.filter_map(|entry| entry[name].as_i64()).collect()
+    };
+    run.check(of(binds, "before").iter().all(|before| *before == 20), "what was there before");
+    run.check(of(binds, "said").last() == Some(&200), "the last reading");
+    run.check(of(binds, "off").iter().all(|off| *off == 0), "the service counts right");
+    // What the first controller read, what is read late, and at the end.
+    run.check(of(requests, "off") == [-200, -200, -200], "each wrong reading is kept");
+}
+
 #[test]
 fn a_view_that_cannot_be_read_is_told_and_the_run_goes_on() {
     let redis = Redis::start();

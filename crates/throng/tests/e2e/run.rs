@@ -40,15 +40,18 @@ pub(crate) fn throng(line: &str) -> Throng {
 /// The same, and whatever else this machine does has to wait for it (sched(7)), where we may ask
 /// for that.
 pub(crate) fn throng_first(line: &str) -> Throng {
-    static MAY: LazyLock<bool> = LazyLock::new(|| {
-        let asked = Command::new("chrt").args(["--rr", "1", "true"]).output();
-        asked.is_ok_and(|asked| asked.status.success())
-    });
-    match *MAY {
-        true => Throng::under("chrt --rr 1", line),
-        false => throng(line),
+    match FIRST.is_empty() {
+        true => throng(line),
+        false => Throng::under(&FIRST, line),
     }
 }
+
+/// What a command begins with to be first; nothing where we may not ask for that.
+pub(crate) static FIRST: LazyLock<&str> = LazyLock::new(|| {
+    let asked = Command::new("chrt").args(["--rr", "1", "true"]).output();
+    let may = asked.is_ok_and(|asked| asked.status.success());
+    if may { "chrt --rr 1" } else { "" }
+});
 
 /// A command in a folder of its own.
 pub(crate) struct Throng {

@@ -16,7 +16,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::run::{Child, Run, binary, throng};
+use crate::run::{Child, FIRST, Run, binary, throng};
 
 struct Page {
     name: &'static str,
@@ -151,8 +151,11 @@ impl Reader {
     }
 
     fn shell(&self, command: &str) -> Command {
-        let mut shell = Command::new("bash");
-        shell.args(["-c", command]).current_dir(self.folder.path());
+        // Whether a level of a search is met depends on the time that this machine has for it.
+        let first = if self.name == "tutorial/capacity" { *FIRST } else { "" };
+        let mut words = first.split_whitespace().chain(["bash", "-c", command]);
+        let mut shell = Command::new(words.next().expect("a program"));
+        shell.args(words).current_dir(self.folder.path());
         shell.env("PATH", &self.path).env("LC_ALL", "C").env_remove("NO_COLOR");
         shell
     }

@@ -2,6 +2,7 @@
 
 use throng_audit::Ask;
 use throng_metrics::Interval;
+use throng_results::Event;
 
 use super::super::audits::Audits;
 use super::super::wire::Order;
@@ -36,7 +37,7 @@ impl Desk<'_> {
         let Some(audits) = &mut self.audits else { return };
         audits.interval(interval);
         let events = audits.judged(false);
-        events.iter().for_each(|event| self.event(event));
+        events.into_iter().for_each(|event| self.books_read(event));
     }
 
     /// The load is over: audits that look once more do so, unless a person does not want to wait.
@@ -60,7 +61,15 @@ impl Desk<'_> {
             self.asks(ask);
         }
         let events = self.audits.as_mut().map(|audits| audits.judged(true)).unwrap_or_default();
-        events.iter().for_each(|event| self.event(event));
+        events.into_iter().for_each(|event| self.books_read(event));
         self.audits = None;
+    }
+
+    /// What a desk that takes over has to know of it is kept for it: it cannot read them again.
+    fn books_read(&mut self, event: Event) {
+        self.event(&event);
+        if self.audits.as_mut().is_some_and(|audits| audits.is_kept(&event)) {
+            self.order(Order::Record { event: Box::new(event) });
+        }
     }
 }

@@ -120,7 +120,9 @@ impl Begun {
         let options = conduct.options(&guard, 1);
         let (exports, live) = conduct.open(&info, errors).map_err(|it| refused(*it))?;
         let recorder = conduct.record(&mut info).map_err(|it| refused(*it))?;
-        let before = Vec::new();
+        // What the books say now has nothing to do with a run that is over.
+        let books = self.told.books.iter().filter(|_| !self.is_over);
+        let before = books.map(|said| said.map(Ok)).collect();
         let outlets = Outlets { recorder, exports, live, hosts, before };
         let desk = Desk::new(&conduct, posts, info, outlets).behind(self.past);
         Ok(desk.work(self.told.setup, &options, signals).await)
