@@ -107,7 +107,7 @@ impl Asked {
         let median = all.get(all.len() / 2).copied().unwrap_or(f64::NAN);
         let text = Some(format!("{median:.2} s, highest {worst:.2} s"));
         let asked = self.behind_s.map_or(String::new(), |asked| format!("{asked} s"));
-        let line = Line::new("delay until a second is displayed", asked, text);
+        let line = Line::new("delay until the results of a second are displayed", asked, text);
         lines.push(line.met(self.behind_s.map(|asked| !all.is_empty() && worst <= asked)));
         if let Some(asked) = self.apart_ms {
             lines.extend(self.change(asked, told));
