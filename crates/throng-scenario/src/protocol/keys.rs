@@ -38,7 +38,7 @@ macro_rules! protocol_maps {
         delimiter: BYTES => "Every packet ends with these bytes: `\"\\r\\n\"`.",
         fixed: Size => "The size of every packet.",
         frame: Words(&["fields"]) =>
-            "`fields`: a packet ends with its last field, because each field says where it ends.",
+            "`fields`: a packet ends with its last field, because each field has a known end.",
         max: Size =>
             "The maximum size of a packet with `delimiter` or `frame: fields`. Default: `64KiB`.",
         types: Map(&OneOf(&[FIELDS, Kind(&STRUCTURE)])) =>
@@ -115,7 +115,7 @@ macro_rules! protocol_maps {
             "The field is present only if this condition on an earlier field is true: `flags & \
              1`, `kind == 2`.",
         optional: Bool =>
-            "`true`: the field is absent if nothing is left of the body or structure.",
+            "`true`: the field is absent if the body or structure has no bytes left.",
         repeat: Text =>
             "The number of repetitions: `3`, the type of a count prefix, an earlier field, `rest`, \
              or `until`.",
