@@ -128,13 +128,13 @@ pub static OF_SERVICES: &[Series] = table! {
 pub static ALL: &[Series] = table! {
     Gauge Nothing "node_time_seconds": "Time of this host when it was read, in seconds since 1970.";
     Gauge Each "node_boot_time_seconds": "Start of this host, in seconds since 1970.";
-    Gauge Each "throng_host_info": "Facts about this host, in labels; always 1.";
+    Gauge Each "throng_host_info": "Information about this host, in labels; always 1.";
     Gauge Nothing "throng_host_cores": "Processors that are online.";
     Gauge Nothing "throng_host_setting": "A kernel setting, by `name`.";
     Counter SumByMode "node_cpu_seconds_total":
         "CPU time by `cpu` and `mode`, in seconds.", for "saturated", CAPACITY;
     Gauge Each "throng_cpu_busiest_share":
-        "CPU share of the busiest processor, 0 to 1: its maximum in the window.", for CAPACITY;
+        "Maximum CPU share of the busiest processor in the window, 0 to 1.", for CAPACITY;
     Gauge Each "node_load1": "Load average over 1 minute.";
     Gauge Nothing "node_procs_running": "Threads that run or could run.";
     Gauge Nothing "node_procs_blocked": "Threads that wait for a disk.";
@@ -258,25 +258,26 @@ pub static ALL: &[Series] = table! {
         "Tracked connections that were removed early to make room.";
     Untyped Nothing "node_nf_conntrack_stat_insert_failed":
         "Connections that could not be tracked.";
-    Gauge Each "throng_processes": "Processes of this `name`.";
+    Gauge Each "throng_processes": "Processes with this `name`.";
     Counter Each "throng_process_cpu_seconds_total":
-        "CPU time of all processes of this `name` by `mode`, in seconds.";
+        "CPU time of all processes with this `name`, by `mode`, in seconds.";
     Gauge Each "throng_process_resident_bytes":
-        "Resident memory of all processes of this `name`, in bytes.", for STABILITY;
-    Gauge Each "throng_process_threads": "Threads of all processes of this `name`.";
+        "Resident memory of all processes with this `name`, in bytes.", for STABILITY;
+    Gauge Each "throng_process_threads": "Threads of all processes with this `name`.";
     Gauge Each "throng_process_descriptors":
-        "Open descriptors of the process of this `name` that is nearest to its limit.",
+        "Open descriptors of the process with this `name` that is closest to its limit.",
         of "throng_process_descriptors_limit", for "descriptor-limit", STABILITY;
     Gauge Each "throng_process_descriptors_limit":
         "Descriptor limit of that process.", for "descriptor-limit";
     Gauge Each "throng_process_oldest_start_seconds":
-        "Start of the oldest process of this `name`, in seconds since 1970.";
+        "Start of the oldest process with this `name`, in seconds since 1970.";
     Gauge Each "throng_process_newest_start_seconds":
-        "Start of the newest process of this `name`, in seconds since 1970.";
+        "Start of the newest process with this `name`, in seconds since 1970.";
     Counter Each "throng_process_started_total":
-        "Processes of this `name` that started since the monitor did.", for "target-restarted";
+        "Processes with this `name` that started since the monitor started.",
+        for "target-restarted";
     Counter Each "throng_process_ended_total":
-        "Processes of this `name` that ended since the monitor started.", for "target-restarted";
+        "Processes with this `name` that ended since the monitor started.", for "target-restarted";
     Counter Each "throng_cgroup_cpu_seconds_total":
         "CPU time of control group `group`, by `mode`, in seconds.";
     Gauge Each "throng_cgroup_cpu_limit": "CPU quota of control group `group`, in processors.";
@@ -284,7 +285,7 @@ pub static ALL: &[Series] = table! {
     Counter Each "throng_cgroup_cpu_throttled_periods_total":
         "Periods in which the CPU quota stopped `group`.";
     Counter Each "throng_cgroup_cpu_throttled_seconds_total":
-        "Time for which the CPU quota stopped threads of `group`, in seconds.";
+        "Time in which the CPU quota stopped threads of `group`, in seconds.";
     Gauge Each "throng_cgroup_memory_bytes":
         "Memory of control group `group`, page cache included, in bytes.", for STABILITY;
     Gauge Each "throng_cgroup_memory_limit_bytes":
@@ -294,7 +295,7 @@ pub static ALL: &[Series] = table! {
     Gauge Each "throng_cgroup_processes": "Processes and threads of control group `group`.";
     Gauge Each "throng_cgroup_processes_limit": "Limit on processes and threads of `group`.";
     Counter Each "throng_cgroup_pressure_waiting_seconds_total":
-        "Time in which some thread of `group` waited for `resource`, in seconds.";
+        "Time in which at least one thread of `group` waited for `resource`, in seconds.";
     Counter Each "throng_cgroup_pressure_stalled_seconds_total":
         "Time in which all threads of `group` waited for `resource`, in seconds.";
     Gauge Nothing "throng_source_up": "1 if service `source` could be read, 0 if not.";
@@ -306,9 +307,9 @@ pub static ALL: &[Series] = table! {
     Gauge Each "throng_listen_queue_limit":
         "Limit of the accept queue (backlog) at `address` and `port`.";
     Counter Each "throng_listen_full_total":
-        "Samples that found the accept queue at `address` and `port` full.";
+        "Samples in which the accept queue at `address` and `port` was full.";
     Counter Each "throng_listen_drops_total":
-        "Connections that the sockets at `address` and `port` dropped, as the kernel counts them.",
+        "Connections dropped by the sockets at `address` and `port`, as counted by the kernel.",
         for "accept-queue-full";
     Counter Nothing "throng_listen_looks_total": "Samples of the accept queues, ten per second.";
     Gauge Each "throng_tcp_connections":

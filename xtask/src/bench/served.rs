@@ -188,7 +188,7 @@ pub(super) fn truth(
         let said = format!("open, {connections} connections, --rate {RATE}");
         table.add(law, (&said, &open), &tools, law, options, places);
     }
-    let title = "Truth: times that throng reports, and times that its target served";
+    let title = "Truth: times that throng reports, and times that the target measured";
     let (rows, _) = table.gates(&[]);
     Ok(machine::facts(options, places, workspace) + &preface(title) + &rows)
 }
