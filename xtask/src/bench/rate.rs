@@ -90,8 +90,8 @@ fn preface(options: &Options) -> String {
          sends more requests per wake-up.\n\
          - Only throng reports *lateness* and *requests per wake-up*. h2load reports no \
          percentiles.\n\
-         - The schedule of wrk2 has a resolution of 1 ms. In runs above 10.5 s, its percentiles \
-         cover only the time after its calibration.\n\n",
+         - The schedule of wrk2 has a resolution of 1 ms. In runs longer than 10.5 s, its \
+         percentiles cover only the time after its calibration.\n\n",
         options.rounds,
         super::TOOL_CORE,
         spaced(RATE_UNPINNED.into()),
@@ -193,7 +193,8 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
             let wrk2 = case.row(Tool::Wrk2).and_then(|row| case.missing(row));
             Gate {
                 threshold: format!(
-                    "{}: {} misses at most {MISSING_PERCENT_MAX} % of the rate, or as much as wrk2",
+                    "{}: {} misses at most {MISSING_PERCENT_MAX} % of the rate, or no more \
+                     than wrk2",
                     title(case.rate),
                     row.name
                 ),

@@ -142,7 +142,7 @@ impl Table {
         let gate = |(name, measured)| Gate {
             threshold: format!(
                 "{name}: reported p50 and p99 within {DIFFERENCE_PERCENT_MAX} % or \
-                 {DIFFERENCE_US_MAX} µs of the served ones, in every row"
+                 {DIFFERENCE_US_MAX} µs of the served times, in every row"
             ),
             measured,
             max: 1.0,
