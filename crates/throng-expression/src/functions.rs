@@ -42,9 +42,9 @@ functions! {
     Random "random.bool" () -> BOOL = random::bool,
         "true or false, equally likely", "random.bool()";
     Random "random.string" (length: WHOLE; alphabet: TEXT) -> TEXT = random::string,
-        "a text of `length` random letters and digits, or of random characters from `alphabet`", "random.string(8, 'abc')";
+        "`length` random letters and digits, or random characters from `alphabet`", "random.string(8, 'abc')";
     Random "random.hex" (length: WHOLE) -> TEXT = random::hex,
-        "a text of `length` random hexadecimal digits", "random.hex(16)";
+        "`length` random hexadecimal digits", "random.hex(16)";
     Random "random.bytes" (length: WHOLE) -> BYTES = random::bytes,
         "`length` random bytes", "random.bytes(16)";
     Random "random.uuid" () -> TEXT = random::uuid,
@@ -109,14 +109,14 @@ functions! {
     Plain "base64.url" (data: OCTETS) -> TEXT = encoding::base64_url,
         "base64 for URLs, without padding", "base64.url('abc')";
     Plain "base64.decode" (text: TEXT) -> BYTES = encoding::base64_decode,
-        "the bytes decoded from standard or URL base64; string(…) makes text of them",
+        "the bytes decoded from standard or URL base64; string(…) converts them to text",
         "base64.decode('YWJj')";
     Plain "hex" (data: OCTETS) -> TEXT = encoding::hex_encode,
         "hexadecimal digits", "hex('abc')";
     Plain "hex.encode" (data: OCTETS) -> TEXT = encoding::hex_encode,
         "the same as hex", "hex.encode('abc')";
     Plain "hex.decode" (text: TEXT) -> BYTES = encoding::hex_decode,
-        "the bytes decoded from hexadecimal digits; string(…) makes text of them",
+        "the bytes decoded from hexadecimal digits; string(…) converts them to text",
         "hex.decode('616263')";
     Plain "json" (value: ANY) -> TEXT = encoding::json_encode,
         "the value as JSON", "json({'a': [1, 'x']})";
@@ -127,7 +127,7 @@ functions! {
     Plain "url.encode" (text: OCTETS) -> TEXT = encoding::url_encode,
         "the text percent-encoded, except for letters, digits and - . _ ~", "url.encode('a b&c')";
     Plain "url.decode" (text: TEXT) -> TEXT = encoding::url_decode,
-        "the percent-decoded text; bytes that are not UTF-8 are an evaluation error", "url.decode('a%20b')";
+        "the percent-decoded text; bytes that are not UTF-8 cause an evaluation error", "url.decode('a%20b')";
 
     Variadic "min" (numbers: NUMBER_OR_LIST) -> NUMBER = numbers::min,
         "the smallest of several numbers, or of the numbers in a list", "min(3, 1, 2)";
@@ -158,11 +158,11 @@ functions! {
     Member "size" (value: SIZED) -> INT = lists::size,
         "the number of characters, bytes, items or entries", "'abc'.size()";
     Member "contains" (text: TEXT, part: TEXT) -> BOOL = text::contains,
-        "true if the text contains the part", "'abc'.contains('b')";
+        "true if the text contains `part`", "'abc'.contains('b')";
     Member "startsWith" (text: TEXT, start: TEXT) -> BOOL = text::starts_with,
-        "true if the text starts with the part", "'abc'.startsWith('a')";
+        "true if the text starts with `start`", "'abc'.startsWith('a')";
     Member "endsWith" (text: TEXT, end: TEXT) -> BOOL = text::ends_with,
-        "true if the text ends with the part", "'abc'.endsWith('c')";
+        "true if the text ends with `end`", "'abc'.endsWith('c')";
     Member "matches" (text: TEXT, pattern: TEXT) -> BOOL = text::matches,
         "true if the regular expression matches anywhere in the text", "'abc'.matches('^a.c$')";
     Member "lowerAscii" (text: TEXT) -> TEXT = text::lower_ascii,
@@ -176,9 +176,9 @@ functions! {
     Member "trim" (text: TEXT) -> TEXT = text::trim,
         "the text without leading and trailing white space", "' abc '.trim()";
     Member "replace" (text: TEXT, old: TEXT, new: TEXT; limit: WHOLE) -> TEXT = text::replace,
-        "the text with every `old` (or only the first `limit`) replaced by `new`", "'a-b-c'.replace('-', '+')";
+        "the text with every `old`, or the first `limit` of them, replaced by `new`", "'a-b-c'.replace('-', '+')";
     Member "split" (text: TEXT, separator: TEXT; limit: WHOLE) -> LIST = text::split,
-        "a list of the parts between the separators, at most `limit`", "'a,b,c'.split(',')";
+        "a list of the substrings between separators, at most `limit`", "'a,b,c'.split(',')";
     Member "join" (list: LIST; separator: TEXT) -> TEXT = text::join,
         "the items joined into one text", "['a', 'b'].join('-')";
     Member "substring" (text: TEXT, start: WHOLE; end: WHOLE) -> TEXT = text::substring,
@@ -186,9 +186,9 @@ functions! {
     Member "charAt" (text: TEXT, index: WHOLE) -> TEXT = text::char_at,
         "the character at this index, counted from 0", "'abc'.charAt(1)";
     Member "indexOf" (text: TEXT, part: TEXT; start: WHOLE) -> INT = text::index_of,
-        "the index of the first occurrence of the part, counted from 0, or -1", "'banana'.indexOf('an')";
+        "the index of the first occurrence of `part`, counted from 0, or -1", "'banana'.indexOf('an')";
     Member "lastIndexOf" (text: TEXT, part: TEXT) -> INT = text::last_index_of,
-        "the index of the last occurrence of the part, counted from 0, or -1", "'banana'.lastIndexOf('an')";
+        "the index of the last occurrence of `part`, counted from 0, or -1", "'banana'.lastIndexOf('an')";
     Member "reverse" (value: TEXT_OR_LIST) -> TEXT_OR_LIST = lists::reverse,
         "the characters or items in reverse order", "'abc'.reverse()";
     Member "padStart" (text: TEXT, length: WHOLE; fill: TEXT) -> TEXT = text::pad_start,

@@ -96,20 +96,20 @@ const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
 const LABEL: &str = "Labels of the row, for use in thresholds: `{tier: gold}`.";
 const ROW: &str = "The name of the row in reports. Default: method and path (`http`), the method \
-     (`grpc`), the name of a declared message, or the verb, with MQTT also the topic or filter.";
+     (`grpc`), the name of a declared message, or the verb (for MQTT, with the topic or filter).";
 const CHECKS: &str = "Checks of the response, the message or each reply.";
 const SAVED: &str = "Values to save from the response, the message or the last reply.";
 const HEADERS_SENT: &str = "Headers of the request or WebSocket upgrade.";
-const JSON_BODY: &str = "A JSON body, written as YAML; `connect` sends it to an event stream.";
-const FORM_BODY: &str = "A URL-encoded form; `connect` sends it to an event stream.";
-const ANY_BODY: &str = "The body: text, `{file: path}` or `{hex: bytes}`; `connect` sends it to an \
-     event stream.";
+const JSON_BODY: &str = "A JSON body, written as YAML; in `connect`, only for event streams.";
+const FORM_BODY: &str = "A URL-encoded form; in `connect`, only for event streams.";
+const ANY_BODY: &str =
+    "The body: text, `{file: path}` or `{hex: bytes}`; in `connect`, only for event streams.";
 const HANDLED: &str =
-    "Handlers of messages that can arrive at any time; each has a row in reports.";
+    "Handlers for messages that can arrive at any time; each has a row in reports.";
 const REPEATED: &str =
     "Background tasks that run repeatedly while this connection is open, or during this stay.";
-const COUNTER: &str = "`true` if the number is a counter that its source does not declare as one; \
-     reports show its growth per second.";
+const COUNTER: &str = "`true` if the number is a counter that the source does not declare as one. \
+     Reports show its growth per second.";
 const ON_LINK: &str = "The connection to use, if a user has several open.";
 const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: `/run/app.sock`, \
      or `@name` for an abstract socket.";
@@ -137,19 +137,19 @@ macro_rules! scenario_maps {
         vars: VARIABLES => "Values for `${vars.name}`; `--set name=value` overrides them.",
         include: TEXTS => "Other files that provide parts, vars, data and defaults.",
         parts [Named Steps]: Map(&Steps) => "Named lists of steps, for `- use: name`.",
-        sessions [Named Session]: Map(&Kind(&SESSION)) => "Sessions by name: what users do.",
+        sessions [Named Session]: Map(&Kind(&SESSION)) =>
+            "The sessions, by name. A session defines what users do.",
         setup [Aside]: ONCES =>
-            "Steps that one user runs once before the load; values that they save are \
+            "Steps that one user runs once before the load; saved values are available as \
              `${setup.name}`.",
         teardown [Aside]: ONCES => "Steps that one user runs once after the load.",
         load: List(&Kind(&PHASE)) => "The run's phases, one after another.",
         loads: Map(&Kind(&LOAD)) =>
-            "Several loads at the same time, instead of `load`, each with sessions and phases.",
+            "Several concurrent loads, instead of `load`; each has sessions and phases.",
         graceful_stop: Duration => "The maximum time for users to finish after the last phase.",
         precision: Duration =>
-            "The maximum delay of starts, ends of pauses and heartbeats, which lets several \
-             events share one wake-up; with `0s`, each event has a separate wake-up. Default: \
-             `250us`.",
+            "The maximum delay of starts, heartbeats and ends of pauses, so that several of them \
+             can share one wake-up. With `0s`, each has a separate wake-up. Default: `250us`.",
         thresholds: List(&Text) => "Pass/fail criteria, such as `http p99 < 50ms`.",
         abort_when: List(&Text) =>
             "Conditions that stop the run early: `errors > 10% over 10s for 20s`.",
@@ -169,8 +169,8 @@ macro_rules! scenario_maps {
         audits: List(&Kind(&AUDIT)) =>
             "Comparisons of the target's online users or counts with throng's data.",
         protocol: PROTOCOLS =>
-            "A private protocol: the file that declares it, or `{delimiter: \"\\n\"}` if only the \
-             end of messages is known.",
+            "A private protocol: the file that declares it, or `{delimiter: \"\\n\"}` to declare \
+             only the end of messages.",
         proto: TEXTS => "The `.proto` files or descriptor sets of the services that `grpc` calls.",
         proto_path: TEXTS =>
             "Folders to search for `.proto` files and their imports, like `--proto_path` of \
@@ -195,7 +195,7 @@ macro_rules! scenario_maps {
         addresses: ADDRESS_LIST =>
             "The service's addresses, instead of `url`. throng distributes users among them.",
         resolve: OneOf(&[Words(&["once", "on failure"]), Text]) =>
-            "When to look up the host name again: `every 30s`, or `on failure` of a connection \
+            "When to resolve the host name again: `every 30s`, or `on failure` of a connection \
              (included in `every`). Default: `once`, before the run.",
         instance: Text =>
             "The response header with the name of the server: `header x-served-by`.",
@@ -205,8 +205,7 @@ macro_rules! scenario_maps {
     }
     ADDRESS Address = "an address" {
         url: Text => "The URL of this address, without a path.",
-        weight: Count =>
-            "The share of users at this address, relative to the other addresses. Default: 1.",
+        weight: Count => "The relative share of users at this address. Default: 1.",
         unix_socket: Text => UNIX_SOCKET,
     }
     TLS Tls = "`tls`" {
@@ -216,7 +215,7 @@ macro_rules! scenario_maps {
         key: Text => "A PEM file with the client certificate's key.",
         server_name: Text =>
             "The server name to send and verify, instead of the target's host name.",
-        resumption: Bool => "`true`: users that reconnect resume their TLS session.",
+        resumption: Bool => "With `true`, users that reconnect resume their TLS session.",
     }
     CONNECTION Connection = "`connection`" {
         keep_alive: Bool => "`false` opens a new connection for every HTTP request.",
@@ -241,9 +240,9 @@ macro_rules! scenario_maps {
             "The number of iterations that a user runs concurrently over one HTTP/2 connection, \
              with a stream per request. Default: 1.",
         deflate: OneOf(&[Bool, Words(&["no_context_takeover"])]) =>
-            "`true` offers compression on WebSocket connections as browsers do. \
-             `no_context_takeover` also forbids messages that refer to earlier ones, which saves \
-             up to 32 KiB per connection.",
+            "`true` offers compression on WebSocket connections, as browsers do. \
+             `no_context_takeover` also forbids compression across messages, which saves up to 32 \
+             KiB per connection.",
         cookies: Bool => "`false` ignores the cookies that the target sets.",
     }
     PROXY Proxy = "a proxy" {
@@ -253,8 +252,8 @@ macro_rules! scenario_maps {
     }
     DEFAULTS Defaults = "`defaults`" {
         headers: HEADERS => "Headers of every HTTP request and WebSocket upgrade.",
-        timeout: Duration => "The timeout of steps that do not set one.",
-        on_error: ON_ERRORS => "What a user does if a step fails.",
+        timeout: Duration => "The timeout for steps that do not set one.",
+        on_error: ON_ERRORS => "The action if a step fails.",
         cookies: COOKIES =>
             "Cookies of every HTTP request, WebSocket upgrade and event stream.",
     }
@@ -270,7 +269,7 @@ macro_rules! scenario_maps {
              `127.1.0.0/16` or `interface eth0`.",
         ports: Text => "Source ports: `20_000..60_000`. Default: the system's range.",
         transparent: Bool =>
-            "`true` to use addresses that are routed to this host but not assigned to it.",
+            "`true` allows addresses that are routed to this host but not assigned to it.",
     }
     TRACE Trace = "`trace`" {
         header: Text => "The name of the header. Default: `traceparent`.",
@@ -297,11 +296,11 @@ macro_rules! scenario_maps {
         prometheus: TEXTS => "With `host`: URLs of Prometheus endpoints to read there.",
         json: Text => "Instead of `url`: the URL of a JSON document with numbers.",
         values: Map(&OneOf(&[Text, Kind(&JSON_VALUE)])) =>
-            "The numbers of a `json` document, by the name in reports: `{clients: clientsLen}`.",
+            "Numbers in the `json` document, by their names in reports: `{clients: clientsLen}`.",
         name: Text => "The name in reports. Default: the URL's host and port, or the host.",
         metrics: List(&OneOf(&[Text, Kind(&METRIC)])) =>
             "The metrics to keep, as Prometheus selectors: `node_load1`, `up{job=\"shop\"}`. \
-             Default: those of a host that show what limits a service.",
+             Default: the host metrics that show what limits a service.",
         every: Duration =>
             "The time between two readings, at least `1s`. Default: `5s`, or `1s` for `host` and \
              `joined`.",
@@ -318,12 +317,11 @@ macro_rules! scenario_maps {
         counter: Bool => COUNTER,
     }
     EVENT Event = "an event" {
-        name: Text => "The name in reports and charts. Default: what the event does.",
+        name: Text => "The name in reports and charts. Default: the action of the event.",
         at: Text =>
-            "The time of the event, from the start of the run, `10m`, or of a phase, `steady + \
-             60s`.",
-        after: Text =>
-            "The event happens after another event above it has ended: `restart Redis + 10s`.",
+            "The time of the event, from the start of the run (`10m`) or of a phase (`steady + \
+             60s`).",
+        after: Text => "The event happens after an earlier event has ended: `restart Redis + 10s`.",
         when: Text =>
             "The event happens when this condition is true: `errors > 10% over 5s for 3s`.",
         run: OneOf(&[Text, List(&Text)]) =>
@@ -341,19 +339,18 @@ macro_rules! scenario_maps {
              `more 20%`, `less 20%`, `pause`, `go-on` or `end-phase`.",
         audit: Text => "The name of an audit to run.",
         load: Text => "The load that `amend` changes, if there are several.",
-        timeout: Duration =>
-            "How long `run` or `http` may take. Default: `60s` for `run`, `10s` for `http`.",
+        timeout: Duration => "The timeout of `run` (default: `60s`) or `http` (default: `10s`).",
     }
     AUDIT Audit = "an audit" {
         name: Text => "The name in reports and thresholds.",
-        views: Map(&Kind(&AUDIT_VIEW)) =>
-            "By name, the places where the target stores which users are online.",
+        views: Map(&Kind(&AUDIT_VIEW)) => "The target's lists of online users, by name.",
         agree_within: Duration =>
             "The time that a view may take to reflect a change. Default: `10s`.",
         count: Kind(&AUDIT_COUNT) => "Instead of `views`: a count that the target keeps.",
         equals: Text => "With `count`: the expected value: `ok(\"POST /orders\")`.",
         every: Duration => "The time between two audits, at least `1s`.",
-        at: OneOf(&[Duration, List(&Duration)]) => "Times of single audits, from the run's start.",
+        at: OneOf(&[Duration, List(&Duration)]) =>
+            "Times of single audits, counted from the start of the run.",
         at_end: Bool =>
             "`true` also audits after the load. Default: `true`, if there is no `every` or `at`.",
     }
@@ -361,27 +358,26 @@ macro_rules! scenario_maps {
         redis: Text => "The address of a Redis server: `redis://:password@10.0.0.5:6379/0`.",
         scan: Text => "The key that exists while a user is online: `online:${user.id}`.",
         mget: Text =>
-            "The same as `scan`, but throng reads each key by name; its value can be the node.",
+            "The same as `scan`, but throng reads each key by name. The value can name the node.",
         set: Text => "The key of a set of online users.",
         sorted_set: Text => "The key of a sorted set of online users.",
         max_age: Duration =>
             "With `sorted_set`: the maximum age of an online user's score, a Unix time.",
-        http: TEXTS =>
-            "The URL or URLs of lists of online users. `${ids}` inserts the names to query.",
+        http: TEXTS => "The URLs of lists of online users. `${ids}` inserts the names to query.",
         json: Text => "With `http`: the path to the names. Default: `$[*]`.",
         batch: Count => "With `${ids}`: the number of names in a request. Default: 500.",
         headers: Map(&Text) => "With `http`: headers of the requests.",
         run: OneOf(&[Text, List(&Text)]) =>
             "A command that prints the name of an online user per line and, after a space, its \
              node; executed on the controller's host. Requires `--allow-commands`.",
-        id: Text => "How the view names a user: `d${user.id}`.",
+        id: Text => "The name of a user in the view: `d${user.id}`.",
         nodes: Map(&Text) =>
-            "The target address of each node. The name of a node is a value of `mget`, or a URL.",
+            "The target address of each node. Nodes are named by the values of `mget`, or by URLs.",
     }
     AUDIT_COUNT AuditCount = "a count" {
         redis: Text => "The address of a Redis server: `redis://10.0.0.5:6379`.",
-        command: Text => "With `redis`: a command that returns a number: `SCARD orders`.",
-        http: Text => "The URL of a response with the number.",
+        command: Text => "With `redis`: a command that returns the number, such as `SCARD orders`.",
+        http: Text => "A URL whose response contains the number.",
         json: Text => "With `http`: the path to the number. Default: the whole response.",
         headers: Map(&Text) => "With `http`: headers of the request.",
         run: OneOf(&[Text, List(&Text)]) =>
@@ -396,7 +392,7 @@ macro_rules! scenario_maps {
             "The same as `prometheus-rw`, with native instead of classic histograms.",
         otlp: Text => "The URL of an OpenTelemetry receiver (OTLP over HTTP).",
         statsd: Text => "The host and port of a StatsD server.",
-        influx: Text => "The URL to send InfluxDB line protocol to.",
+        influx: Text => "The URL to which InfluxDB line protocol is sent.",
         csv: Text => "A CSV file to write.",
         jsonl: Text => "A JSON Lines file to write.",
         hdr: Text => "A histogram log file to write, in HdrHistogram's format.",
@@ -406,7 +402,7 @@ macro_rules! scenario_maps {
         default: Anything =>
             "The value if the environment variable is not set. Without a default, an unset \
              variable is an error.",
-        value: Anything => "The value, if other keys such as `secret` are given.",
+        value: Anything => "The value, if there are other keys such as `secret`.",
         secret: Bool => "`true` masks the value in run directories, errors and all output.",
     }
     DATA Data = "a data source" {
@@ -417,15 +413,14 @@ macro_rules! scenario_maps {
         generate: Map(&Anything) => "Generated rows: `{id: 1..1_000_000, name: \"user-######\"}`.",
         rows: Count => "The number of generated rows.",
         take: Words(&["unique", "circular", "random", "shuffle", "per user"]) =>
-            "Which row a user gets. Default: `circular`.",
+            "How rows are assigned to users. Default: `circular`.",
         at_end: Words(&["stop", "wrap", "error"]) =>
             "The action when no row is left. Default: the run ends and its result is invalid.",
         separator: Text => "The field separator of a CSV file. Default: `,`.",
         columns: List(&Text) => "The names of the columns, for a CSV file without a header line.",
     }
     SESSION Session = "a session" {
-        weight: Count =>
-            "The share of users with this session, relative to the other sessions. Default: 1.",
+        weight: Count => "The relative share of users with this session. Default: 1.",
         users: Count =>
             "The exact number of users with this session, instead of a weight. The load's \
              first users get this session.",
@@ -433,16 +428,16 @@ macro_rules! scenario_maps {
         steps [List Step]: Steps => "The steps of an iteration.",
         after [List Step]: Steps => "Steps that run once, when the user leaves.",
         headers: HEADERS =>
-            "Headers for all HTTP requests in the session. A header with a saved value is sent \
-             once the user has that value.",
-        timeout: Duration => "The timeout of steps that do not set one.",
-        on_error: ON_ERRORS => "What a user does if a step fails.",
+            "Headers for all HTTP requests in the session. A header with a saved value is sent as \
+             soon as the user has that value.",
+        timeout: Duration => "The timeout for steps that do not set one.",
+        on_error: ON_ERRORS => "The action if a step fails.",
         target: TARGETS => "The target of this session: a URL, or the name of one of `targets`.",
         protocol: SPOKEN => "The protocol of this session; `none` for raw bytes.",
         heartbeat: HEARTBEATS =>
             "The heartbeat to send while the user is online, instead of the protocol's; `none` \
              sends none.",
-        on [List Handler]: HANDLERS => "Handlers of messages that can arrive at any time.",
+        on [List Handler]: HANDLERS => "Handlers for messages that can arrive at any time.",
         every [List Every]: EVERIES =>
             "Background tasks that run repeatedly while the user is online.",
     }
@@ -458,7 +453,7 @@ macro_rules! scenario_maps {
         headers: HEADERS => HEADERS_SENT,
         query: FORM =>
             "Query parameters, encoded and added to the path: `{page: 2, tag: [red, blue]}`.",
-        cookies: COOKIES => "Cookies of the request, in addition to those that the target has set.",
+        cookies: COOKIES => "Cookies to send, in addition to those that the target has set.",
         json: Anything => JSON_BODY,
         form: FORM => FORM_BODY,
         body: OneOf(&[Text, Kind(&BODY)]) => ANY_BODY,
@@ -469,7 +464,7 @@ macro_rules! scenario_maps {
         timeout: Duration =>
             "The timeout from sending the request to the last byte of the response.",
         redirects: REDIRECTS => "`follow`, or the maximum number of redirects to follow in a row.",
-        on_error: ON_ERRORS => "What the user does if the step fails.",
+        on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     GRPC Grpc = "a `grpc` step" {
@@ -481,12 +476,11 @@ macro_rules! scenario_maps {
         messages: List(&FIELDS) =>
             "The messages to send one after another, for a client-streaming method.",
         metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
-        compress: Words(&["gzip", "none"]) => "`gzip` compresses the sent messages.",
+        compress: Words(&["gzip", "none"]) => "`gzip` compresses sent messages.",
         check: Kind(&CHECK) => CHECKS,
         save [Saves]: SAVES => SAVED,
-        timeout: Duration =>
-            "The timeout from sending the call to its status; also sent as `grpc-timeout`.",
-        on_error: ON_ERRORS => "What the user does if the step fails.",
+        timeout: Duration => "The timeout of the whole call; also sent as `grpc-timeout`.",
+        on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     CONNECT Connect = "a `connect` step" {
@@ -509,10 +503,10 @@ macro_rules! scenario_maps {
         mqtt: Kind(&MQTT) => "The session of an MQTT connection: client ID, will, keep-alive.",
         metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
         message: FIELDS => "The first message of the gRPC call: `{room: 7}`.",
-        compress: Words(&["gzip", "none"]) => "`gzip` compresses the sent messages.",
-        auth: Kind(&AUTH) => "Basic authentication of the upgrade or request.",
+        compress: Words(&["gzip", "none"]) => "`gzip` compresses sent messages.",
+        auth: Kind(&AUTH) => "Basic authentication for the upgrade or request.",
         timeout: Duration => "The timeout for opening the connection.",
-        on_error: ON_ERRORS => "What the user does if the step fails.",
+        on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
         reconnect: RECONNECTS =>
             "How to reconnect when the connection is lost: `never`, or `{times: 5, wait: \
@@ -536,14 +530,14 @@ macro_rules! scenario_maps {
     }
     SEND Send = "a `send` step" {
         send: MESSAGES =>
-            "The message to send: `{text: …}`, `{json: …}`, `{hex: …}`, `{file: …}`, or one of \
-             the protocol.",
+            "The message to send: `{text: …}`, `{json: …}`, `{hex: …}`, `{file: …}`, or a protocol \
+             message.",
         on: Text => ON_LINK,
         name: Text => ROW,
         label: LABELS => LABEL,
-        cut: Size => "Fault: sends only this many bytes of the message.",
+        cut: Size => "Fault injection: sends only this many bytes of the message.",
         timeout: Duration => "The timeout for sending, if the target does not read.",
-        on_error: ON_ERRORS => "What the user does if the step fails.",
+        on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     EXPECT Expect = "an `expect` step" {
@@ -555,7 +549,7 @@ macro_rules! scenario_maps {
         check: Kind(&CHECK) => CHECKS,
         save [Saves]: SAVES => SAVED,
         timeout: Duration => "How long to wait for the message.",
-        on_error: ON_ERRORS => "What the user does if the step fails.",
+        on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     REQUEST Request = "a `request` step" {
@@ -563,15 +557,15 @@ macro_rules! scenario_maps {
         on: Text => ON_LINK,
         name: Text => ROW,
         label: LABELS => LABEL,
-        cut: Size => "Fault: sends only this many bytes of the message.",
+        cut: Size => "Fault injection: sends only this many bytes of the message.",
         r#match "match": Kind(&EXPECTATION) =>
-            "A pattern that identifies the reply, such as `{json: {id: 7}}`; other messages that \
-             arrive in the meantime are pushes. Default: the next message.",
-        expect: EXPECTATIONS => "The end of the reply, and its expected content.",
+            "A pattern that identifies the reply, such as `{json: {id: 7}}`; other messages are \
+             handled as pushes. Default: the next message.",
+        expect: EXPECTATIONS => "How to detect the end of the reply, and its expected content.",
         check: Kind(&CHECK) => CHECKS,
         save [Saves]: SAVES => SAVED,
         timeout: Duration => "The timeout from sending to the end of the reply.",
-        on_error: ON_ERRORS => "What the user does if the step fails.",
+        on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     THINK Think = "a `think` step" {
@@ -590,12 +584,12 @@ macro_rules! scenario_maps {
         stay: OneOf(&[Duration, Words(&["forever"])]) =>
             "Stays online and receives messages: `10m` or `forever`.",
         ends: ENDS =>
-            "WebSocket close codes, `[1000, 4001]`, or `any`: if the target ends the \
-             connection in this way, the step does not fail.",
+            "WebSocket close codes, `[1000, 4001]`, or `any`. If the target closes the connection \
+             with one of them, the step does not fail.",
         name: Text => ROW,
         label: LABELS => LABEL,
         on_error: LOST_ERRORS =>
-            "What the user does if the connection is lost; `count` reconnects.",
+            "The action if the connection is lost. With `count`, the user reconnects.",
         heartbeat: HEARTBEATS =>
             "A message that the user sends periodically, and the expected reply: `{ping: true, \
              every: 30s}`.",
@@ -617,23 +611,23 @@ macro_rules! scenario_maps {
             "How long to wait for the reply before the heartbeat counts as lost; `never` expects \
              no reply. Default: `10s`, or `every` if that is shorter.",
         expect: LOOKINGS =>
-            "A pattern that the reply matches. Default: any message without a handler in `on`.",
+            "A pattern that the reply must match. Default: any message without a handler in `on`.",
         name: Text => "The name of the row in reports. Default: `heartbeat`.",
         label: LABELS => LABEL,
-        stop_after: Count => "Fault: stops after this many heartbeats on a connection.",
-        late: Duration => "Fault: sends each heartbeat later by this time.",
-        times: Count => "Fault: sends each heartbeat this many times.",
+        stop_after: Count => "Fault injection: stops after this many heartbeats on a connection.",
+        late: Duration => "Fault injection: delays each heartbeat by this time.",
+        times: Count => "Fault injection: sends each heartbeat this many times.",
     }
     HANDLER Handler = "an item of `on`" {
-        message: LOOKINGS => "A pattern that the message matches: `any` or `{json: {cmd: msg}}`.",
+        message: LOOKINGS => "The pattern of messages to handle: `any` or `{json: {cmd: msg}}`.",
         from: Text => "The connection on which the message arrives, if a user has several open.",
         name: Text => "The name of the row in reports. Default: derived from `message`.",
         label: LABELS => LABEL,
-        check: Kind(&CHECK) => "Checks of the message.",
+        check: Kind(&CHECK) => "Checks to apply to the message.",
         save [Saves]: SAVES => "Values to save from the message.",
         r#do "do" [List Step]: Steps =>
-            "Steps that run when the message arrives, concurrently with the session's steps.",
-        on_error: LOST_ERRORS => "What the user does if a check of the message fails.",
+            "Steps that run when a message arrives, concurrently with the session's steps.",
+        on_error: LOST_ERRORS => "The action if a check of the message fails.",
     }
     EVERY Every = "an item of `every`" {
         time: Duration =>
@@ -644,9 +638,9 @@ macro_rules! scenario_maps {
     }
     LOOKS Looks = "a message pattern" {
         any: Bool => "`true` matches every message.",
-        text: Text => "The message contains this text.",
-        json: Map(&Anything) => "Fields of the JSON message: `{cmd: msg}`.",
-        pattern: Text => "This regular expression matches somewhere in the message.",
+        text: Text => "Text that the message must contain.",
+        json: Map(&Anything) => "Expected fields of the JSON message: `{cmd: msg}`.",
+        pattern: Text => "A regular expression that must match somewhere in the message.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
         topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
     }
@@ -656,12 +650,11 @@ macro_rules! scenario_maps {
         steps [List Step]: Steps => "The steps to repeat.",
     }
     DURING During = "a `during` step" {
-        during: Duration =>
-            "The time for which to repeat the steps, `5m`. The user completes the last pass.",
+        during: Duration => "How long to repeat the steps: `5m`. The last pass is completed.",
         steps [List Step]: Steps => "The steps to repeat.",
     }
     WHILE While = "a `while` step" {
-        r#while "while": Expression => "The condition: the steps repeat as long as it is true.",
+        r#while "while": Expression => "The steps repeat while this condition is true.",
         steps [List Step]: Steps => "The steps to repeat.",
     }
     FOR_EACH ForEach = "a `for_each` step" {
@@ -675,8 +668,7 @@ macro_rules! scenario_maps {
             "The branches, of which the user selects one at random.",
     }
     WAY Way = "a branch of `choose`" {
-        weight: WEIGHT =>
-            "The probability of this branch, relative to the other branches: `70`, `70%`.",
+        weight: WEIGHT => "The relative probability of this branch: `70`, `70%`.",
         steps [List Step]: Steps => "The steps of this branch; `[]` does nothing.",
         r#use "use" [PartName]: Text => "The part to run.",
         with: Map(&Anything) => "Variables for the part.",
@@ -709,8 +701,7 @@ macro_rules! scenario_maps {
             "The number of users that must wait before they continue together. Default: the \
              load's largest number of users.",
         timeout: Duration =>
-            "How long a user waits. After that, the step fails and the user continues without the \
-             missing users. Default: `1m`.",
+            "How long a user waits. Then the step fails, and the user continues. Default: `1m`.",
     }
     SET Set = "a `set` step" {
         set [Saves]: Map(&Anything) => "Values for `${saved.name}`.",
@@ -760,14 +751,14 @@ macro_rules! scenario_maps {
              Default: all.",
         times: OneOf(&[Count, Words(&["forever"])]) => "The number of retries. Default: 3.",
         wait: DurationRange =>
-            "The wait before a retry, which doubles from the lower to the upper end. \
-             `Retry-After` in a response extends it, up to one minute. Default: `1s..30s`.",
+            "The wait before a retry; it doubles from the lower to the upper limit. `Retry-After` \
+             in a response extends it, up to one minute. Default: `1s..30s`.",
     }
     RECONNECT Reconnect = "`reconnect`" {
         times: OneOf(&[Count, Words(&["forever"])]) =>
-            "The number of attempts in a row to reconnect. Default: 3.",
+            "The maximum number of consecutive attempts to reconnect. Default: 3.",
         wait: DurationRange =>
-            "The wait before an attempt, which doubles from the lower to the upper end. Default: \
+            "The wait before an attempt; it doubles from the lower to the upper limit. Default: \
              `1s..30s`.",
     }
     AUTH Auth = "`auth`" {
@@ -803,12 +794,12 @@ macro_rules! scenario_maps {
         length: Count => "The number of bytes of the reply.",
         delimiter: Text => "The characters that end the reply: `\"\\r\\n\"`.",
         pattern: Text => "The reply ends where this regular expression matches.",
-        text: Text => "The reply contains this text.",
-        json: Map(&Anything) => "Fields of the JSON reply.",
+        text: Text => "Text that the reply must contain.",
+        json: Map(&Anything) => "Expected fields of the JSON reply.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
         topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
         close: ENDS =>
-            "The target must end the connection: with this WebSocket close code, one of several, \
+            "The target must close the connection with this WebSocket close code, one of several, \
              or `any`.",
     }
     CHECK Check = "a check" {
@@ -818,10 +809,11 @@ macro_rules! scenario_maps {
         header: Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])) =>
             "Response headers: `{content-type: text/plain}`.",
         topic: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The topic of the MQTT message.",
-        text: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The response contains this text.",
+        text: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "Text that the response must contain.",
         body: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The same as `text`.",
         json: Map(&Anything) =>
-            "Fields of the JSON response: `{data.code: 0}`; `json.data.code: 0` is a short form.",
+            "Expected fields of the JSON response: `{data.code: 0}`; `json.data.code: 0` is a \
+             short form.",
         regex: OneOf(&[Text, FOUND]) =>
             "A regular expression that must match, `'id=\\d+'`, or the value of the group, \
              `{'id=(\\d+)': 7}`.",
@@ -836,19 +828,20 @@ macro_rules! scenario_maps {
             "Message fields that have the same name as a check: `{time: > 5}`.",
     }
     TEXT_CHECK TextCheck = "a text check" {
-        contains: Text => "The text contains this text.",
-        equals: Text => "The text equals this text.",
-        matches: Text => "This regular expression matches somewhere in the text.",
+        contains: Text => "Text that the value must contain.",
+        equals: Text => "Text that the value must equal.",
+        matches: Text => "A regular expression that must match somewhere in the value.",
     }
     FOUND_CHECK FoundCheck = "a match check" {
-        contains: Text => "The matched text contains this text.",
-        equals: Text => "The matched text equals this text.",
-        matches: Text => "This regular expression matches somewhere in the matched text.",
+        contains: Text => "Text that the matched text must contain.",
+        equals: Text => "Text that the matched text must equal.",
+        matches: Text => "A regular expression that must match somewhere in the matched text.",
         count: Text => "The number of matches: `3` or `>= 3`.",
     }
     SAVE Save = "a saved value" {
         json: Text => "The path of a JSON field: `data.items[0].id`.",
-        regex: Text => "A regular expression, which saves the first group, or the whole match.",
+        regex: Text =>
+            "A regular expression. The first group is saved or, without groups, the whole match.",
         xpath: Text => "An XPath expression for an XML response.",
         css: Text => "A CSS selector for an HTML response: `input[name=csrf]@value`.",
         header: Text => "The name of a response header.",
@@ -861,7 +854,7 @@ macro_rules! scenario_maps {
             "The sessions that the load's users run; optional if there is only one load.",
         phases: List(&Kind(&PHASE)) => "The phases, one after another.",
         at: Duration =>
-            "When the load starts, counted from the run's start. Default: immediately.",
+            "When the load starts, counted from the start of the run. Default: immediately.",
         after: Text => "The load starts when the phases of this other load have ended.",
         with: Text => "The load starts together with this other load.",
     }
@@ -874,7 +867,7 @@ macro_rules! scenario_maps {
         iterations: OneOf(&[Rate, Count, Kind(&ITERATIONS)]) =>
             "Iterations per second (`500/s`) or in total (`10_000`). The same users run them one \
              after another.",
-        r#for "for": Duration => "How long the phase lasts.",
+        r#for "for": Duration => "The duration of the phase.",
         measured: Bool => "`false` excludes the phase from the results, for example a warm-up.",
         churn: OneOf(&[Rate, Kind(&CHURN)]) =>
             "Users that disconnect and reconnect: `{share: 20%, every: 10s}`.",
@@ -914,8 +907,7 @@ macro_rules! scenario_maps {
     }
     SINE Sine = "`sine`" {
         mean: Rate => "The mean rate.",
-        amplitude: Rate =>
-            "The largest difference between the rate and the mean; at most the mean.",
+        amplitude: Rate => "The maximum difference from the mean; at most the mean itself.",
         period: Duration => "The time from one peak to the next.",
         offset: Duration =>
             "The point in the period at which the phase starts. At 0, the phase starts at the \
@@ -937,10 +929,10 @@ macro_rules! scenario_maps {
     DELIVERY Delivery = "a delivery" {
         sent: Text => "The sent message: a message of the protocol, or the name of a step.",
         begins: Words(&["disconnect"]) =>
-            "Instead of `sent`: the target sends the message because a user has disconnected.",
+            "Instead of `sent`: the target sends the message when a user disconnects.",
         session: Text => "With `begins`: the session of the users that disconnect. Default: all.",
         id: Expression =>
-            "With `begins`: the ID of the message, from the values of the user that disconnects.",
+            "With `begins`: the ID of the message, computed for the user that disconnects.",
         received: LOOKINGS =>
             "The received message: a message of the protocol, or a pattern.",
         r#match "match": OneOf(&[Text, Kind(&MATCH)]) =>
@@ -950,22 +942,24 @@ macro_rules! scenario_maps {
             "The position of the send time: ns, µs or ms since 1970, or a date and time.",
         audience: OneOf(&[Words(&["everyone"]), Kind(&AUDIENCE)]) =>
             "The users that must receive the message. Default: `everyone`.",
-        without_sender: Bool => "`true`: the sender does not receive the message.",
-        late_after: Duration => "A delivery that takes longer counts as late. Default: `1s`.",
-        lost_after: Duration => "A delivery that takes longer counts as lost. Default: `10s`.",
+        without_sender: Bool => "With `true`, the sender is not a receiver.",
+        late_after: Duration => "A delivery that takes longer is late. Default: `1s`.",
+        lost_after: Duration => "A delivery that takes longer is lost. Default: `10s`.",
     }
     MATCH Match = "`match`" {
         sent: MARKS => "The position of the ID in the sent message.",
         received: MARKS => "The position of the ID in the received message.",
         json: Text => "A JSON field of the sent and the received message: `data.id`.",
         prefix: Text => "The text before the JSON: `42` in `42[\"say\",{…}]`.",
-        regex: Text => "A regular expression for both messages: the first group, or the whole \
-             match.",
+        regex: Text =>
+            "A regular expression for both messages. The ID is the first group or, without groups, \
+             the whole match.",
     }
     MARK Mark = "the position of an ID or a timestamp" {
         json: Text => "A JSON field: `data.id` or `[1].id`.",
         prefix: Text => "The text before the JSON: `42` in `42[\"say\",{…}]`.",
-        regex: Text => "A regular expression: the first group, or the whole match.",
+        regex: Text =>
+            "A regular expression. Its first group is used or, without groups, the whole match.",
     }
     AUDIENCE Audience = "an audience" {
         same: Expression =>

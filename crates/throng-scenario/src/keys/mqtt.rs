@@ -15,8 +15,8 @@ macro_rules! mqtt_maps {
         session_expiry: OneOf(&[Duration, Words(&["never"])]) =>
             "How long the broker keeps the session after the connection ends. Default: `0s`.",
         keep_alive: OneOf(&[Duration, Words(&["none"])]) =>
-            "The longest time without a packet from the client, which sends a ping before it ends. \
-             Default: `60s`.",
+            "The maximum time between two packets from the client. If there are no others, it \
+             sends a ping. Default: `60s`.",
         user: Text => "The user name.",
         password: Text => "The password.",
         will: Kind(&WILL) => "The message that the broker publishes if the connection is lost.",
@@ -48,7 +48,7 @@ macro_rules! mqtt_maps {
         response_topic: Text => "The topic of the reply.",
         correlation_data: Text => "Data that the reply repeats, to identify the request.",
         message_expiry_interval: Duration => "How long the broker keeps the message.",
-        payload_format_indicator: Bool => "`true`: the message is UTF-8 text.",
+        payload_format_indicator: Bool => "With `true`, the message is declared as UTF-8 text.",
         subscription_identifier: Count =>
             "A number that the broker sends with each message for this subscription.",
         user: METADATA => "User properties, by name: `{tenant: t-7}`.",
@@ -64,12 +64,12 @@ macro_rules! mqtt_maps {
         file: Text => "A file with the message.",
         garbage: Size => "The number of random bytes to publish.",
         qos: QOS =>
-            "The quality of service: 0, 1 or 2. With 1 and 2 the step ends when the broker has \
+            "The quality of service: 0, 1 or 2. With 1 and 2, the step ends when the broker has \
              acknowledged the message. Default: 0.",
         retain: Bool => "With `true`, the broker keeps the message for later subscribers.",
         properties: Kind(&PROPERTIES) => "Properties of the packet.",
         timeout: Duration => "The timeout from sending to the last acknowledgement.",
-        on_error: ON_ERRORS => "What the user does if the step fails.",
+        on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     SUBSCRIBE Subscribe = "a `subscribe` step" {
@@ -84,11 +84,11 @@ macro_rules! mqtt_maps {
         retain_as_published: Bool =>
             "With `true`, messages keep the retain flag with which they were published.",
         retained: RETAINED =>
-            "When the broker sends the messages that it has kept: at each subscription (`always`), \
-             at the first one (`new`) or `never`. Default: `always`.",
+            "When the broker sends retained messages: at each subscription (`always`), at the \
+             first one (`new`) or `never`. Default: `always`.",
         properties: Kind(&PROPERTIES) => "Properties of the packet.",
         timeout: Duration => "How long to wait for the broker's acknowledgement.",
-        on_error: ON_ERRORS => "What the user does if the step fails.",
+        on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     SUBSCRIPTION Subscription = "a subscription" {
@@ -97,7 +97,7 @@ macro_rules! mqtt_maps {
         no_local: Bool => "`true` excludes the messages that this user publishes.",
         retain_as_published: Bool =>
             "With `true`, messages keep the retain flag with which they were published.",
-        retained: RETAINED => "When the broker sends the messages that it has kept.",
+        retained: RETAINED => "When the broker sends retained messages.",
     }
     UNSUBSCRIBE Unsubscribe = "an `unsubscribe` step" {
         unsubscribe: TEXTS => "The topic filter to unsubscribe from, as in `subscribe`, or a list.",
@@ -105,7 +105,7 @@ macro_rules! mqtt_maps {
         name: Text => ROW,
         label: LABELS => LABEL,
         timeout: Duration => "How long to wait for the broker's acknowledgement.",
-        on_error: ON_ERRORS => "What the user does if the step fails.",
+        on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     } };

@@ -458,8 +458,9 @@ fn counters() -> String {
         words(&counters.iter().map(|counter| counter.word()).collect::<Vec<_>>())
     };
     format!(
-        "## Counters\n\nA threshold compares a counter as a number, with `rate` per second, or \
-         as a [share](load.md#counters-and-gauges).\n\n- with a share (`%`): {}\n- without: {}\n\n",
+        "## Counters\n\nA threshold can use a counter as a total, per second (`rate`) or as a \
+         [share](load.md#counters-and-gauges).\n\n- with a share (`%`): {}\n- without \
+         a share: {}\n\n",
         list(with),
         list(without)
     )
@@ -478,8 +479,8 @@ fn causes() -> String {
     let row = |(blame, words): &(String, Vec<String>)| format!("- {blame}: {}\n", words.join(", "));
     let rows: String = blames.iter().map(row).collect();
     format!(
-        "## Causes of failure\n\n[Codes](codes.md) explains each cause. throng attributes them to \
-         these parts:\n\n{rows}\n"
+        "## Causes of failure\n\n[Codes](codes.md) explains each cause. Reports attribute each \
+         cause to one of these:\n\n{rows}\n"
     )
 }
 
