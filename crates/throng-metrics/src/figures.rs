@@ -219,13 +219,13 @@ figures! {
         iterations_started, IterationsStarted "iterations.started";
         /// iterations finished
         iterations_finished, Iterations "iterations";
-        /// steps cut off, in all rows together; transactions and heartbeats are counted separately
+        /// attempts cut off, over all steps; transactions and heartbeats are counted separately
         interrupted json "cut_off", Interrupted "interrupted";
         /// scheduled starts that never happened
         unmet json "starts_unmet", Unmet "unmet" of |sum| sum.population().due();
-        /// delayed starts: every user was busy
+        /// delayed starts, because every user was busy
         waited json "starts_waited", Waited "waited" of |sum| sum.population().due();
-        /// dropped starts: no user was free, in loads with a `max`
+        /// dropped starts, because no user was free, in loads with a `max`
         dropped json "starts_dropped", Dropped "dropped" of |sum| sum.population().due();
         /// starts scheduled, in loads with a rate: `starts_begun` plus unmet, dropped and withdrawn
         #[serde(skip_serializing_if = "is_zero")]
@@ -236,7 +236,7 @@ figures! {
         /// starts that had been due for less than a second when the run was stopped
         #[serde(skip_serializing_if = "is_zero")]
         withdrawn json "starts_withdrawn";
-        /// microseconds that users paused: `think`, and `stay` to its end
+        /// total time in microseconds that users paused: `think`, and completed `stay` steps
         #[serde(skip_serializing_if = "is_zero")]
         paused_us;
     }
@@ -244,41 +244,43 @@ figures! {
     /// How connections began and how they ended. Every one that was established ends once, also if
     /// its TLS or upgrade failed and it was never `opened`: the side that ended it first counts.
     connections: Connections {
-        /// connections attempted
+        /// connection attempts
         attempted, ConnectionsAttempted "connections.attempted";
-        /// part of `attempted` by users that lost a connection or disconnected on purpose
+        /// number of `attempted` connections by users that had lost a connection or disconnected on
+        /// purpose
         reconnects, ConnectionsReconnects "connections.reconnects";
         /// connections opened
         opened, ConnectionsOpened "connections.opened" of |sum| sum.connections().attempted;
-        /// part of `opened` that uses HTTP/2
+        /// number of `opened` connections with HTTP/2
         http2, ConnectionsHttp2 "connections.http2" of |sum| sum.connections().opened;
-        /// part of `http2` on which the target allows fewer concurrent streams than `streams`
+        /// number of `http2` connections on which the target allows fewer concurrent streams than
+        /// `streams`
         streams_limited;
-        /// average number of streams that it allows on them
+        /// average number of streams allowed on these
         streams_allowed;
         /// connections established only after the first SYN went unanswered
         #[serde(skip_serializing_if = "is_zero")]
         syn_resent, ConnectionsSynResent "connections.syn_resent" of |sum| sum.connections().attempted;
-        /// part of `opened` with a full TLS handshake
+        /// number of `opened` connections with a full TLS handshake
         #[serde(skip_serializing_if = "is_zero")]
         tls_full;
-        /// part of `opened` with a resumed TLS session
+        /// number of `opened` connections with a resumed TLS session
         #[serde(skip_serializing_if = "is_zero")]
         tls_resumed;
-        /// closed by throng: its FIN or WebSocket close
+        /// closed by throng (FIN or WebSocket close)
         closed_by_us, ConnectionsClosedByUs "connections.closed_by_us";
-        /// closed by the target: its FIN or WebSocket close
+        /// closed by the target (FIN or WebSocket close)
         closed_by_target, ConnectionsClosedByTarget "connections.closed_by_target"
             of |sum| sum.connections().opened;
         /// reset by the target (RST)
         reset, ConnectionsReset "connections.reset" of |sum| sum.connections().opened;
         /// reset by throng (RST), on purpose
         reset_by_us, ConnectionsResetByUs "connections.reset_by_us";
-        /// dropped silently by throng, on purpose: no FIN, no RST
+        /// dropped silently by throng, on purpose (no FIN, no RST)
         vanished, ConnectionsVanished "connections.vanished";
         /// half-closed by throng, on purpose, and never closed by the target
         half_closed, ConnectionsHalfClosed "connections.half_closed";
-        /// ended because nothing more was received
+        /// timed out because nothing more was received
         timed_out, ConnectionsTimedOut "connections.timed_out" of |sum| sum.connections().opened;
     }
 
@@ -287,7 +289,7 @@ figures! {
     lifecycle: Lifecycle {
         /// lives started
         begun, LifecycleBegun "lifecycle.begun";
-        /// lives that went online and ended as the scenario intended
+        /// lives in which the user came online and that ended as the scenario intended
         complete, LifecycleComplete "lifecycle.complete" of |sum| sum.lifecycle().ended();
         /// lives that ended in any other way
         broken, LifecycleBroken "lifecycle.broken" of |sum| sum.lifecycle().ended();
@@ -316,14 +318,14 @@ figures! {
 
     /// Tries of all steps that were not the last of their attempt.
     retries: Retries {
-        /// tries that failed and were followed by another try
+        /// failed tries that were retried
         retried, RetriesRetried "retries.retried";
         /// attempts that failed despite retries
         given_up, RetriesGivenUp "retries.given_up";
         /// retries after a response with `Retry-After`
         retry_after, RetriesRetryAfter "retries.retry_after";
-        /// part of `retry_after` for which throng waited one minute, because the response requested
-        /// more
+        /// number of these retries for which throng waited only one minute, because the response
+        /// requested more
         retry_after_cut, RetriesRetryAfterCut "retries.retry_after_cut";
     }
 
@@ -363,21 +365,21 @@ group! {
     SampleInterval [step: u16] {
         /// responses sampled
         sampled;
-        /// part of `sampled` with the same body as the first sample
+        /// number of `sampled` responses with the same body as the first sample
         same;
-        /// part of `sampled` that came from a cache, according to the response (`Age` above 0,
-        /// `X-Cache` or `CF-Cache-Status` with `HIT`)
+        /// number of `sampled` responses that came from a cache, according to the response (`Age`
+        /// above 0, `X-Cache` or `CF-Cache-Status` with `HIT`)
         cached;
         /// requests after the first 409 or 422 of their step
         #[serde(default, skip_serializing_if = "is_zero")]
         followed;
-        /// part of `followed` with the path and body of an earlier request
+        /// number of `followed` requests with the path and body of an earlier request
         #[serde(default, skip_serializing_if = "is_zero")]
         repeated;
-        /// part of `followed` with status 409 or 422
+        /// number of `followed` requests with status 409 or 422
         #[serde(default, skip_serializing_if = "is_zero")]
         conflicts;
-        /// part of `conflicts` that is `repeated` as well
+        /// number of requests counted in both `conflicts` and `repeated`
         #[serde(default, skip_serializing_if = "is_zero")]
         conflicts_repeated;
     }
@@ -396,11 +398,11 @@ ledger! {
         expected Expected;
         /// deliveries that arrived, on time or late
         delivered Delivered of expected;
-        /// deliveries missing although the receiver was online until `lost_after`
+        /// deliveries that did not arrive although the receiver stayed online until `lost_after`
         lost Lost of expected;
         /// undetermined: the receiver left or the run ended before the outcome was known
         excused Excused of expected;
-        /// part of `delivered` that took longer than `late_after`
+        /// number of `delivered` messages that took longer than `late_after`
         late Late of expected;
         /// duplicate deliveries
         twice Twice of expected;
@@ -408,9 +410,8 @@ ledger! {
         out_of_order OutOfOrder of expected;
         /// deliveries that arrived after they were counted as lost
         after_lost AfterLost of expected;
-        /// messages received by a user outside the audience, or by the sender although it is
-        /// excluded, but not by users that came online or joined the audience after the message
-        /// was sent
+        /// messages received by a user outside the audience, or by an excluded sender; users that
+        /// came online or joined the audience after the message was sent do not count
         stray Stray;
         /// messages received that no step of this run sent; not counted if several rows receive the
         /// same messages
@@ -418,11 +419,11 @@ ledger! {
         /// messages not tracked for all receivers, because the memory for them was full or the ID
         /// was reused; each message counts once
         unwatched Unwatched;
-        /// messages sent in which `match` found no ID, which no other figure includes
+        /// sent messages in which `match` found no ID (not counted in other fields)
         sent_without_id SentWithoutId;
-        /// messages received in which `match` found no ID
+        /// received messages in which `match` found no ID
         received_without_id ReceivedWithoutId;
-        /// messages received with several records, of which at most the first could be read
+        /// received messages with several records, of which at most the first could be read
         #[serde(skip_serializing_if = "is_zero")]
         received_joined ReceivedJoined;
     }

@@ -290,12 +290,12 @@ gauges! {
         /// memory available on the host
         memory_available_bytes: u64, LeastKnown Bytes, json "memory_available_min_bytes",
             line Memory say!("at least {{}} left");
-        /// CPU share of the whole host that was busy
+        /// CPU usage of the whole host
         host_cpu: f64, Most Share, in Page,
             export ["throng_host_cpu_ratio", "Host CPU utilization, 0 to 1."];
         /// CPU share of the host that other virtual machines took
         host_steal: f64, Most Share, json "host_steal_max";
-        /// CPU share of the host in the kernel's soft interrupts
+        /// CPU share of the host that the kernel's soft interrupts took
         host_softirq: f64, Most Share, json "host_softirq_max";
         /// packets that this host dropped because its receive queues were full
         packets_dropped: u64, Sum Number, json "packets_dropped",

@@ -58,17 +58,17 @@ macro_rules! times {
 times! {
     StepInterval {
         /// response time: from the scheduled start of the last try to the last byte of its
-        /// response; for a `rendezvous`, the waiting time; the duration of a transaction without
+        /// response; for a `rendezvous`, the waiting time; for a transaction, the duration without
         /// pauses (T)
         latency, export [
             "throng_response_time_seconds",
             "Response time by step, counted from the scheduled start."
         ];
-        /// duration of a transaction with the users' pauses (T)
+        /// duration of a transaction, including pauses (T)
         with_pauses, json "latency_with_pauses";
-        /// service time of `http`, `connect`, `request` and `total`: from sending the last request
-        /// (with redirects, the first), without the wait for a free user, a connection or a stream.
-        /// `null` for other steps and in older records
+        /// service time of `http`, `connect`, `request` and `total`: measured from sending the last
+        /// request (with redirects, the first), without the wait for a free user, a connection or a
+        /// stream. `null` for other steps and in older records
         service by StepInterval::service;
         /// time to the first byte; for a `connect` to an event stream, time to the first event
         first_byte;
@@ -99,8 +99,8 @@ times! {
     }
 
     ResidenceInterval {
-        /// from establishment to the end, one value per connection; a connect without a response
-        /// counts as 0
+        /// from establishment to the end, one value per connection; 0 for a connect without a
+        /// response
         time;
     }
 
@@ -110,7 +110,7 @@ times! {
     }
 
     Interval {
-        /// how far throng was behind its schedule
+        /// delay of throng behind its schedule
         lateness, export [
             "throng_lateness_seconds",
             "How late throng started what was scheduled."
