@@ -246,25 +246,23 @@ figures! {
     connections: Connections {
         /// connection attempts
         attempted, ConnectionsAttempted "connections.attempted";
-        /// number of `attempted` connections by users that had lost a connection or disconnected on
-        /// purpose
+        /// connection attempts by users that had lost a connection or disconnected on purpose
         reconnects, ConnectionsReconnects "connections.reconnects";
         /// connections opened
         opened, ConnectionsOpened "connections.opened" of |sum| sum.connections().attempted;
-        /// number of `opened` connections with HTTP/2
+        /// opened connections that use HTTP/2
         http2, ConnectionsHttp2 "connections.http2" of |sum| sum.connections().opened;
-        /// number of `http2` connections on which the target allows fewer concurrent streams than
-        /// `streams`
+        /// HTTP/2 connections on which the target allows fewer concurrent streams than `streams`
         streams_limited;
         /// average number of streams allowed on these
         streams_allowed;
         /// connections established only after the first SYN went unanswered
         #[serde(skip_serializing_if = "is_zero")]
         syn_resent, ConnectionsSynResent "connections.syn_resent" of |sum| sum.connections().attempted;
-        /// number of `opened` connections with a full TLS handshake
+        /// opened connections with a full TLS handshake
         #[serde(skip_serializing_if = "is_zero")]
         tls_full;
-        /// number of `opened` connections with a resumed TLS session
+        /// opened connections with a resumed TLS session
         #[serde(skip_serializing_if = "is_zero")]
         tls_resumed;
         /// closed by throng (FIN or WebSocket close)
@@ -324,8 +322,7 @@ figures! {
         given_up, RetriesGivenUp "retries.given_up";
         /// retries after a response with `Retry-After`
         retry_after, RetriesRetryAfter "retries.retry_after";
-        /// number of these retries for which throng waited only one minute, because the response
-        /// requested more
+        /// retries for which throng waited only one minute, because the response requested more
         retry_after_cut, RetriesRetryAfterCut "retries.retry_after_cut";
     }
 
@@ -365,21 +362,21 @@ group! {
     SampleInterval [step: u16] {
         /// responses sampled
         sampled;
-        /// number of `sampled` responses with the same body as the first sample
+        /// sampled responses with the same body as the first one
         same;
-        /// number of `sampled` responses that came from a cache, according to the response (`Age`
-        /// above 0, `X-Cache` or `CF-Cache-Status` with `HIT`)
+        /// sampled responses that came from a cache, according to the response (`Age` above 0,
+        /// `X-Cache` or `CF-Cache-Status` with `HIT`)
         cached;
         /// requests after the first 409 or 422 of their step
         #[serde(default, skip_serializing_if = "is_zero")]
         followed;
-        /// number of `followed` requests with the path and body of an earlier request
+        /// requests among them with the path and body of an earlier request
         #[serde(default, skip_serializing_if = "is_zero")]
         repeated;
-        /// number of `followed` requests with status 409 or 422
+        /// `followed` requests with status 409 or 422
         #[serde(default, skip_serializing_if = "is_zero")]
         conflicts;
-        /// number of requests counted in both `conflicts` and `repeated`
+        /// requests counted in both `conflicts` and `repeated`
         #[serde(default, skip_serializing_if = "is_zero")]
         conflicts_repeated;
     }
@@ -402,7 +399,7 @@ ledger! {
         lost Lost of expected;
         /// undetermined: the receiver left or the run ended before the outcome was known
         excused Excused of expected;
-        /// number of `delivered` messages that took longer than `late_after`
+        /// delivered messages that took longer than `late_after`
         late Late of expected;
         /// duplicate deliveries
         twice Twice of expected;

@@ -15,8 +15,8 @@ macro_rules! mqtt_maps {
         session_expiry: OneOf(&[Duration, Words(&["never"])]) =>
             "How long the broker keeps the session after the connection ends. Default: `0s`.",
         keep_alive: OneOf(&[Duration, Words(&["none"])]) =>
-            "The maximum time between two packets from the client. If there are no others, it \
-             sends a ping. Default: `60s`.",
+            "The maximum time between two packets from the client; throng sends pings if \
+             necessary. Default: `60s`.",
         user: Text => "The user name.",
         password: Text => "The password.",
         will: Kind(&WILL) => "The message that the broker publishes if the connection is lost.",
