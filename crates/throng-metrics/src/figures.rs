@@ -414,7 +414,7 @@ ledger! {
         /// same messages
         foreign Foreign;
         /// messages not tracked for all receivers, because the memory for them was full or the ID
-        /// was reused; each message counts once
+        /// was reused; each message is counted once
         unwatched Unwatched;
         /// sent messages in which `match` found no ID (not counted in other fields)
         sent_without_id SentWithoutId;

@@ -350,7 +350,7 @@ macro_rules! scenario_maps {
         equals: Text => "With `count`: the expected value: `ok(\"POST /orders\")`.",
         every: Duration => "The time between two audits, at least `1s`.",
         at: OneOf(&[Duration, List(&Duration)]) =>
-            "Times of single audits, counted from the start of the run.",
+            "Times of individual audits, counted from the start of the run.",
         at_end: Bool =>
             "`true` also audits after the load. Default: `true`, if there is no `every` or `at`.",
     }
@@ -747,7 +747,7 @@ macro_rules! scenario_maps {
     }
     RETRY Retry = "`retry`" {
         on: OneOf(&[Text, List(&Text)]) =>
-            "Statuses (`429`, `5xx`, `UNAVAILABLE`) and causes (`timeout`, `reset`) to retry. \
+            "Statuses (`429`, `5xx`, `UNAVAILABLE`) and causes (`timeout`, `reset`) to retry on. \
              Default: all.",
         times: OneOf(&[Count, Words(&["forever"])]) => "The number of retries. Default: 3.",
         wait: DurationRange =>
