@@ -172,7 +172,7 @@ pub fn parse_duration_range(text: &str) -> Result<(Duration, Duration), UnitErro
     Ok((low, high))
 }
 
-const RANGE_HELP: Said = say!("a range goes from the smaller to the larger value: `1s..5s`");
+const RANGE_HELP: Said = say!("write a range from the smaller to the larger value: `1s..5s`");
 
 /// A range of durations as it is written elsewhere, `1s-5s` or `between(1s, 5s)`: how it is
 /// written here. A unit may stand at the second value only.

@@ -18,7 +18,7 @@ impl Cause {
             Cause::MemoryLimit => say!("raise `--max-memory`, or use fewer users"),
             Cause::Denied => say!("check the firewall rules of this host"),
             Cause::ProxyFailed => say!("check the proxy's address and log"),
-            Cause::ProxyRefused => say!("check the user and password for the proxy"),
+            Cause::ProxyRefused => say!("check the user name and password for the proxy"),
             Cause::TlsFailed => say!("try the target with `openssl s_client`"),
             Cause::CertificateRefused => {
                 say!("use --cacert or `tls: {{ca: FILE}}`, or skip the check")
@@ -47,19 +47,19 @@ impl Cause {
             | Cause::FieldUnexpected
             | Cause::CheckFailed => say!("use --details to compare a response with the check"),
             Cause::TooSlow => say!("find out what is slow, or allow more time in the check"),
-            Cause::CodingFailed => say!("look at its Content-Encoding with --details"),
+            Cause::CodingFailed => say!("look at the Content-Encoding with --details"),
             Cause::RedirectFailed => say!("use `throng try` to see where the redirect leads"),
             Cause::HeartbeatLost => say!("check the target's load at that time"),
             Cause::DeliveryLost => say!("trace one lost message through the target"),
             Cause::Lost => say!("find the reason for the close in the target's log"),
             Cause::SaveFailed => say!("look at a response with `throng try`"),
-            Cause::MessagesDropped => say!("make handlers take less time per message"),
+            Cause::MessagesDropped => say!("reduce the handler time per message"),
             Cause::MessagesJoined => say!("set `protocol: {{delimiter: …}}` for the connection"),
             Cause::NetworkFailed => say!("check the network path to the target: `ip -s link`"),
             Cause::GeneratorFailed => say!("look at the example with --details"),
             Cause::ExpressionFailed => say!("run one user with `throng try`"),
-            Cause::DataExhausted => say!("add rows, or let the data repeat"),
-            Cause::DataFailed => say!("fix the row that the example names"),
+            Cause::DataExhausted => say!("add rows, or reuse rows (`at_end: wrap`)"),
+            Cause::DataFailed => say!("fix the row named in the example"),
             Cause::RendezvousTimeout => say!("use more users, or wait longer"),
             Cause::ScenarioFailed => say!("run one user with `throng try`"),
         }

@@ -81,7 +81,7 @@ causes! {
     /// Of the proxy itself, or of its way to the target: it does not say which.
     ProxyFailed, "proxy-failed", Network, "the proxy, or the target behind it, could not be reached";
     /// 407 and other refusals.
-    ProxyRefused, "proxy-refused", Scenario, "the proxy does not allow the connection";
+    ProxyRefused, "proxy-refused", Scenario, "the proxy rejected the connection";
     TlsFailed, "tls-failed", Target, "the TLS handshake failed";
     CertificateRefused, "certificate-refused", Scenario, "the target's certificate is not \
                                                           trusted";
@@ -89,7 +89,7 @@ causes! {
     ClientCertificate, "client-certificate", Scenario, "the target requires a client certificate \
                                                         that it trusts";
     /// TLS to a port without it, or the other way round.
-    WrongScheme, "wrong-scheme", Scenario, "the port does not use the target URL's protocol";
+    WrongScheme, "wrong-scheme", Scenario, "the port uses a different protocol than the target URL";
     UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade or event \
                                                 stream";
     /// FIN before the answer was complete.
@@ -102,10 +102,10 @@ causes! {
     /// Of a gRPC call, or of a connection that is one.
     GrpcStatus, "grpc-status", Target, "the gRPC status is not as expected";
     /// A reason code of a server that has to act itself, or nobody knows who has.
-    MqttReason, "mqtt-reason", Target, "the MQTT server reports an error";
-    MqttRequest, "mqtt-request", Scenario, "the MQTT server does not accept what the scenario sends";
+    MqttReason, "mqtt-reason", Target, "the MQTT server reported an error";
+    MqttRequest, "mqtt-request", Scenario, "the MQTT server rejected a request from the scenario";
     /// We are said to break it.
-    MqttProtocol, "mqtt-protocol", Generator, "the MQTT server reports that throng broke the protocol";
+    MqttProtocol, "mqtt-protocol", Generator, "the MQTT server reported a protocol error by throng";
     BodyUnexpected, "body-unexpected", TargetOrScenario, "the body is not as expected";
     JsonUnexpected, "json-unexpected", TargetOrScenario, "a JSON field is not as expected";
     HeaderUnexpected, "header-unexpected", TargetOrScenario, "a header is not as expected";
@@ -135,7 +135,7 @@ causes! {
     DataFailed, "data-failed", Scenario, "a row of a data source could not be read";
     RendezvousTimeout, "rendezvous-timeout", Scenario, "too few users reached a rendezvous in time";
     /// Nothing was sent, hence no latency; too few users for the rate.
-    ScenarioFailed, "scenario-failed", Scenario, "the scenario requires something that is not possible";
+    ScenarioFailed, "scenario-failed", Scenario, "the scenario defines a step that cannot run";
 }
 
 impl Cause {

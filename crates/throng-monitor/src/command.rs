@@ -45,8 +45,8 @@ pub fn printed<S: AsRef<str>>(
     if !status.success() {
         let first = errors.lines().next().unwrap_or_default().trim().to_string();
         return Err(match status.code() {
-            Some(code) if first.is_empty() => say!("it ended with exit code {code}"),
-            Some(code) => say!("it ended with exit code {code}: {first}"),
+            Some(code) if first.is_empty() => say!("it exited with code {code}"),
+            Some(code) => say!("it exited with code {code}: {first}"),
             None => say!("it was killed by a signal"),
         });
     }

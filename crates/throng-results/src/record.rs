@@ -60,7 +60,7 @@ impl RecordError {
     pub fn diagnostic(&self) -> Diagnostic {
         let help = match self.error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                say!("free some space: recording continues as soon as there is room")
+                say!("free some disk space: recording then continues")
             }
             io::ErrorKind::FileTooLarge => {
                 say!(
@@ -74,7 +74,7 @@ impl RecordError {
             io::ErrorKind::AlreadyExists => {
                 say!("a run directory is never overwritten: choose a new directory")
             }
-            _ => say!("check the disk: recording continues as soon as it is writable"),
+            _ => say!("check the disk: recording continues when it is writable again"),
         };
         Diagnostic::error("record-failed", say!("the run could not be recorded"))
             .note(say!("cause: {self}"))

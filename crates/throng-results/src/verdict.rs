@@ -565,19 +565,19 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
     }
     if damage.doubled > 0 {
         let doubled = format_count(damage.doubled);
-        reasons.push(say!("{doubled} result lines appear twice; each counts once"));
+        reasons.push(say!("{doubled} result lines appear twice; each is counted once"));
     }
     if damage.unequal > 0 {
         let unequal = format_count(damage.unequal);
         reasons.push(say!(
-            "in {unequal} result lines, ok plus failed does not equal the number of attempts"
+            "in {unequal} result lines, ok and failed do not add up to the number of attempts"
         ));
     }
     if let (Some(read), Some(run)) = (&damage.totals, &summary.info.totals) {
         reasons.push(match (run.count, run.ok) == (read.count, read.ok) {
             true => say!("the recorded totals do not match those of the run"),
             false => say!(
-                "the run counted {} attempts ({} ok), but its recorded results have {} ({} ok)",
+                "the run counted {} attempts ({} ok), but its recorded results contain {} ({} ok)",
                 format_count(run.count),
                 format_count(run.ok),
                 format_count(read.count),
@@ -674,7 +674,7 @@ impl Summary {
         if !trouble.is_empty() {
             let start = Diagnostic::error(
                 "record-incomplete",
-                say!("parts of this run's results are missing"),
+                say!("some results of this run are missing"),
             );
             diagnostics.push(trouble.into_iter().fold(start, Diagnostic::note));
         }
@@ -763,7 +763,7 @@ impl Summary {
         if done < 1.0 {
             return told
                 .note(say!(
-                    "cause: no user was free: users failed or left before they started an \
+                    "cause: no user was free because users failed or left before they started an \
                      iteration"
                 ))
                 .help(say!("look at the first failures, for example a failed login in `before`"));
@@ -778,7 +778,7 @@ impl Summary {
                  sustained"
             ),
         };
-        told.note(say!("cause: every user was still busy, or paused, when the next start was due"))
+        told.note(say!("cause: all users were busy or pausing when the next start was due"))
             .help(help)
     }
 
@@ -812,7 +812,7 @@ impl Summary {
 }
 
 const DROPPED_HELP: Said =
-    say!("make handlers take less time per message, or spread the messages over more users");
+    say!("reduce the handler time per message, or spread the messages over more users");
 
 /// The words of the limits in [`crate::Event::Held`].
 const LIMIT_CPU: &str = "cpu";
@@ -843,14 +843,16 @@ fn stop(stopped: &Stopped) -> Diagnostic {
         false => told.note(say!("the run was stopped at {at}: {reason}")),
     };
     match stopped.by {
-        StopBy::Rule => told.note(say!("figures and thresholds cover the time until then")),
+        StopBy::Rule => told.note(say!("metrics and thresholds cover only the time until then")),
         StopBy::DataShort => told
             .note(say!("thresholds are not evaluated: most of the load may be missing"))
             .help(say!(
                 "add rows, or define what happens when rows run out: `at_end: stop` or `at_end: \
                  wrap`"
             )),
-        StopBy::Data => told.help(say!("to run the whole load, add rows or let the data repeat")),
+        StopBy::Data => {
+            told.help(say!("to run the whole load, add rows, or reuse rows (`at_end: wrap`)"))
+        }
         StopBy::Bug => told.help(say!("please report this line with the command and the scenario")),
     }
 }

@@ -221,7 +221,7 @@ impl Reader<'_, '_, '_> {
             (true, false) => say!("this condition is always true"),
         };
         let error = self.cx.error("bad-threshold", message, self.node.place);
-        let error = error.label(say!("no value makes it true, or every value does"));
+        let error = error.label(say!("the result is the same for every value"));
         self.cx.fail(error.help(say!("write a condition such as `errors > 10%`")))
     }
 

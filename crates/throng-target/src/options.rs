@@ -257,9 +257,9 @@ impl Options {
             _ if *kind != Kind::Http && self.capacity.any() => {
                 Some(say!("only `throng target http` has a queue and a rate limit"))
             }
-            _ if !kind.delivers() && (self.faults.any() || !self.batch.is_zero()) => {
-                Some(say!("only chat, push and mqtt support batched deliveries and faults"))
-            }
+            _ if !kind.delivers() && (self.faults.any() || !self.batch.is_zero()) => Some(say!(
+                "only chat, push and mqtt support batched deliveries and delivery faults"
+            )),
             Kind::Push(push) if push.fault().is_some() => push.fault(),
             _ => self
                 .faults

@@ -124,7 +124,7 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Shows what went wrong in a recorded run and why: findings with evidence
     Why(WhyArguments),
-    /// Merges the runs of several machines that generated one load
+    /// Merges the runs of several machines that generated one load together
     Merge(MergeArguments),
     /// Compares runs with a baseline run and reports changes beyond noise
     Compare(CompareArguments),
@@ -136,13 +136,13 @@ pub(crate) enum Command {
     /// Lets an AI assistant check, try, run and explain scenarios: a server of the Model Context
     /// Protocol on standard input and output
     Mcp(McpArguments),
-    /// Shows what throng does: starts its own reference target and loads it for a few seconds
+    /// Demonstrates throng: starts a reference target and loads it for a few seconds
     Demo(DemoArguments),
     /// Starts a reference server with known behavior, to test against
     Target(Box<TargetArguments>),
     /// Prints the completion script for a shell: bash, fish or zsh
     Completions(CompletionsArguments),
-    /// Prints the manual page, or writes those of all commands into a directory
+    /// Prints the manual page, or writes the pages of all commands to a directory
     Man(ManArguments),
 }
 

@@ -249,7 +249,7 @@ fn address(
     match given.as_slice() {
         [] => {}
         [url] => bench.url = (*url).to_string(),
-        _ => errors.push(mistake("two-urls", say!("two URLs are given"), say!("give one"))),
+        _ => errors.push(mistake("two-urls", say!("two URLs are given"), say!("give only one"))),
     }
     if bench.url.is_empty() && given.is_empty() {
         let help = say!("write `throng bench http://127.0.0.1:8080/`, or --curl FILE");
@@ -380,8 +380,7 @@ fn of_base64(
         Some(bytes) => Some((name, bytes.into_iter().map(char::from).collect())),
         None => {
             let message = say!("the value of `{name}` is not base64");
-            let help =
-                say!("metadata with a name that ends in `-bin` contains bytes: write it as base64");
+            let help = say!("metadata whose name ends in `-bin` is binary: write it as base64");
             errors.push(mistake("bad-value", message, help));
             None
         }

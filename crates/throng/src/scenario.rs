@@ -61,7 +61,7 @@ pub(crate) fn assignments(set: &[String], errors: Screen) -> Result<Vec<(String,
     let pairs = set.iter().map(|assignment| match assignment.split_once('=') {
         Some((name, value)) => Ok((name.to_string(), value.to_string())),
         None => {
-            let message = say!("`{assignment}` does not set a variable");
+            let message = say!("`{assignment}` is not an assignment to a variable");
             let error = Diagnostic::error("bad-set", message);
             errors.diagnostic(&error.help(say!("write --set name=value")));
             Err(Exit::Usage)

@@ -143,7 +143,9 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     screen.line(&format!(
         "$ throng bench {url} -c {DEMO_USERS} -d {seconds}s --threshold '{THRESHOLD}'"
     ));
-    screen.say(say!("(here one process runs both, so its CPU and memory figures cover both)"));
+    screen.say(say!(
+        "(throng and its target share one process here, so CPU and memory include both)"
+    ));
     screen.line("");
     let exit = crate::bench::bench(&bench);
     running.stop();

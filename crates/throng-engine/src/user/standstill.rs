@@ -16,11 +16,12 @@ impl User {
         let (what, step) = (self.waits_for(), self.last_step(shard));
         let reason = match step {
             Some(step) => say!(
-                "user {user} is stuck: it waits for {what}, at or after step `{step}`, and no \
-                 scheduled event would wake it"
+                "user {user} is stuck: it is waiting for {what} at or after step `{step}`, and no \
+                 scheduled event will wake it"
             ),
             None => say!(
-                "user {user} is stuck: it waits for {what}, and no scheduled event would wake it"
+                "user {user} is stuck: it is waiting for {what}, and no scheduled event will wake \
+                 it"
             ),
         };
         shard.stop_because(shard.clock.now(), reason, StoppedBy::Bug);

@@ -24,7 +24,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     };
     if count == 0 {
         // Loaded, but no rule of the firewall asks for it: the kernel tracks nothing then.
-        finding.value = say!("nothing tracked (limit {})", format_count(max));
+        finding.value = say!("no connections tracked (limit {})", format_count(max));
         return Some(finding.judge(true, super::Severity::Fit));
     }
     let kept = descriptors::kept(host, needs);

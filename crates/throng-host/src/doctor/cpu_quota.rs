@@ -16,8 +16,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let processors = facts.cores_usable.or(facts.cores).unwrap_or(1).max(1) as f64;
     let detail = say!(
         "a control group (container, systemd service) stops this process for the rest of each \
-         period (usually 100 ms) once its CPU time is used up; throng itself then causes the \
-         latency tail"
+         period (usually 100 ms) once its CPU time is used up; the longest response times are then \
+         caused by throng"
     );
     let mut finding = Finding {
         title: say!("CPU quota"),

@@ -12,8 +12,8 @@ const ENOUGH: u64 = 10_000;
 pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
     let detail = say!(
         "loopback packets, and packets that one processor hands to another, wait in a queue of \
-         this length and are dropped when it is full; connecting takes a second longer when a \
-         packet is lost"
+         this length and are dropped when it is full; a lost packet delays a new connection by a \
+         second"
     );
     let mut finding = Finding { title: say!("packet queue"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };

@@ -72,8 +72,8 @@ fn is_taken(host: &Host) -> Option<bool> {
 fn cure(most: i64) -> Vec<Fix> {
     let above = most + 1;
     let advice = say!(
-        "the hypervisor then no longer gets memory back, so ask its owner first; if the kernel \
-         rejects {above}, it still returns its largest blocks with {most}"
+        "the hypervisor can then no longer reclaim memory, so ask its owner first; if the kernel \
+         rejects {above}, use {most}, with which it returns only its largest blocks"
     );
     let [here, on_the_host] = commands(above, most);
     vec![here, on_the_host, Fix::Advice(advice)]

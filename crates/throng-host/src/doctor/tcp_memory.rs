@@ -14,8 +14,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     }
     let detail = say!(
         "idle sockets use none of this memory; a socket with queued data uses at least one page, \
-         so a message to all users at once may need one page per user; above the second number, \
-         windows shrink; above the third, data is dropped"
+         so a message to all users may need one page per user; above the second number, windows \
+         shrink; above the third, data is dropped"
     );
     let mut finding = Finding { title: say!("TCP queue memory"), ..Finding::new(RULE, detail) };
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };

@@ -60,8 +60,8 @@ mod tests {
         let clock = Clock::start();
         let why = |line: &str| run(line).expect_err("no figure");
         assert_eq!(why("echo none"), "it prints no number and no metrics");
-        assert_eq!(why("echo broken >&2; exit 3"), "it ended with exit code 3: broken");
-        assert_eq!(why("exit 1"), "it ended with exit code 1");
+        assert_eq!(why("echo broken >&2; exit 3"), "it exited with code 3: broken");
+        assert_eq!(why("exit 1"), "it exited with code 1");
         assert_eq!(why("kill -9 $$"), "it was killed by a signal");
         assert_eq!(why("yes"), "it prints more than 64.0 KB");
         assert_eq!(why("sleep 600 & sleep 600"), "it did not end within 3s");

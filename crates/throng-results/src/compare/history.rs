@@ -234,7 +234,7 @@ fn unknown_step(step: &str, info: Option<&RunInfo>) -> Box<Diagnostic> {
     let message = say!("no run has a step named `{step}`");
     let help = match info.and_then(|info| did_you_mean(info, step)) {
         Some(known) => say!("did you mean `{known}`?"),
-        None => say!("`throng report RUN` names the steps of a run"),
+        None => say!("`throng report RUN` lists the steps of a run"),
     };
     Box::new(Diagnostic::error("unknown-step", message).help(help))
 }

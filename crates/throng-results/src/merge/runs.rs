@@ -182,7 +182,9 @@ fn own_machines(run: &Run) -> Vec<MachineInfo> {
 fn refused(run: &Run, what: &Said) -> Box<Diagnostic> {
     let directory = run.directory.display();
     let message = say!("{directory} cannot be merged: {what}");
-    let help = say!("merge only runs that generated one load: same scenario, same seed, same time");
+    let help = say!(
+        "merge only runs that generated one load together: same scenario, same seed, same time"
+    );
     Box::new(Diagnostic::error("runs-unmergeable", message).help(help))
 }
 
@@ -195,12 +197,14 @@ fn alike(first: &Run, other: &Run) -> Result<(), Box<Diagnostic>> {
     }
     if one.seed != two.seed {
         let (one, two) = (one.seed, two.seed);
-        return Err(refused(other, &say!("its seed is {two}, that of {than} is {one}")));
+        return Err(refused(other, &say!("its seed is {two}, but the seed of {than} is {one}")));
     }
     if one.zero_unix_ns == 0 || two.zero_unix_ns == 0 {
         return Err(refused(
             other,
-            &say!("its version of throng did not record the exact start time"),
+            &say!(
+                "it was recorded by a version of throng that does not record the exact start time"
+            ),
         ));
     }
     Ok(())
@@ -242,7 +246,7 @@ fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnos
                  was split into {of}"
             );
             let help = say!(
-                "merge only runs of one fleet, which all split the load into the same number of \
+                "merge only runs of one fleet: all of them split the load into the same number of \
                  parts"
             );
             return Err(Box::new(Diagnostic::error("runs-unmergeable", message).help(help)));

@@ -1,4 +1,4 @@
-//! What `--details` shows behind all figures: the evidence of the first failures.
+//! What `--details` shows behind all metrics: the evidence of the first failures.
 
 use throng_base::clean;
 use throng_metrics::status_text;

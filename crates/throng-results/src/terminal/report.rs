@@ -206,7 +206,7 @@ fn counts(summary: &Summary, style: &Style) -> String {
     }
     if shown.iter().any(|row| !row.kind.is_attempt()) {
         out.push_str(&note(
-            say!("* time in which users waited for each other; not included in any total"),
+            say!("* time that users spent waiting for each other; not included in any total"),
             style,
         ));
     }

@@ -178,7 +178,7 @@ fn line(ink: Ink, text: &str, style: &Style) -> String {
 /// Where all figures are.
 fn record(summary: &Summary, style: &Style) -> String {
     let Some(directory) = &summary.directory else {
-        let text = style.say(say!("none · run again with --details for all figures"));
+        let text = style.say(say!("none · run again with --details for all metrics"));
         return labelled(say!("directory"), &text, style);
     };
     let path = clean(&directory.display().to_string());
@@ -191,7 +191,7 @@ fn record(summary: &Summary, style: &Style) -> String {
     };
     let room = style.columns() - LABEL_COLUMNS;
     let page = style.say(say!("in a browser: {}", "report.html"));
-    let more = [style.say(say!("all figures: {}", command)), page];
+    let more = [style.say(say!("all metrics: {}", command)), page];
     let more = joined(&more[..1 + usize::from(style.page)], room);
     match width(&path) + 3 + width(&more) <= room {
         true => labelled(say!("directory"), &format!("{path}   {more}"), style),

@@ -105,7 +105,7 @@ fn the_summary_of_a_good_run() {
             generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
                          host 61.0 % busy
                          lateness p50 44.8µs · p99 69.1µs · max 70.0µs
-                         the schedule was kept
+                         throng stayed on schedule
 
             host         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
                          AMD EPYC 7B13 · 2 cores · 25.8 GB memory · cgroup limit 17.2 GB
@@ -213,7 +213,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
               = 4,900 of 101,000 attempts (4.9 %) failed because of this host
               = cause: 4,900 × throng ran out of source ports (ports-exhausted)
               = help: keep connections open, use more source addresses, or widen ip_local_port_range
-            error[record-incomplete]: parts of this run's results are missing
+            error[record-incomplete]: some results of this run are missing
               = 3 result lines could not be written
 
             step    requests      ok  failed   ok/s       in      out
@@ -301,14 +301,14 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
 
         error[stopped-by-rule]: a rule in the scenario stopped the run
           = the run was stopped at 11.0s: half of the baskets are \u{1b}[31mempty
-          = figures and thresholds cover the time until then
+          = metrics and thresholds cover only the time until then
 
         step         requests       ok  failed    ok/s       in      out
         GET /         100,000   99,900     100   9,990  82.3 MB  4.52 MB
         log in          1,000    1,000       0     100  10.0 KB  20.0 KB
         doors open*       200      180      20    18.0        –        –
         all           101,000  100,900     100  10,090  82.3 MB  4.54 MB
-        * time in which users waited for each other; not included in any total
+        * time that users spent waiting for each other; not included in any total
 
         latency        mean     p50     p90     p95     p99   p99.9  p99.99     max
         GET /        1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
@@ -385,7 +385,7 @@ fn a_run_that_ended_with_its_data_is_told() {
 
         warning[data-ended]: the run ended when its data ran out
           = the run was stopped at 11.0s: `accounts` has no row left
-          = help: to run the whole load, add rows or let the data repeat
+          = help: to run the whole load, add rows, or reuse rows (`at_end: wrap`)
     "#]]
     .assert_eq(head);
 }

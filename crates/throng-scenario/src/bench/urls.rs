@@ -48,8 +48,8 @@ pub fn parse_urls(source: &Arc<Source>, base: &str) -> Result<Vec<BenchUrl>, Vec
                 let own = Url::parse(&url.url).ok();
                 match first.as_ref().map(origin).zip(own.as_ref().map(origin)) {
                     Some((first, own)) if first != own => {
-                        let message = say!("this URL goes to {own}, the first one to {first}");
-                        let help = say!("one `bench` loads one target: use a list per target");
+                        let message = say!("this URL is on {own}, but the first one is on {first}");
+                        let help = say!("`bench` loads only one target: use one list per target");
                         errors.push(mistake(message, help).at(span));
                     }
                     _ => urls.push(url),
@@ -98,7 +98,7 @@ fn parse_line(text: &str, base: Option<&str>) -> Result<BenchUrl, (Said, Said)> 
     match Url::parse(&url) {
         Ok(parsed) if matches!(parsed.scheme.word(), "http" | "https") => {}
         Ok(parsed) => {
-            let message = say!("`{}` URLs cannot be in a list", parsed.scheme.word());
+            let message = say!("`{}` URLs are not supported in a list", parsed.scheme.word());
             return Err((message, say!("use http:// or https://")));
         }
         Err(error) => return Err((error.message, error.help)),
@@ -217,7 +217,7 @@ mod tests {
             ("GET /a x\n", "`x` is not a weight"),
             ("GET /a 0\n", "`0` is not a weight"),
             ("GET /a 3 4\n", "`3 4` is not a weight"),
-            ("ws://127.0.0.1:8080/a\n", "`ws` URLs cannot be in a list"),
+            ("ws://127.0.0.1:8080/a\n", "`ws` URLs are not supported in a list"),
             ("/a\nhttp://127.0.0.2/b\n", "urls.txt:2"),
             ("no url\n", "urls.txt:1"),
         ] {

@@ -74,7 +74,7 @@ fn change_users(load: &mut Load, users: u64) -> Result<Said, Unfit> {
     let before = load.staying_max();
     if before == 0 {
         return Err((
-            say!("users arrive at a rate, which determines their number"),
+            say!("the arrival rate determines the number of users"),
             say!("give --rate, or write `{{users: 100, for: 30s}}`"),
         ));
     }

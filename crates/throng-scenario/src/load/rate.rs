@@ -31,7 +31,7 @@ pub(super) fn check_beside(
     let name = key.text.as_str();
     let message = say!("`{name}` works only with `arrivals`, or with `iterations` at a rate");
     let error = cx.error("conflicting-keys", message, key.place);
-    let error = error.label(say!("this phase does not start anything at a rate"));
+    let error = error.label(say!("this phase does not start users or iterations at a rate"));
     cx.fail(error.help(say!("write `{{arrivals: 500/s, spacing: poisson, max: 2000, for: 10m}}`")))
 }
 
@@ -45,7 +45,7 @@ fn read_spacing(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<Spacing
 /// How many users may be there at once, of whom nobody has to be free.
 fn read_max(cx: &mut Context<'_>, node: &Node) -> Option<u64> {
     match cx.count(node)? {
-        0 => no_users(cx, node.place, say!("with a maximum of 0 users, no user is ever free")),
+        0 => no_users(cx, node.place, say!("with a maximum of 0 users, no user ever starts")),
         max => Some(max),
     }
 }

@@ -72,7 +72,7 @@ fn read_sine(cx: &mut Context<'_>, node: &Node) -> Option<Sine> {
         return cx.bad_value(
             amplitude,
             reason,
-            say!("write an amplitude of at most the mean: `{text}`"),
+            say!("the amplitude can be at most the mean: `{text}`"),
         );
     }
     Some(Sine { mean, amplitude: swing, period, offset })

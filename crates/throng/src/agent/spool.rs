@@ -83,7 +83,7 @@ impl Spooled {
         let status = self.status.as_ref().and_then(|status| status.get());
         let how = match (status.and_then(|it| it.signal()), status.and_then(|it| it.code())) {
             (Some(signal), _) => say!("it was terminated by signal {signal}"),
-            (None, Some(code)) => say!("it ended with exit code {code}"),
+            (None, Some(code)) => say!("it exited with code {code}"),
             (None, None) => say!("its agent was no longer running"),
         };
         let errors = self.errors();

@@ -76,12 +76,12 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "TEXT", requires = "heartbeat", allow_hyphen_values = true)]
     pub(crate) heartbeat_body: Option<String>,
     /// Total requests per second for all users, regardless of how fast the target responds (open
-    /// model); `100..5000` is a ramp; with --hold, the users that connect per second (default:
-    /// 10,000)
+    /// model); `100..5000` is a ramp; with --hold, the number of users that connect per second
+    /// (default: 10,000)
     #[arg(short = 'q', long, short_alias = 'R', visible_alias = "qps", value_parser = rates)]
     pub(crate) rate: Option<Rates>,
-    /// Divide a range of rates into this many constant rates, each for the duration: `--rate
-    /// 100..5000 --steps 8 --for 10s`
+    /// Divide a range of rates into this many constant rates, each lasting for the duration:
+    /// `--rate 100..5000 --steps 8 --for 10s`
     #[arg(
         long,
         value_name = "N",
@@ -110,8 +110,8 @@ pub(crate) struct BenchArguments {
     /// Think time: how long each user pauses between two requests
     #[arg(long, value_parser = duration)]
     pub(crate) think: Option<Duration>,
-    /// Maximum delay of starts, heartbeats and the ends of pauses, which allows several to share
-    /// one wake-up [default: 250us]; with 0, each has its own
+    /// Maximum delay of starts, heartbeats and ends of pauses, so that several can share one
+    /// wake-up [default: 250us]; with 0, each has its own wake-up
     #[arg(long, value_name = "TIME", value_parser = precision)]
     pub(crate) precision: Option<Duration>,
     /// Warm-up: generate the load for this long before measuring
@@ -204,7 +204,7 @@ pub(crate) struct RequestArguments {
         allow_hyphen_values = true
     )]
     pub(crate) cookies: Vec<String>,
-    /// Follow redirects that stay on the target
+    /// Follow redirects within the target
     #[arg(short = 'L', long, visible_alias = "redirect")]
     pub(crate) follow: bool,
     /// Read the request from a file with a cURL command, as copied from a browser
@@ -230,14 +230,14 @@ pub(crate) struct RequestArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Expected response")]
 pub(crate) struct ExpectationArguments {
-    /// Expected status: `200`, `2xx`, `200..299` or a list with commas; by default any status below
-    /// 400
+    /// Expected status: `200`, `2xx`, `200..299` or a comma-separated list; by default any status
+    /// below 400
     #[arg(long, visible_aliases = ["code", "expect-code"], value_name = "STATUS")]
     pub(crate) expect_status: Option<String>,
     /// A JSON field and its expected value, `data.code=200`; may be given more than once
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) expect_json: Vec<String>,
-    /// A text that the body must contain
+    /// Text that the body must contain
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_text: Option<String>,
     /// Same as in go-stress-testing: `statusCode` means --expect-status 200, `json` means
@@ -278,8 +278,8 @@ pub(crate) struct ConnectionArguments {
     /// Keep connections open (the default); same as -k in ab
     #[arg(short = 'k', long, conflicts_with = "no_keepalive")]
     pub(crate) keepalive: bool,
-    /// Do not resend requests that the target did not process (kept-alive connection already
-    /// closed, or reported as unprocessed by HTTP/2); they fail instead
+    /// Do not resend requests that the target did not process (the keep-alive connection was
+    /// already closed, or HTTP/2 reported them as unprocessed); they fail instead
     #[arg(long)]
     pub(crate) no_resend: bool,
     /// Request timeout, counted from the moment the request is sent; 30 seconds by default
@@ -291,7 +291,7 @@ pub(crate) struct ConnectionArguments {
     /// Accept any certificate
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Trust the certificates in this file (PEM) instead of the system's
+    /// Trust the certificates in this file (PEM) instead of the system certificates
     #[arg(long, visible_alias = "ca", value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
     /// The client's certificate (PEM); its key may be in the same file, or in `--key`
@@ -303,7 +303,7 @@ pub(crate) struct ConnectionArguments {
     /// Server name for TLS (SNI), instead of the URL's host name
     #[arg(long, visible_alias = "sni", value_name = "NAME")]
     pub(crate) server_name: Option<String>,
-    /// Resume TLS sessions instead of making full handshakes
+    /// Resume TLS sessions instead of performing full handshakes
     #[arg(long)]
     pub(crate) resume: bool,
     /// Use only IPv4 addresses
@@ -312,8 +312,8 @@ pub(crate) struct ConnectionArguments {
     /// Use only IPv6 addresses
     #[arg(short = '6', long)]
     pub(crate) ipv6: bool,
-    /// Local source addresses: `127.0.0.2`, `127.1.0.1..127.1.0.200`, `127.1.0.0/16` or `interface
-    /// eth0`; may be given more than once, used as needed
+    /// Local source addresses, used as needed: `127.0.0.2`, `127.1.0.1..127.1.0.200`,
+    /// `127.1.0.0/16` or `interface eth0`; may be given more than once
     #[arg(long = "source", value_name = "ADDRESSES", value_parser = source)]
     pub(crate) sources: Vec<String>,
     /// Do not keep cookies

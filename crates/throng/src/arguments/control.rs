@@ -28,7 +28,6 @@ pub(crate) enum What {
         share: f64,
     },
     /// Lowers the number of users or the rate of the current phase by the same amount as `more`
-    /// raises it
     Less {
         #[arg(value_name = "SHARE", value_parser = share, default_value = "10%")]
         share: f64,
@@ -47,9 +46,9 @@ pub(crate) enum What {
     Pause,
     /// Resumes adding users
     GoOn,
-    /// Ends the current phase: the next one starts
+    /// Ends the current phase and starts the next one
     EndPhase,
-    /// Records a mark at this moment
+    /// Records a mark at the current time
     Mark {
         #[arg(value_name = "NAME")]
         name: String,

@@ -81,7 +81,7 @@ pub(crate) struct DoctorArguments {
     /// Number of users; by default that of the scenario, or 10,000 without a scenario
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) users: Option<u64>,
-    /// Check this host as a host for the service under test, not for throng
+    /// Check this host for the service under test instead of for throng
     #[arg(long)]
     pub(crate) target: bool,
     /// Change kernel settings that are too low, then check again

@@ -27,7 +27,7 @@ pub(crate) enum ShellKind {
          \x20 throng man | man -l -            shows throng's page\n\
          \x20 throng man ~/.local/share/man/man1    writes all, for `man throng-bench`")]
 pub(crate) struct ManArguments {
-    /// Directory for all pages; by default, only the page of `throng` is printed, to standard
-    /// output
+    /// Directory for the pages of all commands; by default, the page of `throng` is printed to
+    /// standard output
     pub(crate) directory: Option<PathBuf>,
 }

@@ -110,13 +110,13 @@ pub(crate) struct CallArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "MQTT")]
 pub(crate) struct MqttArguments {
-    /// Quality of service of the published messages, or of the subscription: 0, 1 or 2
+    /// Quality of service for the published messages or the subscription: 0, 1 or 2
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=2))]
     pub(crate) qos: Option<u8>,
-    /// Let the broker keep the published message for later subscribers
+    /// Ask the broker to retain the published message for later subscribers
     #[arg(long)]
     pub(crate) retain: bool,
-    /// Beginning of the client IDs: `dev` gives dev-1, dev-2, ...; by default the broker chooses
+    /// Prefix of the client IDs: `dev` gives dev-1, dev-2, ...; by default, the broker assigns them
     #[arg(long, value_name = "PREFIX")]
     pub(crate) client_id: Option<String>,
     /// Use MQTT 3.1.1 instead of 5

@@ -32,7 +32,7 @@ pub(crate) struct RecordArguments {
     /// Accept any certificate of the service
     #[arg(long, short = 'k')]
     pub(crate) insecure: bool,
-    /// Trust the certificates in this file (PEM) instead of the system's
+    /// Trust the certificates in this file (PEM) instead of the system certificates
     #[arg(long, visible_alias = "ca", value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
     /// Overwrite existing files

@@ -13,8 +13,8 @@ pub(crate) struct ReportArguments {
     /// Print the summary as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print all figures instead of the short summary, and show the sent and received data of the
-    /// first failures of each kind
+    /// Print all metrics instead of the short summary, and the data sent and received in the first
+    /// failures of each kind
     #[arg(long)]
     pub(crate) details: bool,
     /// Label for the run, shown in reports; may be given more than once
@@ -30,8 +30,8 @@ pub(crate) struct ReportArguments {
     /// Write the summary as Markdown to this file, for pull requests
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Write a row for each second and step to this CSV file, or to standard output instead of the
-    /// summary; see docs/ci.md
+    /// Write a row for each second and step to this CSV file or, without a file, to standard output
+    /// instead of the summary; see docs/ci.md
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) csv: Option<PathBuf>,
     /// No colors
@@ -70,8 +70,8 @@ pub(crate) struct MergeArguments {
     /// Print the summary as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print all figures instead of the short summary, and show the sent and received data of the
-    /// first failures of each kind
+    /// Print all metrics instead of the short summary, and the data sent and received in the first
+    /// failures of each kind
     #[arg(long)]
     pub(crate) details: bool,
     /// No colors
@@ -119,7 +119,7 @@ pub(crate) struct HistoryArguments {
     /// Folder that contains the run directories; ./throng-runs by default
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
-    /// Compare all runs of the scenario with this one, instead of each with the run before it
+    /// Compare every run of the scenario with this run, instead of with the previous run
     #[arg(long, value_name = "RUN")]
     pub(crate) baseline: Option<PathBuf>,
     /// Show the metrics of a step, a step kind such as `http`, or `connect`; by default, of all
@@ -129,7 +129,7 @@ pub(crate) struct HistoryArguments {
     /// Include only runs with this label; may be given more than once
     #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// List only this many of the newest runs of each scenario
+    /// List only the newest runs of each scenario, at most this many
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) last: Option<u64>,
     /// Exit with code 1 if the newest run changes by more than this limit and the change is beyond

@@ -15,7 +15,7 @@ pub(crate) struct RouteArguments {
     /// may be given more than once; the first match applies
     #[arg(long, value_name = "HOST:PORT:HOST:PORT", value_parser = connect_to)]
     pub(crate) connect_to: Vec<(String, String)>,
-    /// Connect to this Unix socket on this host; path and host name still come from the URL
+    /// Connect to this Unix socket on this host; the path and host name still come from the URL
     #[arg(long, value_name = "PATH", conflicts_with = "abstract_unix_socket")]
     pub(crate) unix_socket: Option<String>,
     /// Connect to the abstract Unix socket with this name on this host

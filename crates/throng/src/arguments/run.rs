@@ -19,14 +19,15 @@ pub(crate) struct OutputArguments {
     /// Print the summary as JSON on standard output; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print all figures instead of the short summary, and show the sent and received data of the
-    /// first failures of each kind
+    /// Print all metrics instead of the short summary, and the data sent and received in the first
+    /// failures of each kind
     #[arg(long)]
     pub(crate) details: bool,
     /// Do not print progress lines during the run
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Full-screen view during the run: charts, steps, connections and errors; keys change the load
+    /// Show charts, steps, connections and errors in a full-screen view during the run; keys change
+    /// the load
     #[arg(long, conflicts_with_all = ["json", "quiet"])]
     pub(crate) tui: bool,
     /// Do not use colors; the environment variable NO_COLOR does the same
@@ -61,14 +62,14 @@ pub(crate) struct OutputArguments {
     /// Record the run in this new directory, instead of one under ./throng-runs
     #[arg(short = 'o', long, value_name = "DIR", conflicts_with = "no_record")]
     pub(crate) out: Option<PathBuf>,
-    /// Record nothing
+    /// Do not record the run
     #[arg(long)]
     pub(crate) no_record: bool,
     /// Execute the commands of the scenario's events and audits on this host; see docs/events.md
     #[arg(long)]
     pub(crate) allow_commands: bool,
-    /// Copy data, bodies and certificates up to this total size to the run directory; of the rest,
-    /// record only path and SHA-256 [default: 64MiB]
+    /// Copy data, bodies and certificates up to this total size to the run directory; for the rest,
+    /// record only the path and SHA-256 [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "no_record")]
     pub(crate) copy_max: Option<u64>,
     /// Number of threads; by default one per processor, or more if the users need more file
@@ -76,7 +77,7 @@ pub(crate) struct OutputArguments {
     #[arg(long, visible_alias = "threads", value_parser = shards)]
     pub(crate) shards: Option<usize>,
     /// Generate the load in this many processes, each with its own descriptors and memory; their
-    /// figures are merged
+    /// results are merged
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) processes: Option<u16>,
     /// Let the agents of a fleet generate the load; the directory with its keys is `throng-fleet`
@@ -110,12 +111,12 @@ pub(crate) struct OutputArguments {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Generator limits")]
 pub(crate) struct LimitArguments {
-    /// Stop adding users while throng's CPU usage (of the processors it may use) or the host's is
-    /// above this share: `80%`
+    /// Stop adding users while the CPU usage of throng (of the processors it may use) or of the
+    /// host is above this share: `80%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) max_cpu: Option<f64>,
-    /// Stop adding users while throng uses more memory than this, kernel memory for connections
-    /// included; bodies and messages may use half of it: `8GiB`
+    /// Stop adding users while throng uses more memory than this, including kernel memory for
+    /// connections; bodies and messages may use half of it: `8GiB`
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub(crate) max_memory: Option<u64>,
     /// Stop adding users while an interface of this host sends or receives more than this:
@@ -133,8 +134,7 @@ pub(crate) struct LimitArguments {
     /// throng's niceness, as in nice(1): -20 to 19; values below 0 require root
     #[arg(long, value_name = "N", value_parser = nice, allow_hyphen_values = true)]
     pub(crate) nice: Option<i32>,
-    /// Start even if this host does not meet the requirements for this many users; `throng doctor`
-    /// shows why
+    /// Start even if this host does not meet the requirements, which `throng doctor` shows
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -170,8 +170,8 @@ pub(crate) struct LoadArguments {
     /// Peak rate of arrivals or iterations per second; all phases are scaled in proportion
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<f64>,
-    /// Maximum delay of starts, heartbeats and the ends of pauses, which allows several to share
-    /// one wake-up; with 0, each has its own
+    /// Maximum delay of starts, heartbeats and ends of pauses, so that several can share one
+    /// wake-up; with 0, each has its own wake-up
     #[arg(long, value_name = "TIME", value_parser = precision)]
     pub(crate) precision: Option<Duration>,
 }

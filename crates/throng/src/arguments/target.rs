@@ -69,14 +69,14 @@ pub(crate) struct TargetArguments {
     /// http: maximum number of concurrent HTTP/2 streams on a connection
     #[arg(long, value_name = "N", default_value = "1000")]
     pub(crate) streams: u32,
-    /// Close every connection at this age
+    /// Close every connection when it reaches this age
     #[arg(long, value_parser = duration)]
     pub(crate) close_after: Option<Duration>,
     /// Accept at most one connection per thread in each interval of this length; other connections
     /// wait
     #[arg(long, value_parser = duration)]
     pub(crate) slow_accept: Option<Duration>,
-    /// Reset connections beyond this number
+    /// Reset new connections while this many are open
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) connections_max: Option<u64>,
     /// Serve at most this many new connections per second; further connections wait: `200/s`
@@ -134,10 +134,10 @@ pub(crate) struct QueueArguments {
     /// requests are removed from the queue
     #[arg(long)]
     pub(crate) work_on: bool,
-    /// Duration and speed of a warm-up phase of the server: `60s:60%`
+    /// Duration of the server's warm-up, and its speed during that time: `60s:60%`
     #[arg(long, value_name = "TIME:SPEED", value_parser = unit::<throng_target::WarmUp>)]
     pub(crate) warm_up: Option<throng_target::WarmUp>,
-    /// Run slower during the first part of each interval: `45s:5s:15%`
+    /// In each interval, run slower for the given time: `45s:5s:15%`
     #[arg(
         long,
         value_name = "EVERY:TIME:SLOWER",
@@ -150,7 +150,8 @@ pub(crate) struct QueueArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Deliveries (chat, push, mqtt)")]
 pub(crate) struct DeliveryArguments {
-    /// Batch messages to a user for this long and write them together; by default immediately
+    /// Batch messages to a user for this long and write them together; by default, write them
+    /// immediately
     #[arg(long, value_parser = duration)]
     pub(crate) batch: Option<Duration>,
     /// Drop every N-th delivery: `10k`
@@ -180,7 +181,7 @@ pub(crate) struct DeliveryArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The push service")]
 pub(crate) struct PushArguments {
-    /// Mirror the online devices to the set `presence` in this Redis server
+    /// Mirror the online devices to the set `presence` on this Redis server
     #[arg(long, value_name = "URL", value_parser = redis)]
     pub(crate) redis: Option<throng_target::RedisAddress>,
     /// Reply to a bind only after Redis has confirmed it
@@ -212,7 +213,7 @@ pub(crate) enum TargetKind {
     Chat,
     /// The push service of push-service.yaml: presence, pushes to one, some or all devices
     Push,
-    /// The broker of MQTT 3.1.1 and 5: QoS 0 to 2, wills, retained messages, shared subscriptions
+    /// A broker for MQTT 3.1.1 and 5: QoS 0 to 2, wills, retained messages, shared subscriptions
     Mqtt,
 }
 

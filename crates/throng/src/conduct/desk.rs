@@ -400,7 +400,7 @@ impl<'a> Desk<'a> {
                 self.audits.iter_mut().for_each(|audits| audits.lost(number));
                 let at_ns = self.posts.clock.now().as_nanos();
                 let name = self.info.machines.get(number).map_or("", |it| it.name.as_str());
-                let text = say!("{name} was lost, with all its users: {detail}", detail = &detail);
+                let text = say!("{name} and all its users were lost: {detail}", detail = &detail);
                 self.say(text);
                 self.event(&Event::MachineLost { at_ns, machine, detail });
                 self.over += 1;

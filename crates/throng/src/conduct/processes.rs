@@ -93,7 +93,7 @@ pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Dia
     let (message, help) = match together {
         true => (
             say!("`{name}` does not work across processes"),
-            say!("remove --processes: one process uses all processors through its shards"),
+            say!("remove --processes: one process can use all processors through its shards"),
         ),
         false => (
             say!("`{name}` does not work across parts that run separately"),
@@ -296,7 +296,7 @@ fn take(
     let signal = status.as_ref().ok().and_then(|status| status.signal());
     let detail = match (signal, status.ok().and_then(|status| status.code())) {
         (Some(signal), _) => say!("it was terminated by signal {signal}"),
-        (None, Some(code)) => say!("it ended with exit code {code}"),
+        (None, Some(code)) => say!("it exited with code {code}"),
         (None, None) => say!("it ended"),
     };
     let _ = lines.send((machine, Message::Lost { detail }));

@@ -56,7 +56,7 @@ impl Page<'_> {
 
     fn applied(&self, out: &mut String, applied: &[Applied]) {
         if applied.is_empty() {
-            let _ = writeln!(out, "{}\n", tell!("no kernel setting had to be changed"));
+            let _ = writeln!(out, "{}\n", tell!("no kernel setting needed to be changed"));
             return;
         }
         for Applied { key, before, value, error } in applied {

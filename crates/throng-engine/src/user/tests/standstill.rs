@@ -39,8 +39,8 @@ fn a_user_that_nothing_would_wake_ends_the_run_and_says_what_it_waits_for() {
     let outcome = run(one, 41, |world| world, chat_server(0));
     let stopped = outcome.stopped.expect("the run ended before its time");
     assert_eq!(stopped.by, StoppedBy::Bug);
-    let want = "user 1 is stuck: it waits for a message, at or after step `request`, and no scheduled \
-         event would wake it";
+    let want = "user 1 is stuck: it is waiting for a message at or after step `request`, and \
+         no scheduled event will wake it";
     assert_eq!(stopped.reason.english(), want);
     let second = stopped.at.second();
     assert!((5..=8).contains(&second), "{second}");

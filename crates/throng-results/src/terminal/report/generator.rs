@@ -44,7 +44,7 @@ pub(super) fn generator(summary: &Summary, style: &Style) -> String {
     let verdict = match summary.users.population.unmet {
         _ if generator_is_to_blame(summary) => style.say(say!("the result is invalid, see above")),
         0 if summary.users.population.dropped > 0 => style.say(starts_dropped_text(summary)),
-        0 if own.late_seconds == 0 => style.say(say!("the schedule was kept")),
+        0 if own.late_seconds == 0 => style.say(say!("throng stayed on schedule")),
         0 => String::new(),
         _ => style.say(unmet_text(summary)),
     };
@@ -59,7 +59,7 @@ fn together(summary: &Summary, style: &Style) -> Option<Vec<String>> {
     let own = &summary.generator.together;
     let mean = own.mean().filter(|_| own.max > 1)?;
     Some(vec![
-        style.say(say!("{} started per wake-up", format!("{mean:.1}"))),
+        style.say(say!("{} starts per wake-up", format!("{mean:.1}"))),
         style.say(say!("at most {}", format_count(own.max))),
         style.say(say!("precision {}", nanos(summary.info.precision_ns))),
     ])

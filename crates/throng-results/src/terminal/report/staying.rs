@@ -195,7 +195,7 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
     let without = if is_answered { beats.counts.without_answer } else { 0 };
     items.extend(style.counts(&[
         (beats.counts.interrupted, say!("{{}} interrupted")),
-        (without, say!("{{}} sent without expecting a reply")),
+        (without, say!("{{}} sent with no reply expected")),
         (beats.counts.skipped, say!("{{}} not sent because throng fell behind")),
         (beats.counts.faulty, say!("{{}} deliberately late, duplicated or not sent")),
     ]));

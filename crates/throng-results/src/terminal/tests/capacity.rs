@@ -53,7 +53,7 @@ fn the_answer_with_its_picture() {
         machines for a peak of 20,000/s: 34 (32 to 34), each at 70 % of its capacity
         errors       80 (0.079 %) status-unexpected in GET / · blame: target
                      … more kinds of errors with --details: 1
-        directory    none · run again with --details for all figures
+        directory    none · run again with --details for all metrics
     "#]]
     .assert_eq(&text);
 }

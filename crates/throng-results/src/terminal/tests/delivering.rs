@@ -201,7 +201,7 @@ fn what_was_dropped_here_meets_no_threshold() {
         error[messages-dropped]: throng dropped incoming messages
           = 1,234 messages were dropped because too many were waiting for one user
           = cause: messages arrived faster than an `expect` or a handler processed them
-          = help: make handlers take less time per message, or spread the messages over more users
+          = help: reduce the handler time per message, or spread the messages over more users
     "#]]
     .assert_eq(&sections(&sample::chat_dropped(true), &full(), &wanted));
     assert_eq!(exit_of(&sample::chat_dropped(true)), 5);
@@ -209,7 +209,7 @@ fn what_was_dropped_here_meets_no_threshold() {
         warning[messages-dropped]: throng dropped incoming messages
           = 1,234 messages were dropped because too many were waiting for one user
           = cause: messages arrived faster than an `expect` or a handler processed them
-          = help: make handlers take less time per message, or spread the messages over more users
+          = help: reduce the handler time per message, or spread the messages over more users
     "#]]
     .assert_eq(&sections(&sample::chat_dropped(false), &full(), &wanted));
     assert_ne!(exit_of(&sample::chat_dropped(false)), 5);

@@ -129,7 +129,7 @@ fn what_stands_below_the_tables_of_a_million_users() {
                      640 MB for users · 320 MB for connections · 1.90 MB for recording
                      2.60 GB in kernel sockets · at least 8.00 GB left
                      lateness p50 150µs · p99 150µs · max 150µs
-                     the schedule was kept
+                     throng stayed on schedule
 
         host         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
                      AMD EPYC 7B13 · 2 cores · 25.8 GB memory · cgroup limit 17.2 GB
@@ -440,6 +440,6 @@ fn every_way_in_which_a_connection_ends_is_told() {
                      17 packets dropped on this host
                      12 connections dropped by listeners on this host
                      lateness p50 150µs · p99 150µs · max 150µs
-                     the schedule was kept"#]]
+                     throng stayed on schedule"#]]
     .assert_eq(&sections(&text, &["funnel", "failed in", "users", "generator"]));
 }

@@ -242,7 +242,7 @@ fn a_good_run_in_short() {
                          no complete response arrived in time
                          → find out what the target waits for, or raise the timeout
             directory    throng-runs/20261121-120301-quick-check
-                         all figures: throng report --details
+                         all metrics: throng report --details
         "#]],
     );
 }
@@ -354,7 +354,7 @@ fn the_page_of_a_run_is_named() {
         text.lines().next_back().unwrap_or_default().trim().to_string()
     };
     let paged = Style { page: true, newest: true, ..Style::plain() };
-    let command = "all figures: throng report --details";
+    let command = "all metrics: throng report --details";
     assert_eq!(last(paged), format!("{command} · in a browser: report.html"));
     assert_eq!(last(Style { width: 60, ..paged }), command);
     assert_eq!(last(Style { page: false, ..paged }), command);
@@ -387,7 +387,7 @@ fn a_good_run_on_a_narrow_page() {
                          no complete response arrived in time
                          → find out what the target waits for, or raise…
             directory    throng-runs/20261121-120301-quick-check
-                         all figures: throng report RUN --details
+                         all metrics: throng report RUN --details
         "#]],
     );
 }
@@ -469,7 +469,7 @@ fn a_target_that_refuses_in_short() {
             errors       1,500 (100 %) connect-refused in GET / · blame: target
                          connect 127.0.0.1:8443: Connection refused (os error 111)
                          → check that the target listens on this port
-            directory    none · run again with --details for all figures
+            directory    none · run again with --details for all metrics
         "#]],
     );
 }
@@ -501,7 +501,7 @@ fn an_invalid_run_in_short() {
                          throng ran out of source ports
                          → add source addresses, or keep connections open
                          … more kinds of errors with --details: 2
-            directory    none · run again with --details for all figures
+            directory    none · run again with --details for all metrics
         "#]],
     );
 }
@@ -534,7 +534,7 @@ fn a_shop_that_a_rule_stopped_in_short() {
                          → look at a response with --details, and the target's log
                          20 (0.020 %) timeout in GET / · blame: target
                          … more kinds of errors with --details: 1
-            directory    none · run again with --details for all figures
+            directory    none · run again with --details for all metrics
         "#]],
     );
 }
@@ -565,7 +565,7 @@ fn a_million_users_in_short() {
                          → check that the target listens on this port
                          200 (<0.001 %) connect-timeout in connect /acc · blame: target
                          … more kinds of errors with --details: 1
-            directory    none · run again with --details for all figures
+            directory    none · run again with --details for all metrics
         "#]],
     );
 }
@@ -596,7 +596,7 @@ fn a_chat_room_in_short() {
             errors       2 delivery-lost in room talk · blame: target
                          message 0x2a sent by user 17 at 1.30s did not reach 2 of 500 recei…
                          → trace one lost message through the target
-            directory    none · run again with --details for all figures
+            directory    none · run again with --details for all metrics
         "#]],
     );
 }
@@ -623,7 +623,7 @@ fn a_second_in_short() {
                          2 (0.020 %) timeout in GET / · blame: target
                          no complete response arrived in time
                          → find out what the target waits for, or raise the timeout
-            directory    none · run again with --details for all figures
+            directory    none · run again with --details for all metrics
         "#]],
     );
 }
@@ -654,7 +654,7 @@ fn an_interrupted_run_in_short() {
                          10 (0.020 %) timeout in GET / · blame: target
                          no complete response arrived in time
                          → find out what the target waits for, or raise the timeout
-            directory    none · run again with --details for all figures
+            directory    none · run again with --details for all metrics
         "#]],
     );
 }
@@ -669,7 +669,7 @@ fn a_run_that_never_began_in_short() {
             https://127.0.0.1:8443 · 0s · 2026-11-21 12:03:01 UTC
             ✗ http p99 < 50ms  nothing to measure
             ✗ errors < 0.1%    nothing to measure
-            directory    none · run again with --details for all figures
+            directory    none · run again with --details for all metrics
         "#]],
     );
 }
@@ -701,7 +701,7 @@ fn a_crowded_run_in_short() {
             errors       1,000,000 resolve-failed in GET /…/is/0 · blame: target or scenario
                          … more kinds of errors with --details: 19
             directory    /srv/deep/deep/deep/deep/deep/dee…ep/deep/deep/deep/deep/deep/deep/
-                         all figures: throng report RUN --details
+                         all metrics: throng report RUN --details
         "#]],
     );
 }

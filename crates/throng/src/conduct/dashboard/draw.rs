@@ -231,7 +231,7 @@ fn draw_chart(
     let ends = points().map(|(x, _)| *x);
     let (first, last) = ends.fold((f64::MAX, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
     if points().next().is_none() {
-        let text = view.say(say!("nothing yet"));
+        let text = view.say(say!("no data yet"));
         let block = view.block(&title);
         return frame.render_widget(Paragraph::new(text).style(view.dim()).block(block), area);
     }
@@ -403,10 +403,10 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let keys = [
         ("+", say!("raise the load of the current phase by 10 %")),
         ("-", say!("lower the load by the same amount")),
-        ("p", say!("pause: no more users are added")),
-        ("g", say!("go on: users are added again")),
-        ("n", say!("end this phase: the next one starts")),
-        ("m", say!("mark this moment")),
+        ("p", say!("pause: stop adding users")),
+        ("g", say!("go on: resume adding users")),
+        ("n", say!("end this phase and start the next one")),
+        ("m", say!("record a mark")),
         ("q", say!("stop: users finish their step and leave")),
         ("?", say!("show or hide this help")),
     ];

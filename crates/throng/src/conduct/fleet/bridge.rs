@@ -108,7 +108,7 @@ impl Bridge {
             return;
         }
         let name = &self.agents[agent].name;
-        self.notice(say!("{name} was lost, with all its users: {detail}", detail = &detail));
+        self.notice(say!("{name} and all its users were lost: {detail}", detail = &detail));
         let event = Event::MachineLost { at_ns, machine: agent as u16, detail };
         self.tell(agent, Message::Event(event));
     }

@@ -51,8 +51,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let lines: Vec<Line<'_>> = rows.chain(legend).collect();
     let users = census.users_per_cell.saturating_mul(each as u64);
     let title = match users {
-        1 => view.say(say!("population: each user")),
-        users => view.say(say!("population: {} users each", format_count(users))),
+        1 => view.say(say!("population: 1 user per cell")),
+        users => view.say(say!("population: {} users per cell", format_count(users))),
     };
     frame.render_widget(Paragraph::new(lines).block(view.block(&title)), area);
 }

@@ -123,7 +123,8 @@ fn everything_has_its_place_on_a_small_terminal() {
 fn the_population_is_a_block_of_cells() {
     let figures = with_cells(figures(3, 30));
     let text = screen(&figures, (160, 48), false, Language::English);
-    for part in ["population: 3,000 users each", "█ 800,000 online", "█ 200,000 away (connection"]
+    for part in
+        ["population: 3,000 users per cell", "█ 800,000 online", "█ 200,000 away (connection"]
     {
         assert!(text.contains(part), "{part}:\n{text}");
     }
