@@ -140,7 +140,7 @@ pub(crate) fn miscounted(found: usize, columns: usize, separator: u8) -> DataErr
     let separator = char::from(separator).escape_default();
     let (message, help) = if found < columns {
         (
-            say!("the row has {found} of {columns} fields"),
+            say!("the row has only {found} of {columns} fields"),
             say!("add the missing fields; an empty field still needs its separator `{separator}`"),
         )
     } else {

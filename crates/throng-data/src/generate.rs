@@ -55,9 +55,9 @@ impl Generator {
             return range;
         }
         if text.chars().count() > PATTERN_CHARS_MAX {
-            let message = say!("the pattern is longer than {PATTERN_CHARS_MAX} characters");
+            let message = say!("the pattern has more than {PATTERN_CHARS_MAX} characters");
             return Err(DataError::new("data-generator", message)
-                .help(say!("make it shorter, or put long texts into `vars`")));
+                .help(say!("make it shorter, or put long text into `vars`")));
         }
         parse_pattern(text)
     }

@@ -136,7 +136,7 @@ impl Block {
             let message = say!("`{}` changed during the run", path.display());
             DataError::new("data-changed", message)
                 .file(path)
-                .help(say!("do not change data files until the run has ended, or use a copy"))
+                .help(say!("do not change a data file during a run; change a copy instead"))
         };
         let mark = find(marks, number, *block_rows_max);
         if self.mark != Some(mark) {

@@ -331,7 +331,7 @@ fn mistakes_have_line_cause_and_cure() {
         ("\n\r\n", None, "the file has no header line"),
         ("a,b\n", None, "`rows` has no rows"),
         ("a,b\n\n", None, "`rows` has no rows"),
-        ("a,b\n1,2\n\n3\n", Some(4), "the row has 1 of 2 fields"),
+        ("a,b\n1,2\n\n3\n", Some(4), "the row has only 1 of 2 fields"),
         ("a,b\n\"1\n\",2\n3,4,5", Some(4), "the row has 3 fields, but there are 2 columns"),
         ("a,b\n1,2\n\"3\n\n,4\n", Some(3), "a quote is never closed"),
         ("a,b\n\"3\"x,4\n", Some(2), "a closing quote is not followed by `,`"),
@@ -374,11 +374,11 @@ fn cures_fit_the_mistake() {
     let fixture = Fixture::new("a,b\n1\n");
     let error = Table::open(&source(fixture.csv(), Take::Unique), 1, Share::WHOLE).unwrap_err();
     let place = fixture.path().display().to_string() + ":2";
-    assert_eq!(error.said(), format!("{place}: the row has 1 of 2 fields"));
+    assert_eq!(error.said(), format!("{place}: the row has only 1 of 2 fields"));
     assert_eq!(
         error.diagnostic().render(false),
         format!(
-            "error[data-malformed]: the row has 1 of 2 fields\n\
+            "error[data-malformed]: the row has only 1 of 2 fields\n\
              \x20 = in {place}\n\
              \x20 = help: add the missing fields; an empty field still needs its separator `,`\n"
         )

@@ -296,7 +296,9 @@ fn look_up_again(
                 let mut found = resolve::again(&program, (host, port), &allowed)?;
                 found.retain(|address| sources.fits(address.ip()));
                 match found.is_empty() {
-                    true => Err(say!("no source address has the address family of its addresses")),
+                    true => Err(say!(
+                        "its addresses have a different address family than the source addresses"
+                    )),
                     false => Ok(found),
                 }
             };
@@ -305,7 +307,7 @@ fn look_up_again(
         let builder = std::thread::Builder::new().name(format!("name-{index}"));
         builder.spawn(work).map_err(|error| {
             StartError::Host(say!(
-                "cannot create the thread that looks names up: {error}; raise `ulimit -u` and the \
+                "cannot create the thread for name lookups: {error}; raise `ulimit -u` and the \
                  cgroup pids limit"
             ))
         })?;

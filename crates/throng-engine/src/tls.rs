@@ -113,9 +113,9 @@ pub fn certificate_words(error: &CertificateError) -> Said {
     match error {
         CertificateError::UnknownIssuer => {
             say!(
-                "the certificate is not signed by a trusted authority; trust one with --cacert \
-                 FILE (in a scenario `tls: {{ca: FILE}}`), or skip the check with --insecure \
-                 (`tls: {{verify: false}}`)"
+                "the certificate is not signed by a trusted authority; trust this authority with \
+                 --cacert FILE (in a scenario `tls: {{ca: FILE}}`), or skip the check with \
+                 --insecure (`tls: {{verify: false}}`)"
             )
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {

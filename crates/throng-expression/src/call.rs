@@ -107,7 +107,9 @@ pub(crate) fn charge(steps_left: &mut u32, bytes: usize) -> Result<(), Fault> {
 }
 
 pub(crate) fn too_much() -> Fault {
-    Fault(say!("the expression takes too many steps: make its lists or texts smaller"))
+    Fault(say!(
+        "the expression takes too many steps to evaluate: use smaller lists or shorter text"
+    ))
 }
 
 impl<'a> Call<'a> {

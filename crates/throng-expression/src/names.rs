@@ -130,7 +130,7 @@ impl Path<'_> {
         error
             .message(say!("`{owner}` has no field `{field}`"))
             .label(near.map_or_else(Said::default, |near| say!("did you mean `{near}`?")))
-            .help(say!("it has {}", quoted(&names)))
+            .help(say!("available: {}", quoted(&names)))
     }
 }
 

@@ -101,7 +101,7 @@ pub fn framing_text(declaration: &Declaration) -> String {
                 let is_length = |field: &&Field| matches!(field.role, Role::Length { .. });
                 let length = declaration.packet.iter().find(is_length);
                 let id = length.map_or("", |field| field.id.value.as_str());
-                say!("`{id}` gives the packet length")
+                say!("`{id}` contains the packet length")
             }
         },
     };
@@ -307,7 +307,7 @@ impl<'d> Laying<'d> {
             Some(Repeat::Prefixed(prefix)) => {
                 add(say!("prefixed with the count as {}", prefix.word()));
             }
-            Some(Repeat::Field(id)) => add(say!("`{}` gives the count", id.value)),
+            Some(Repeat::Field(id)) => add(say!("`{}` contains the count", id.value)),
             Some(Repeat::Rest) => add(say!("repeats until the end")),
             Some(Repeat::Until(end)) => add(say!("repeats until {}", hex_text(end))),
             Some(Repeat::Times(_)) | None => {}
@@ -365,7 +365,7 @@ fn role_notes(field: &Field) -> Vec<Said> {
         Role::Correlates => {
             notes.push(say!("in replies, the request's value; otherwise 0"));
         }
-        Role::Body => notes.push(say!("the message's own fields")),
+        Role::Body => notes.push(say!("the fields of the message")),
         Role::Checksum { algorithm, over } => {
             let name = algorithm.word();
             notes.push(match over.is_empty() {
@@ -392,7 +392,7 @@ fn extent_notes(extent: &Extent) -> Vec<Said> {
             notes
         }
         Extent::Delimited(bytes) => vec![say!("ends with {}", hex_text(bytes))],
-        Extent::Field(id) => vec![say!("`{}` gives the length in bytes", id.value)],
+        Extent::Field(id) => vec![say!("`{}` contains the length in bytes", id.value)],
         Extent::Rest => vec![say!("to the end of the body")],
     }
 }

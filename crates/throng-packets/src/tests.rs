@@ -83,7 +83,7 @@ const INK: Ink = Ink { colour: false, width: 80 };
 fn a_protocol_is_drawn_in_80_columns() {
     let drawn = page(&chat(), "chat.yaml", None, &INK);
     for line in [
-        "tcp · big endian · `length` gives the packet length",
+        "tcp · big endian · `length` contains the packet length",
         "0 │     magic     │            length             │ kind  │",
         "0      2  magic   u16   always 0xc4a7",
         "2      4  length  u32   length of the body in bytes; at most 64 KiB",

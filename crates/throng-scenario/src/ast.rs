@@ -318,9 +318,9 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Optio
     let meant = did_you_mean(&key.text, kind.names());
     let label = match meant {
         // What the word means here depends on what stands behind it.
-        Some(_) if instead.is_some() && std::ptr::eq(kind, &keys::HTTP) => say!("not known here"),
+        Some(_) if instead.is_some() && std::ptr::eq(kind, &keys::HTTP) => say!("unknown"),
         Some(word) => say!("did you mean `{word}`?"),
-        None => say!("not known here"),
+        None => say!("unknown"),
     };
     cx.note(error.label(label).help(instead.unwrap_or_else(|| kind.key_list())));
     meant

@@ -418,7 +418,7 @@ fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             let error = cx.error("unknown-key", message, key.place);
             let error = error.label(match did_you_mean(&key.text, names) {
                 Some(name) => say!("did you mean `{name}`?"),
-                None => say!("not known here"),
+                None => say!("unknown"),
             });
             let names = names.map(|name| format!("`{name}`")).join(", ");
             cx.note(error.help(say!("available: {names}")));

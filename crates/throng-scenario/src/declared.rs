@@ -37,7 +37,7 @@ pub(crate) fn find_message(
     let names: Vec<&str> = protocol.messages().map(|(_, info)| info.name.as_str()).collect();
     let error = error.label(match did_you_mean(name, names.iter().copied()) {
         Some(near) => say!("did you mean `{near}`?"),
-        None => say!("not known here"),
+        None => say!("unknown"),
     });
     let mut list: Vec<String> =
         names.iter().take(SHOWN_MAX + 1).map(|name| format!("`{name}`")).collect();

@@ -202,7 +202,7 @@ pub(crate) fn field_pick(
     let error = cx.error("unknown-field", mistake.message, place);
     let error = error.label(match kinds.near(&mistake.part) {
         Some(near) => say!("did you mean `{near}`?"),
-        None => say!("not known here"),
+        None => say!("unknown"),
     });
     cx.fail(error.help(mistake.help))
 }

@@ -94,12 +94,12 @@ impl Context<'_> {
                 "=~" => say!("write `{{matches: 'id=\\d+'}}`"),
                 _ => {
                     say!(
-                        "write `that: \"${{response.json.code != 0}}\"`; to match text that \
-                         starts with this sign, write `\"${{'!'}}= 0\"`"
+                        "write `that: \"${{response.json.code != 0}}\"`; to match text that starts \
+                         with this operator, write `\"${{'!'}}= 0\"`"
                     )
                 }
             };
-            return self.fail(error.label(say!("not known here")).help(help));
+            return self.fail(error.label(say!("unknown")).help(help));
         }
         if *plain && text.starts_with("not ") && other_word(text).is_none() {
             let message = say!("`{}` is compared as text", shorten(text));

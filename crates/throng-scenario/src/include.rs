@@ -223,9 +223,8 @@ fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Op
         let message = say!("the scenario and its included files are larger than 16 MiB in total");
         let error =
             cx.error("file-too-large", message, node.place).label(say!("this exceeds the limit"));
-        return cx.fail(
-            error.help(say!("put long texts into separate files: `body: {{file: a.json}}`")),
-        );
+        return cx
+            .fail(error.help(say!("put long text into separate files: `body: {{file: a.json}}`")));
     }
     match String::from_utf8(bytes) {
         // Named as the file that includes it is, so that a person finds it.

@@ -157,7 +157,7 @@ mod tests {
             assert!(found.contains("`users: {to: 10, rate: 5/s}`"), "{phase}: {found}");
         }
         let found = said("", "", "        json: {a: '${username}'}\n", phase);
-        assert!(found.contains("not known here"), "{found}");
+        assert!(found.contains("not defined here"), "{found}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Lookup> {
             say!("write `resolve: every 1s`"),
         ),
         Some(Err(_)) | None => {
-            let message = say!("`{}` does not say when to look the name up", shorten(&text));
+            let message = say!("`{}` is not a valid value of `resolve`", shorten(&text));
             cx.bad_value(node, message, HELP)
         }
     }

@@ -463,7 +463,7 @@ impl KnownNames<'_, '_> {
         };
         Err(UnknownName {
             message,
-            label: Some(label.unwrap_or_else(|| say!("not known here"))),
+            label: Some(label.unwrap_or_else(|| say!("unknown"))),
             help,
         })
     }
@@ -710,7 +710,7 @@ impl KnownNames<'_, '_> {
 
     fn nothing(&self, path: &[&str]) -> Resolved {
         let name = path[0];
-        let message = say!("`{}` is not known here", shorten(name));
+        let message = say!("`{}` is not defined here", shorten(name));
         let help = say!(
             "a name must start with one of these: {}",
             ROOTS.map(|root| format!("`{root}`")).join(", ")
@@ -734,7 +734,7 @@ impl KnownNames<'_, '_> {
                 let name = shorten(name);
                 let help =
                     say!("name its source: `vars.{name}`, `saved.{name}` or `data.SOURCE.{name}`");
-                let label = Some(say!("not known here"));
+                let label = Some(say!("unknown"));
                 return Err(UnknownName { message, label, help });
             }
             near.map(|near| say!("did you mean `{near}`?"))
@@ -750,7 +750,7 @@ fn pick_of(kinds: &Kinds, path: &[&str]) -> Result<(Pick, usize), UnknownName> {
         match kinds.find(&path[..used].join(".")) {
             Ok(pick) => return Ok((pick, used)),
             Err(wrong) => {
-                let label = Some(say!("not known here"));
+                let label = Some(say!("unknown"));
                 mistake = UnknownName { message: wrong.message, label, help: wrong.help };
             }
         }

@@ -71,7 +71,7 @@ impl<'n> Parts<'n> {
             names.take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
         cx.fail(match list.is_empty() {
             true => error.help(say!("declare it: `parts: {{login: [{{http: POST /login}}]}}`")),
-            false => error.help(say!("`parts` has {}", list.join(", "))),
+            false => error.help(say!("`parts` contains {}", list.join(", "))),
         })
     }
 

@@ -126,7 +126,7 @@ fn load_shipped(cx: &mut Context<'_>, node: &Node, name: &str) -> Option<Arc<Pro
         None => {
             let mistake = library::unknown(name);
             let error = cx.error(mistake.code, mistake.message, node.place);
-            let error = error.label(say!("not known here"));
+            let error = error.label(say!("unknown"));
             cx.fail(error.help(mistake.help.unwrap_or_default()))
         }
     }

@@ -581,7 +581,7 @@ pub(crate) fn unknown_target<'a>(
         None => say!("not in `targets`"),
     });
     cx.note(match names.clone().next() {
-        Some(_) => error.help(say!("`targets` has {}", list(names))),
+        Some(_) => error.help(say!("`targets` contains {}", list(names))),
         None => error.help(TARGETS_HELP),
     });
 }

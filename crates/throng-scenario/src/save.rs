@@ -114,13 +114,13 @@ fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
     let words = ["json", "header", "body", "status", "time", "size"];
     let error = error.label(match did_you_mean(word, words) {
         Some(near) if near != word => say!("did you mean `{near}`?"),
-        _ => say!("not known here"),
+        _ => say!("unknown"),
     });
     let path = text.strip_prefix("$.").unwrap_or(text);
     // Written wrong is another thing than left out.
     let is_near = throng_base::diagnostic::did_you_mean(word, words).is_some();
     cx.fail(match path != text || path.contains('.') && !is_near {
-        true => error.label(say!("not known here")).help(say!("write `json.{}`", shorten(path))),
+        true => error.label(say!("unknown")).help(say!("write `json.{}`", shorten(path))),
         false => error.help(HELP),
     })
 }

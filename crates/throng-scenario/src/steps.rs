@@ -442,7 +442,7 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
     }?;
     match list.as_constant() {
         Some(value) if value.as_list().is_none() => {
-            let message = say!("this value can never be a list");
+            let message = say!("this value is never a list");
             cx.bad_value(node, message, say!("write `for_each: \"${{saved.ids}}\"` or `[a, b, c]`"))
         }
         Some(value) if value.len() == Some(0) => {

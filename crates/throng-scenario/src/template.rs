@@ -365,8 +365,8 @@ impl Context<'_> {
         let error =
             self.error("value-too-large", message, place).label(say!("this exceeds the limit"));
         let help = say!(
-            "a variable that uses another one twice is twice as large; put long texts into \
-             separate files: `body: {{file: large.json}}`"
+            "a variable that uses another one twice is twice as large; put long text into separate \
+             files: `body: {{file: large.json}}`"
         );
         self.fail(error.help(help))
     }
@@ -528,7 +528,7 @@ pub(crate) fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expres
     match condition.may_be_condition() {
         true => Some(condition),
         false => {
-            let message = say!("this value can never be true or false");
+            let message = say!("this value cannot be used as a condition");
             cx.bad_value(node, message, say!("compare it with a value: `\"${{saved.code == 0}}\"`"))
         }
     }

@@ -217,7 +217,7 @@ impl Reader<'_, '_, '_> {
             (true, true) => {
                 return Some(AbortRule { condition, after: Duration::from_secs(after_s) });
             }
-            (false, _) => say!("this condition can never be true"),
+            (false, _) => say!("this condition is never true"),
             (true, false) => say!("this condition is always true"),
         };
         let error = self.cx.error("bad-threshold", message, self.node.place);

@@ -86,7 +86,7 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Runs a scenario with one user, step by step, and shows what is sent and received
     Try(TryArguments),
-    /// Calculates how many machines a load needs, and how to set up each of them
+    /// Calculates how many machines a load needs, and shows how to set up each one
     Plan(PlanArguments),
     /// Runs a scenario file
     Run(RunArguments),

@@ -242,7 +242,7 @@ impl Active<'_> {
             }
             (true, None) if lines.all(|line| self.user.is_going(line)) => say!(
                 "no connection was available for {waited}: the target announced that it would \
-                 close all {width} connections, and left requests on them unanswered"
+                 close all {width} connections, and did not answer the requests on them"
             ),
             (true, None) => say!("no connection was ready for the request within {waited}"),
             (false, _) => say!("all {width} connections to the target were in use for {waited}"),

@@ -407,7 +407,7 @@ impl User {
             // Only the end of the connection is the end of its body (RFC 9112, 9.8).
             (Some(_), Some(Ok(true))) if is_cut => {
                 let detail = say!(
-                    "the connection ended without close_notify of TLS, so the response may be \
+                    "the connection was closed without a TLS close_notify, so the response may be \
                      incomplete"
                 );
                 let failure = Failure::new(Cause::ClosedEarly, detail);

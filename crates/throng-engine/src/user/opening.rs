@@ -379,7 +379,7 @@ impl Active<'_> {
 }
 
 fn no_web_socket(url: &str) -> Said {
-    say!("`{url}` does not lead to a WebSocket target of this scenario")
+    say!("`{url}` is not the URL of a WebSocket target of this scenario")
 }
 
 fn no_stream(waited: Duration) -> Said {

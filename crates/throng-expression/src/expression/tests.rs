@@ -555,7 +555,7 @@ fn a_mistake_tells_what_to_do() {
     assert_eq!(error("'a'.padStart()").label, "write `text.padStart(length, [fill])`");
     assert_eq!(error("vars.rom").label, "did you mean `room`?");
     assert_eq!(error("vars.server.prt").label, "did you mean `port`?");
-    assert_eq!(error("vars.server.prt").help, "it has `host`, `port`");
+    assert_eq!(error("vars.server.prt").help, "available: `host`, `port`");
     assert_eq!(error("now.ms").label, "write `now.ms()`");
     assert_eq!(error("{a: 1}").label, "write `'a'` if it is text");
     assert_eq!(error("user.id = 1").label, "write `==`");
@@ -629,7 +629,8 @@ fn an_evaluation_ends() {
     for depth in 0..10 {
         nested = format!("{tens}.map(x{depth}, {nested})");
     }
-    let message = "fault: the expression takes too many steps: make its lists or texts smaller";
+    let message =
+        "fault: the expression takes too many steps to evaluate: use smaller lists or shorter text";
     assert_eq!(outcome(&nested), message);
     let doubled = format!("{}{}", "[saved.token]", ".map(x, x + x)".repeat(40));
     assert_eq!(outcome(&doubled), message);

@@ -458,7 +458,7 @@ fn another_number_of_users_leaves_as_many_more_behind() {
 fn tracked_connections() {
     let needs = to("192.0.2.9", 300_000);
     let finding = Bench::new().says("conntrack", &needs, Fit, None);
-    assert!(finding.value.english().starts_with("nothing tracked (limit"), "{finding:?}");
+    assert!(finding.value.english().starts_with("no connections tracked (limit"), "{finding:?}");
     let bench = Bench::new().set("proc/sys/net/netfilter/nf_conntrack_count", "144\n");
     let finding = bench.says("conntrack", &needs, Unfit, Some(262_000));
     assert!(!finding.stops_a_run(), "nobody knows which packets the firewall tracks");

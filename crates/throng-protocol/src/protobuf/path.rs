@@ -138,7 +138,7 @@ fn field_of(schema: &Schema, message: u32, name: &str) -> Result<usize, PathMist
         let help = match did_you_mean(name, names.clone()) {
             Some(near) => say!("did you mean `{near}`?"),
             None if message.fields.is_empty() => say!("it has no fields"),
-            None => say!("it has {}", listed(names)),
+            None => say!("available: {}", listed(names)),
         };
         let reason = say!("`{}` has no field `{name}`", message.name);
         PathMistake { message: reason, part: name.to_owned(), help }

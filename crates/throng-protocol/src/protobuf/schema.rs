@@ -265,7 +265,7 @@ impl Schema {
         let near = did_you_mean(method, names.clone());
         let near = near.map(|method| format!("{service}/{method}"));
         let message = say!("the service `{service}` has no method `{method}`");
-        Err(Unknown { message, near, help: say!("it has {}", listed(names)) })
+        Err(Unknown { message, near, help: say!("available: {}", listed(names)) })
     }
 
     fn find_service(&self, name: &str) -> Result<&str, Unknown> {

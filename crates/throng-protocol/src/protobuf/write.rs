@@ -88,7 +88,7 @@ pub(super) fn field_of(schema: &Schema, message: u32, name: &str) -> Result<usiz
         let near = did_you_mean(name, names.clone());
         let list = match message.fields.is_empty() {
             true => say!("it has no fields"),
-            false => say!("it has {}", listed(names)),
+            false => say!("available: {}", listed(names)),
         };
         let help = match near {
             Some(near) => say!("did you mean `{near}`? {list}"),
@@ -376,7 +376,7 @@ pub(super) fn refused_enum(
     let known = names.values.iter().map(|(name, _)| &**name);
     let help = match did_you_mean(text, known.clone()) {
         Some(near) => say!("did you mean `{near}`? available: {}", listed(known)),
-        None => say!("it has {}", listed(known)),
+        None => say!("available: {}", listed(known)),
     };
     let reason = say!("`{}` is not a value of `{}`", coerce::shortened(text), names.name);
     Refused { help, ..Refused::new(reason) }

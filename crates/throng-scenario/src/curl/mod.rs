@@ -544,7 +544,7 @@ impl<'s> Reader<'s> {
             self.warn(
                 message,
                 word.place,
-                say!("throng sends the file as it is, like `--data-binary`"),
+                say!("throng sends the file unchanged, like `--data-binary`"),
             );
         }
         self.data.push(Data::File { path: path.into(), place: word.place });

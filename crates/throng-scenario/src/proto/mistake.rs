@@ -189,12 +189,12 @@ fn of_names(said: &str) -> Option<Told> {
     }
     if let Some([name]) = captures(NO_OPTION, said) {
         let message = say!("there is no option `{}`", shorten(name));
-        return told(message, say!("not known here"), NAME_HELP);
+        return told(message, say!("unknown"), NAME_HELP);
     }
     if let Some([name]) = captures(NO_NAME, said) {
         return told(
             say!("there is no type `{}`", shorten(name)),
-            say!("not known here"),
+            say!("unknown"),
             NAME_HELP,
         );
     }

@@ -111,7 +111,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// `{id: body}` in `packet` stands for the message's own fields.
+    /// `{id: body}` in `packet` stands for the fields of the message.
     fn body(
         &mut self,
         fields: &FieldMap<'_>,
@@ -121,7 +121,7 @@ impl Reader<'_, '_> {
         let known = |key: &Key| fields.id.is(key) || fields.doc.is(key);
         let others = fields.all().filter(|field| field.key().is_some_and(|key| !known(key)));
         if let Some((key, _)) = ast::first(others) {
-            let message = say!("`body` represents the message's own fields");
+            let message = say!("`body` represents the fields of the message");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("`body` cannot have the key `{}`", shorten(&key.text)));
             return self.cx.fail(error.help(say!(
@@ -351,7 +351,7 @@ impl Reader<'_, '_> {
         let meant = words::meant(word, self.types.iter().map(String::as_str));
         let error = error.label(match meant {
             Some(word) => say!("did you mean `{word}`?"),
-            None => say!("not known here"),
+            None => say!("unknown"),
         });
         self.cx.fail(error.help(words::TYPES_HELP))
     }
@@ -586,7 +586,7 @@ impl Reader<'_, '_> {
         }
         let message = say!("there is no `{}` in `enums`", shorten(&name));
         let error =
-            self.cx.error("unknown-type", message, node.place).label(say!("not known here"));
+            self.cx.error("unknown-type", message, node.place).label(say!("unknown"));
         self.cx.note(error.help(ENUM_HELP));
         Vec::new()
     }

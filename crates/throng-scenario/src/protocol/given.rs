@@ -125,7 +125,7 @@ impl Reader<'_> {
         let error = self.error("unknown-message", message, name.place.start(), name.place.end());
         let error = match did_you_mean(&name.text, names.iter().copied()) {
             Some(near) => error.label(say!("did you mean `{near}`?")),
-            None => error.label(say!("not known here")),
+            None => error.label(say!("unknown")),
         };
         let mut list: Vec<String> =
             names.iter().take(NAMES_SHOWN_MAX).map(|name| format!("`{name}`")).collect();

@@ -73,7 +73,7 @@ impl Protos {
         });
         let error = error.label(match meant {
             Some(word) => say!("did you mean `{word}`?"),
-            None => say!("not known here"),
+            None => say!("unknown"),
         });
         let first: Vec<&str> = full.take(8).collect();
         cx.fail(error.help(match first.is_empty() {

@@ -72,7 +72,7 @@ pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Opti
             let error = cx.error("unknown-method", unknown.message, node.place);
             let error = error.label(match unknown.near {
                 Some(near) => say!("did you mean `{near}`?"),
-                None => say!("not known here"),
+                None => say!("unknown"),
             });
             let help = unknown.help;
             cx.fail(error.help(help))

@@ -45,7 +45,7 @@ pub(crate) struct PlanArguments {
     /// Size of each machine that runs throng, `8cores,16GiB`; this host by default
     #[arg(long, visible_alias = "machines", value_name = "MACHINE", value_parser = Described::parse)]
     pub(crate) machine: Option<Described>,
-    /// Show the number of fleet agents needed, on machines like the one that ran the test, and the
+    /// Show how many fleet agents are needed on machines like the one that ran the test, and the
     /// commands to start them
     #[arg(long, conflicts_with = "pv")]
     pub(crate) fleet: bool,

@@ -102,8 +102,8 @@ fn recorder(planned: &Planned, style: &Style) -> String {
     let (steps, stages) = (recorder.steps, recorder.stages);
     let shards = format_count(shards);
     let text = say!(
-        "for {steps} steps and {stages} stages on {shards} shards, independent of users and \
-         duration; typical: response times span {} powers of two",
+        "for {steps} steps and {stages} stages on {shards} shards, regardless of the number of \
+         users and the duration; typical: response times span {} powers of two",
         TYPICAL_OCTAVES
     );
     out += &sentence(text, style);

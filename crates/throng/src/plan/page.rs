@@ -115,8 +115,10 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         }
         (None, Some(seconds)) if seconds >= 1.0 => {
             let time = format_duration(Duration::from_secs_f64(seconds.min(1e9)));
-            out +=
-                &sentence(say!("all users start without delay, which takes about {time}"), style);
+            out += &sentence(
+                say!("all users start as fast as possible, which takes about {time}"),
+                style,
+            );
         }
         _ => {}
     }

@@ -26,7 +26,7 @@ fn the_report_says_how_many_go_out_together() {
     throng(&format!("{text} --details"))
         .run()
         .exits(0)
-        .says(&["started per wake-up", "precision 5.00ms"]);
+        .says(&["starts per wake-up", "precision 5.00ms"]);
     let scenario = throng(&format!("{text} --print-scenario")).run().exits(0);
     scenario.says(&["precision: 5ms"]);
 }

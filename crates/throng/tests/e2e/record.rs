@@ -286,7 +286,7 @@ fn a_record_from_which_seconds_were_removed_is_not_whole() {
     let twice = [&[*first, *second, *second], rest].concat().concat();
     std::fs::write(&path, twice).expect("a line is doubled");
     let twice = report(&folder, "--details").exits(5);
-    twice.says(&["error[record-incomplete]", "result lines appear twice; each counts once"]);
+    twice.says(&["error[record-incomplete]", "result lines appear twice; each is counted once"]);
 }
 
 #[test]

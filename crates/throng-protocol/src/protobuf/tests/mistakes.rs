@@ -30,10 +30,10 @@ fn unknown_fields_tell_the_nearest() {
     let (path, message, help) = told("All", &json!({"lists": {"trees": [{}, {"nmae": "x"}]}}));
     assert_eq!(path, "lists.trees.1.nmae");
     assert_eq!(message, "`shapes.v1.Tree` has no field `nmae`");
-    assert!(help.starts_with("did you mean `name`? it has `name`, `left`"), "{help}");
+    assert!(help.starts_with("did you mean `name`? available: `name`, `left`"), "{help}");
     let (path, _, help) = told("Tree", &json!({"left": {"left": {"left": {"zzz": 1}}}}));
     assert_eq!(path, "left.left.left.zzz");
-    assert!(help.starts_with("it has `name`"), "{help}");
+    assert!(help.starts_with("available: `name`"), "{help}");
 }
 
 #[test]

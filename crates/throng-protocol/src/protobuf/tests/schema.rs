@@ -36,7 +36,7 @@ fn unknown_methods_tell_what_is_near() {
     let (message, near, help) = told("shapes.v1.Painter/Pant");
     assert_eq!(message, "the service `shapes.v1.Painter` has no method `Pant`");
     assert_eq!(near, "shapes.v1.Painter/Paint");
-    assert_eq!(help, "it has `Paint`, `Watch`, `Collect`, `Talk`");
+    assert_eq!(help, "available: `Paint`, `Watch`, `Collect`, `Talk`");
     let (message, near, help) = told("shapes.v1.Panter/Paint");
     assert_eq!(message, "there is no service `shapes.v1.Panter`");
     assert_eq!(near, "shapes.v1.Painter");

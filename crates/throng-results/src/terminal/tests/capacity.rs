@@ -162,7 +162,7 @@ fn a_bracket_of_users_in_ascii() {
         860 users confirm       860  32.9ms  generator: source ports
         errors       80 status-unexpected in GET / | blame: target
                      ~ more kinds of errors with --details: 1
-        directory    none | run again with --details for all figures
+        directory    none | run again with --details for all metrics
     "#]]
     .assert_eq(&summary_text(&searched(found), &style));
 }
