@@ -320,7 +320,7 @@ pub(crate) fn starts_dropped_text(summary: &Summary) -> Said {
 pub(crate) fn unmet_text(summary: &Summary) -> Said {
     let unmet = format_count(summary.users.population.unmet);
     if summary.was_paused() {
-        return say!("{unmet} starts never happened: the run was paused for a while");
+        return say!("{unmet} starts never happened because the run was paused");
     }
     match users_needed(summary).map(format_count) {
         None => say!("{unmet} starts never happened: too few users for this rate"),
@@ -802,7 +802,9 @@ impl Summary {
             }
             Some(Cause::MemoryExhausted) => say!("lower the number of users, or raise tcp_mem"),
             Some(Cause::MemoryLimit) => {
-                say!("raise `--max-memory`, lower the number of users, or check less of each body")
+                say!(
+                    "raise `--max-memory`, lower the number of users, or use fewer checks on bodies"
+                )
             }
             Some(Cause::MessagesDropped) => DROPPED_HELP,
             Some(Cause::Denied) => say!("check the firewall rules of this host"),

@@ -365,8 +365,8 @@ impl Context<'_> {
         let error =
             self.error("value-too-large", message, place).label(say!("this exceeds the limit"));
         let help = say!(
-            "a variable that uses another one twice is twice as large; put long text into separate \
-             files: `body: {{file: large.json}}`"
+            "a variable that contains another one twice is twice as large; put long text into \
+             separate files: `body: {{file: large.json}}`"
         );
         self.fail(error.help(help))
     }

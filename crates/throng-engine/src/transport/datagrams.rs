@@ -94,7 +94,7 @@ async fn wait_for_error(socket: Arc<UdpSocket>) -> io::Result<Ready> {
 fn told(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ECONNREFUSED) => {
-            let text = say!("no program listens on this port: it is unreachable (ICMP)");
+            let text = say!("no program listens on this port (ICMP port unreachable)");
             io::Error::new(io::ErrorKind::ConnectionRefused, Told(text))
         }
         _ => error,
@@ -199,7 +199,7 @@ mod tests {
                     failure
                         .detail
                         .english()
-                        .contains("no program listens on this port: it is unreachable (ICMP)"),
+                        .contains("no program listens on this port (ICMP port unreachable)"),
                     "{:?}",
                     failure.detail
                 );

@@ -27,8 +27,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let (least, most) = Cost::of(host, &Needs { routes: Vec::new(), ..needs.clone() }).ours;
     let of_users = |each: u64| each.saturating_mul(needs.users).saturating_add(taken);
     let detail = say!(
-        "this process has an address space limit (`ulimit -v`); the run ends when it needs \
-             more memory"
+        "this process has an address space limit (`ulimit -v`); the run ends if it needs more \
+         memory"
     );
     let finding = Finding {
         title: say!("address space"),

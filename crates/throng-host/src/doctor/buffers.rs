@@ -14,9 +14,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "these limits do not reserve memory, so lowering them does not make room for users; they \
-         cap the data queued in one socket; if the default is large, peers that do not read can \
-         fill the memory"
+        "these limits do not reserve memory, so lower limits do not allow more users; they limit \
+         the data queued in one socket; with a large default, peers that do not read can use up \
+         the memory"
     );
     let mut finding = Finding { title: say!("socket buffers"), ..Finding::new(RULE, detail) };
     let [Some(read), Some(write)] = KEYS.map(|(key, _)| host.numbers::<3>(key)) else {

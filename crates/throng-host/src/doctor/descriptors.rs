@@ -22,7 +22,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         false => {
             say!(
                 "each shard is a thread with its own descriptor table; this limit determines how \
-                 many shards the users need, but does not limit the users"
+                 many shards are needed, but does not limit the number of users"
             )
         }
     };

@@ -19,8 +19,8 @@ const DEVICES_MAX: usize = 64;
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let order = host.root.line(PARAMETER)?;
     let detail = say!(
-        "this virtual machine returns free memory to its hypervisor; it gets the memory back \
-         page by page, which slows down adding users"
+        "this virtual machine returns free memory to its hypervisor and gets it back page by page, \
+         which slows down adding users"
     );
     let mut finding = Finding { title: say!("free page reporting"), ..Finding::new(RULE, detail) };
     let Ok(order) = order.parse::<i64>() else { return Some(finding) };

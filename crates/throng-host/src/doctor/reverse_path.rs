@@ -14,8 +14,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     }
     let detail = say!(
         "strict filtering (1) drops packets that arrive on a different interface than a reply \
-         would use; this happens with source addresses on several interfaces; loose filtering \
-         (2) accepts such packets"
+         would use, which can happen if source addresses are on several interfaces; loose \
+         filtering (2) accepts such packets"
     );
     let mut finding = Finding { title: say!("reverse path filter"), ..Finding::new(RULE, detail) };
     // The larger one of both counts (ip-sysctl).

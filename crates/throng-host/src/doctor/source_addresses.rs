@@ -28,9 +28,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         }
         false => {
             say!(
-                "only one UDP socket can use a port of a source address, whatever its \
-                 destination; more users need more source addresses; more target addresses do \
-                 not help"
+                "only one UDP socket can use a port of a source address, regardless of its \
+                 destination; more users need more source addresses; more target addresses do not \
+                 help"
             )
         }
     };

@@ -15,9 +15,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "the maximum number of incomplete handshakes; with tcp_syncookies, none are lost beyond \
-         this limit; without it, the kernel drops new ones when three quarters of the limit are \
-         used"
+        "the maximum number of incomplete handshakes; with tcp_syncookies, handshakes beyond this \
+         limit are not lost; without it, the kernel drops new handshakes when three quarters of \
+         the limit are in use"
     );
     let mut finding =
         Finding { title: say!("handshakes in progress"), ..Finding::new(RULE, detail) };

@@ -112,7 +112,8 @@ impl Summary {
             }
             (true, true) => {
                 say!(
-                    "lower the rate to {sustained}/s, which these machines sustained, or use more of them"
+                    "lower the rate to {sustained}/s, which these machines sustained, or use more \
+                     machines"
                 )
             }
             (false, false) => say!(

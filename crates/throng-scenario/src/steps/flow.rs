@@ -361,7 +361,7 @@ impl Weights {
             let error =
                 cx.error("bad-value", message, node.place).label(say!("the sum must be 100%"));
             cx.note(error.help(say!(
-                "change them, or add a branch that does nothing: `{{weight: 10%, steps: []}}`"
+                "change the shares, or add a branch that does nothing: `{{weight: 10%, steps: []}}`"
             )));
         }
     }

@@ -88,7 +88,8 @@ pub(crate) struct TargetArguments {
     /// Number of connections to prepare for
     #[arg(long, value_parser = count, default_value = "100k")]
     pub(crate) connections: u64,
-    /// Number of threads; by default one per processor, or more if the connections need more
+    /// Number of threads; by default one per processor, or more if the connections need more file
+    /// descriptors
     #[arg(long)]
     pub(crate) workers: Option<usize>,
     /// Serve all connections of a source address on the same thread, which saves CPU if there are
@@ -169,7 +170,7 @@ pub(crate) struct DeliveryArguments {
     /// Delay of late deliveries
     #[arg(long, value_parser = duration, default_value = "3s")]
     pub(crate) late_by: Duration,
-    /// Write every N-th delivery after the next one to the same user
+    /// Swap every N-th delivery with the next one to the same user
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) swap_every: Option<u64>,
     /// Confirm every N-th login or subscription, then forget it

@@ -497,8 +497,8 @@ impl<'a> Desk<'a> {
         };
         if opened.is_none() {
             let text = say!(
-                "`--tui` requires a terminal for output and input; throng prints progress \
-                     lines instead"
+                "`--tui` requires a terminal for input and output; throng prints progress lines \
+                 instead"
             );
             self.errors.say(text);
         }

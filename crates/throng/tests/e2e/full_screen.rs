@@ -215,7 +215,7 @@ fn a_screen_is_not_taken_from_the_background() {
     let mut child = shell(&format!("bench {} -n 50 -c 2 --no-record --tui &", target.http("/")));
     let run = |out: &str| {
         out.contains(
-            "`--tui` requires a terminal for output and input; throng prints progress lines \
+            "`--tui` requires a terminal for input and output; throng prints progress lines \
              instead",
         ) && out.contains("response time")
     };
@@ -231,13 +231,13 @@ fn without_a_terminal_lines_are_printed_and_it_is_said() {
     let line = format!("bench {} -n 50 -c 2 --no-record --tui", target.http("/"));
     let piped = throng(&line).run().exits(0);
     piped.says(&[
-        "`--tui` requires a terminal for output and input; throng prints progress lines instead",
+        "`--tui` requires a terminal for input and output; throng prints progress lines instead",
         "response time",
     ]);
     piped.check(!piped.out.contains('\u{1b}'), "codes of a terminal");
     let dumb = terminal(&line, (80, 24)).env("TERM", "dumb").run();
     dumb.says(&[
-        "`--tui` requires a terminal for output and input; throng prints progress lines instead",
+        "`--tui` requires a terminal for input and output; throng prints progress lines instead",
         "response time",
     ]);
     dumb.check(!dumb.out.contains(TAKEN), "the screen is taken");
