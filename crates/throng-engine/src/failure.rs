@@ -194,7 +194,7 @@ pub(crate) fn client_refused(error: &rustls::Error) -> Option<Failure> {
         | Alert::CertificateUnknown
         | Alert::UnknownCA
         | Alert::AccessDenied => {
-            say!("the target does not accept the client certificate ({alert:?})")
+            say!("the target rejected the client certificate ({alert:?})")
         }
         _ => return None,
     };

@@ -210,7 +210,7 @@ fn secured(
     })?;
     let config = tls::agreeing(&config, HttpVersion::Http2).unwrap_or(config);
     let Some(name) = network::server_name(&program.tls, target) else {
-        let message = say!("TLS cannot verify the name `{}`", target.host);
+        let message = say!("`{}` is not a valid TLS server name", target.host);
         return Err(failed(message, say!("give another name with --server-name NAME")));
     };
     let tls_failed = |error: &io::Error| lost(target, &connector::tls_failure(error, &[]));

@@ -67,8 +67,7 @@ pub(crate) fn read_declared(
                     .error("bad-field", message, place)
                     .label(say!("the reply has the same value"));
                 let help = say!(
-                    "leave it out; set it only in a `send` that replies to a request from \
-                         the target"
+                    "remove it; set it only in a `send` that replies to a request from the target"
                 );
                 return cx.fail(error.help(help));
             }

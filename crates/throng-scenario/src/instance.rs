@@ -17,7 +17,7 @@ pub(crate) fn read(cx: &mut Context<'_>, node: &Node, targets: &mut [Target]) {
     let Some(instance) = read_word(cx, node) else { return };
     let is_http = |target: &Target| matches!(target.scheme, Scheme::Http | Scheme::Https);
     if !targets.is_empty() && !targets.iter().any(is_http) {
-        let message = say!("only HTTP responses name an instance");
+        let message = say!("only HTTP responses can contain an instance name");
         cx.bad_value::<()>(node, message, say!("remove `instance`"));
     }
     targets.iter_mut().for_each(|target| target.instance = Some(Arc::clone(&instance)));
@@ -66,6 +66,6 @@ mod tests {
             assert!(told.contains("write `instance: header x-served-by`"), "{told}");
         }
         let told = told("{url: tcp://a:1, instance: header x}");
-        assert!(told.contains("only HTTP responses name an instance"), "{told}");
+        assert!(told.contains("only HTTP responses can contain an instance name"), "{told}");
     }
 }

@@ -518,9 +518,9 @@ macro_rules! scenario_maps {
         every [List Every]: EVERIES => REPEATED,
     } => later {
         check: Kind(&CHECK) => "Checks of the response to the upgrade.",
-            say!("leave it out: without an upgrade, the connection does not open"),
+            say!("remove it: without an upgrade, the connection cannot be opened"),
         save: Map(&Anything) => "Values to save from the response.",
-            say!("leave it out and save from the first message: `- {{expect: any, save: {{…}}}}`"),
+            say!("remove it and save from the first message: `- {{expect: any, save: {{…}}}}`"),
     }
     DISCONNECT Disconnect = "a `disconnect` step" {
         disconnect: OneOf(&[Nothing, PARTINGS]) =>

@@ -76,7 +76,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Loads one URL: http, https, ws, wss, tcp, tls or udp
     Bench(Box<BenchArguments>),
-    /// Writes a commented scenario to start from
+    /// Writes a commented scenario as a starting point
     Init(InitArguments),
     /// Converts a recording, an API description or another tool's test to a scenario
     Import(ImportArguments),
@@ -120,7 +120,7 @@ pub(crate) enum Command {
     Schema(SchemaArguments),
     /// Changes the load of a running test: more, less, pause, mark, stop
     Control(ControlArguments),
-    /// Prints the summary of a recorded run again
+    /// Prints the summary of a recorded run
     Report(ReportArguments),
     /// Shows what went wrong in a recorded run and why: findings with evidence
     Why(WhyArguments),

@@ -130,7 +130,7 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
     let wish = Wish { is_local: wish.is_local && !arguments.fleet, ..wish };
     if wish.users > USERS_MAX {
         let message = say!("{} users are too many for a plan", wish.users);
-        let help = say!("give a smaller --users, --rate or --pv");
+        let help = say!("give a smaller value for --users, --rate or --pv");
         errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
         return Err(Exit::Usage);
     }

@@ -79,16 +79,15 @@ fn refused(proxy: &Proxy, to: &str, status: u16) -> Failure {
                  `password`, or use --proxy-user"
             ),
         ),
-        (407, Some(_)) => (
-            Cause::ProxyRefused,
-            say!("the proxy {by} does not accept the user and password (407)"),
-        ),
+        (407, Some(_)) => {
+            (Cause::ProxyRefused, say!("the proxy {by} rejected the user name and password (407)"))
+        }
         (500.., _) => {
-            (Cause::ProxyFailed, say!("the proxy {by} did not reach {to}: it returned {status}"))
+            (Cause::ProxyFailed, say!("the proxy {by} could not reach {to}: it returned {status}"))
         }
         _ => (
             Cause::ProxyRefused,
-            say!("the proxy {by} does not allow a tunnel to {to}: it returned {status}"),
+            say!("the proxy {by} refused a tunnel to {to}: it returned {status}"),
         ),
     };
     Failure { status, ..Failure::new(cause, detail) }

@@ -393,11 +393,15 @@ pub(super) fn slowest_items(summary: &Summary, style: &Style) -> Vec<String> {
     let (step, l) = (name(slowest.step), &slowest.step.latency);
     let mut items = vec![
         style.say(say!("{} (mean {})", step, nanos(l.mean_ns as u64))),
-        style.say(say!("{} of the time in all steps", share(slowest.share))),
+        style.say(say!("{} of the total step time", share(slowest.share))),
     ];
     let (most, most_share) = slowest.most;
     if !std::ptr::eq(most, slowest.step) {
-        items.push(style.say(say!("{} of all step time in {}", share(most_share), name(most))));
+        items.push(style.say(say!(
+            "{} of the total step time in {}",
+            share(most_share),
+            name(most)
+        )));
     }
     items
 }
@@ -498,7 +502,7 @@ fn phases(summary: &Summary, style: &Style) -> String {
         .times(&[P50, P99, Time::Max], |phase| phase.latency);
     let note = match summary.parts.phases.iter().all(|phase| phase.measured) {
         true => String::new(),
-        false => note(say!("* not measured: excluded from all other figures"), style),
+        false => note(say!("* not measured: not included in any other value"), style),
     };
     let more =
         say!("… and {{}} phases with better results; `throng report --json` lists all of them");
@@ -521,7 +525,7 @@ fn codes(summary: &Summary, style: &Style) -> String {
 }
 
 fn more(rows: usize, style: &Style) -> String {
-    let more = say!("… and {{}} more rows: `throng report --json` lists all");
+    let more = say!("… and {{}} more rows; `throng report --json` lists all of them");
     left_out(rows, rows.min(ROWS_MAX), more, style)
 }
 
@@ -591,7 +595,7 @@ fn log(summary: &Summary, style: &Style) -> String {
     match log.count - log.first.len() as u64 {
         0 => out,
         hidden => {
-            let more = say!("… and {{}} more lines: events.ndjson lists all");
+            let more = say!("… and {{}} more lines; events.ndjson lists all of them");
             out + &dim(&style.say(more.filled(&[&format_count(hidden)])), style)
         }
     }

@@ -79,8 +79,8 @@ fn the_summary_of_a_good_run() {
             20  0.020 %  GET /: no complete response arrived in time (timeout, blame:
                          target)
 
-            slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
-                         97.2 % of all step time in GET /
+            slowest step log in (mean 3.49ms) · 2.76 % of the total step time
+                         97.2 % of the total step time in GET /
 
             codes          of 99,980 responses
             200    99,900              99.91 %
@@ -95,7 +95,7 @@ fn the_summary_of_a_good_run() {
             phase      time  users  requests  failed    ok/s     p50     p99     max
             warm-up*  2.00s     64    20,200      20  10,090  1.04ms  2.90ms  3.99ms
             load      10.0s     64   101,000     100  10,090  1.04ms  2.90ms  3.99ms
-            * not measured: excluded from all other figures
+            * not measured: not included in any other value
 
             users        64 online at peak · 60 started · measured phases only
             connections  64 open at peak · 60 opened · measured phases only
@@ -241,8 +241,8 @@ fn the_summary_of_a_run_that_does_not_stand() {
                20  0.020 %  GET /: no complete response arrived in time (timeout, blame:
                             target)
 
-            slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
-                         97.2 % of all step time in GET /
+            slowest step log in (mean 3.49ms) · 2.76 % of the total step time
+                         97.2 % of the total step time in GET /
 
             codes          of 99,980 responses
             200    99,900              99.91 %
@@ -257,7 +257,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             phase      time  users  requests  failed    ok/s     p50     p99     max
             warm-up*  2.00s     64    20,200      20  10,090  1.04ms  2.90ms  3.99ms
             load      10.0s     64   101,000   5,000   9,600  1.04ms  2.90ms  3.99ms
-            * not measured: excluded from all other figures
+            * not measured: not included in any other value
 
             users        64 online at peak · 60 started · measured phases only
             schedule     8,638 starts never happened
@@ -337,7 +337,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         3.01s  user 296  basket 8 \u{1b}[31mis empty\nthough it was filled
         3.01s  user 333  basket 9 \u{1b}[31mis empty\nthough it was filled
         3.01s  user 370  basket 10 \u{1b}[31mis empty\nthough it was filled
-        … and 2 more lines: events.ndjson lists all
+        … and 2 more lines; events.ndjson lists all of them
 
         directory    throng 0.1.0 (10d8f4b21) · seed 42
     "#]]

@@ -29,7 +29,7 @@ pub(crate) fn bare_verb<'n>(cx: &mut Context<'_>, node: &Node, word: &str) -> Op
     }
     let known = lookup(word).is_some();
     let message = match known {
-        true => say!("`{word}` needs a value"),
+        true => say!("`{word}` requires a value"),
         false => say!("`{}` is not a step", shorten(word)),
     };
     let method = word.split_once(' ').is_some_and(|(first, rest)| {

@@ -215,14 +215,14 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     (
         '\0',
         "proxy-header",
-        RefusedValue(say!("leave it out: throng does not send other headers to a proxy")),
+        RefusedValue(say!("remove it: throng does not send other headers to a proxy")),
     ),
     ('\0', "preproxy", RefusedValue(ONLY_HTTP)),
     ('\0', "socks4", RefusedValue(ONLY_HTTP)),
     ('\0', "socks4a", RefusedValue(ONLY_HTTP)),
     ('\0', "socks5", RefusedValue(ONLY_HTTP)),
     ('\0', "socks5-hostname", RefusedValue(ONLY_HTTP)),
-    ('\0', "limit-rate", RefusedValue(say!("leave it out: throng does not limit its read rate"))),
+    ('\0', "limit-rate", RefusedValue(say!("remove it: throng does not limit its read rate"))),
     ('C', "continue-at", RefusedValue(say!("write a range instead: `-r 1000-`"))),
 ];
 

@@ -336,15 +336,15 @@ impl<'s> Reader<'s> {
             FLAGS.iter().map(|(_, name, _)| *name).filter(|_| name.starts_with("--")),
         );
         let help = match near {
-            Some(near) => say!("did you mean `--{near}`? otherwise leave it out"),
-            None => say!("leave it out if it does not affect the request"),
+            Some(near) => say!("did you mean `--{near}`? otherwise, remove it"),
+            None => say!("remove it if it does not affect the request"),
         };
         self.wrong("curl-option", message, place, help);
     }
 
     fn option(&mut self, name: &str, place: Place, meaning: &Meaning, value: Option<Word>) {
         if takes_value(meaning) && value.is_none() {
-            let message = say!("`{name}` needs a value");
+            let message = say!("`{name}` requires a value");
             return self.wrong(
                 "curl-value",
                 message,

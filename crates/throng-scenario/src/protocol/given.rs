@@ -49,7 +49,7 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
         let most = protocol.correlation_max();
         let message = say!("`--seq {sequence}` is too large: the maximum is {most}");
         let error = Diagnostic::error("bad-field", message);
-        return Err(Box::new(error.help(say!("give a smaller number, or leave it out"))));
+        return Err(Box::new(error.help(say!("give a smaller number, or omit it"))));
     }
     let mut bytes = Vec::new();
     let mut none = |_: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(Some(Value::Null));

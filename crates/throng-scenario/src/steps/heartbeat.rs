@@ -171,7 +171,7 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
         _ => return read_content(cx, key, node).map(Beat::Message),
     }
     if !cx.bool(node)? {
-        return cx.bad_value(node, say!("`ping` must be `true` or left out"), HELP);
+        return cx.bad_value(node, say!("`ping` must be `true` or omitted"), HELP);
     }
     if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket() && !reach.is_mqtt()) {
         let message = say!("`ping` is not supported with `{}` targets", scheme.word());

@@ -622,14 +622,14 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
         EVENTS => say!("an event stream requires a target with `http://` or `https://`"),
         "connect" => {
             say!(
-                "leave it out: HTTP connections are opened on demand; for an event stream, write \
+                "remove it: HTTP connections are opened on demand; for an event stream, write \
                  `events: true`; for WebSocket, use a `ws://` target"
             )
         }
         "disconnect" => {
             say!(
-                "leave it out: HTTP connections are opened on demand; for WebSocket, use a \
-                 `ws://` target"
+                "remove it: HTTP connections are opened on demand; for WebSocket, use a `ws://` \
+                 target"
             )
         }
         _ => say!("a target with `ws://`, `wss://`, `tcp://` or `tls://` is required"),

@@ -71,7 +71,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
     let fields = ast::Looks::read(cx, node)?;
     if let Some(node) = fields.any.node() {
         if !cx.bool(node)? {
-            return cx.bad_value(node, say!("`any` must be `true` or left out"), HELP);
+            return cx.bad_value(node, say!("`any` must be `true` or omitted"), HELP);
         }
         let others = [fields.text, fields.json, fields.pattern, fields.event, fields.topic];
         ast::one_of(cx, &[&[fields.any][..], &others].concat());

@@ -612,7 +612,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         "pattern" => crate::wants::read_regex(cx, node).map(Until::Pattern),
         _ => match cx.bool(node)? {
             true => Some(Until::Any),
-            false => cx.bad_value(node, say!("`any` must be `true` or left out"), EXPECT_HELP),
+            false => cx.bad_value(node, say!("`any` must be `true` or omitted"), EXPECT_HELP),
         },
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct RouteArguments {
         conflicts_with_all = ["unix_socket", "abstract_unix_socket"]
     )]
     pub(crate) proxy: Option<BenchProxy>,
-    /// User and password for the proxy, `user:password`
+    /// User name and password for the proxy, `user:password`
     #[arg(
         short = 'U',
         long,

@@ -91,7 +91,7 @@ impl<'p> Telling<'p> {
             What::IterationEnds { finished } => {
                 self.flush(user);
                 if !finished {
-                    self.say(say!("the iteration was abandoned"));
+                    self.say(say!("the iteration ended early"));
                 }
             }
             What::StepBegins { step, verb, retry, .. } => {

@@ -187,7 +187,7 @@ fn a_proxy_knows_its_users() {
         run.check(run.out.contains(words), "what to do");
     };
     failing(bench(at, &to, "-n 4 -c 1"), "requires authentication (407)");
-    failing(bench(at, &to, "-n 4 -c 1 --proxy-user ann:other"), "does not accept the user");
+    failing(bench(at, &to, "-n 4 -c 1 --proxy-user ann:other"), "rejected the user name");
     assert_eq!(target.accepted(), 0);
     bench(at, &to, "-n 4 -c 1 -U ann:word").run().succeeds(4);
     let line = |url: &str| throng(&format!("bench {to} -n 4 -c 1 --json --out it -x {url}"));
@@ -216,7 +216,7 @@ fn what_fails_on_the_way_is_the_proxys() {
     failing(nobody, &url, "proxy-failed", "network", "Connection refused");
     let forbidding = Tunneller::start(|_| "HTTP/1.1 403 No\r\n\r\n".to_string());
     let it = forbidding.server.address;
-    failing(it, &url, "proxy-refused", "scenario", "does not allow a tunnel");
+    failing(it, &url, "proxy-refused", "scenario", "refused a tunnel");
     let open = Tunneller::open();
     let behind = format!("http://127.0.0.1:{}/", nobody.port());
     failing(open.server.address, &behind, "proxy-failed", "network", "it returned 502");

@@ -139,7 +139,7 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
             .cell(head, move |row| time.text(&row.latency))
             .if_any(|row| !row.latency.is_empty());
     }
-    let more = say!("… and {{}} less frequent messages: `throng report --json` lists all");
+    let more = say!("… and {{}} less frequent messages; `throng report --json` lists all of them");
     best_left_out(&summary.steps.pushed, |row| row.count, &columns, more, style)
 }
 
@@ -163,9 +163,9 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
         (lives.broken, say!("{{}} broken")),
     ]);
     let whole = summary.complete_share().map(share);
-    items.extend(
-        whole.map(|whole| style.say(say!("{} of the ended connections were complete", whole))),
-    );
+    items.extend(whole.map(|whole| {
+        style.say(say!("{} of the closed connections had a complete life cycle", whole))
+    }));
     for (label, items) in [
         (say!("life cycle"), items),
         (say!("heartbeats"), heartbeats(summary, style)),

@@ -52,7 +52,7 @@ fn the_tables_of_a_million_users() {
                          online (lost, blame: target)
                          at 5m00s: read: Connection reset by peer (os error 104)
 
-        slowest step heartbeat (mean 2.00ms) · 98.4 % of the time in all steps
+        slowest step heartbeat (mean 2.00ms) · 98.4 % of the total step time
 
         funnel           entered     passed  failed     p50     p90     p99     max
         connect        1,001,203  1,000,003   1,200   453µs  1.38ms  1.71ms  1.71ms
@@ -114,7 +114,7 @@ fn what_stands_below_the_tables_of_a_million_users() {
                      3 reconnects · 1,200 not opened · 1,000 refused
         closed       1,000,000 by throng · 1 by the target · 2 reset by the target
         life cycle   1,000,003 started · 1,000,000 complete · 3 broken
-                     99.99 % of the ended connections were complete
+                     99.99 % of the closed connections had a complete life cycle
         heartbeats   21,166,443 sent · 21,166,441 answered · 2 lost (<0.001 %)
                      p50 758µs · p99 6.72ms · max 6.74ms
         TCP          67,000 sampled · round trip p50 45.0µs · p99 45.0µs

@@ -229,7 +229,7 @@ fn a_good_run_in_short() {
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
             log in         3.49ms  3.88ms  3.95ms  3.98ms  3.98ms  3.99ms
-            slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
+            slowest step log in (mean 3.49ms) · 2.76 % of the total step time
             rate         ██████████  10,090/s
             p99          ██████████  2.90ms
             users        ██████████  64
@@ -265,7 +265,7 @@ fn a_merged_run_in_short() {
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
             log in         3.49ms  3.88ms  3.95ms  3.98ms  3.98ms  3.99ms
-            slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
+            slowest step log in (mean 3.49ms) · 2.76 % of the total step time
             rate         ████▃▃▃▃▃▃  20,180/s to 30,270/s
             p99          ██████████  2.90ms
             ✓ http p99 < 50ms   2.90ms
@@ -331,7 +331,7 @@ fn a_merged_run_on_a_dumb_terminal() {
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
             log in         3.49ms  3.88ms  3.95ms  3.98ms  3.98ms  3.99ms
-            slowest step log in (mean 3.49ms) | 2.76 % of the time in all steps
+            slowest step log in (mean 3.49ms) | 2.76 % of the total step time
             rate         ####------  20,180/s to 30,270/s
             p99          ##########  2.90ms
             + http p99 < 50ms   2.90ms
@@ -406,7 +406,7 @@ fn a_good_run_on_a_dumb_terminal() {
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
             log in         3.49ms  3.88ms  3.95ms  3.98ms  3.98ms  3.99ms
-            slowest step log in (mean 3.49ms) | 2.76 % of the time in all steps
+            slowest step log in (mean 3.49ms) | 2.76 % of the total step time
             rate         ##########  10,090/s
             p99          ##########  2.90ms
             users        ##########  64
@@ -493,7 +493,7 @@ fn an_invalid_run_in_short() {
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
             log in         3.49ms  3.88ms  3.95ms  3.98ms  3.98ms  3.99ms
-            slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
+            slowest step log in (mean 3.49ms) · 2.76 % of the total step time
             rate         ███▇▇▇▇▇▇▇  9,390/s to 10,090/s
             p99          ██████████  2.90ms
             ✗ http p99 < 1ms  2.90ms  NOT MET
@@ -523,7 +523,7 @@ fn a_shop_that_a_rule_stopped_in_short() {
             GET /                             1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
             log in                            3.49ms  3.88ms  3.95ms  3.98ms  3.98ms  3.99ms
             check out: baske…t (transaction)  6.46ms  6.85ms  6.91ms  6.98ms       –  6.98ms
-            slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
+            slowest step log in (mean 3.49ms) · 2.76 % of the total step time
             rate         ██████████  10,090/s
             p99          ██████████  2.90ms
             ✗ check out: basket, address a…with_pauses p95 <= 1s in load      2.94s  NOT MET
@@ -554,7 +554,7 @@ fn a_million_users_in_short() {
             all 3 steps    758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
             connect /acc   400µs   400µs   400µs   400µs   400µs   400µs
             heartbeat      758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
-            slowest step heartbeat (mean 2.00ms) · 98.4 % of the time in all steps
+            slowest step heartbeat (mean 2.00ms) · 98.4 % of the total step time
             rate         ▇▇▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂█  33,333/s to 55,000/s
             p99          █████████████████████  6.72ms
             ✓ users.online >= 999_990 in hold    999,997
@@ -587,7 +587,7 @@ fn a_chat_room_in_short() {
             connect               2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
             say                    900µs   900µs   900µs   900µs   900µs   900µs
             room talk (delivery)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
-            slowest step connect (mean 2.00ms) · 10.0 % of the time in all steps
+            slowest step connect (mean 2.00ms) · 10.0 % of the total step time
             rate         ██████████  2,100/s
             p99          ██████████  2.00ms
             users        ▁▂▃▃▄▅▆▆▇█  100 to 1,000
@@ -614,7 +614,7 @@ fn a_second_in_short() {
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
             log in         3.49ms  3.88ms  3.95ms  3.98ms       –  3.99ms
-            slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
+            slowest step log in (mean 3.49ms) · 2.76 % of the total step time
             ✓ http p99 < 50ms   2.90ms
             ✓ errors < 0.1%    0.099 %
             errors       8 (0.079 %) status-unexpected in GET / · blame: target
@@ -642,7 +642,7 @@ fn an_interrupted_run_in_short() {
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
             log in         3.49ms  3.88ms  3.95ms  3.98ms       –  3.99ms
-            slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
+            slowest step log in (mean 3.49ms) · 2.76 % of the total step time
             rate         █████  10,090/s
             p99          █████  2.90ms
             users        █████  64
