@@ -30,7 +30,7 @@ const BENCH_HELP: &str = "Examples:\n\
      \x20 throng bench 'mqtt://127.0.0.1/rooms/#' -c 1000 -d 5m             (subscribe)\n\
      \x20 throng bench --curl copied-from-the-browser.txt -c 50\n\
      \n\
-     Where tools disagree:\n\
+     Options that differ between tools:\n\
      \x20 -d  is the duration, as in wrk. In hey and curl it is the body: use --body.\n\
      \x20     go-stress-testing's -data is the body, too, and is accepted.\n\
      \x20 -n  is the total number of requests for all users, as in ab, hey and oha;\n\

@@ -11,7 +11,7 @@ pub(crate) struct ControlArguments {
     /// The load to control, if the run has several
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) load: Option<String>,
-    /// Prints the result as JSON
+    /// Print the result as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]

@@ -31,7 +31,7 @@ pub(crate) struct DuelArguments {
         conflicts_with_all = REQUEST
     )]
     pub(crate) targets: Vec<String>,
-    /// Sets a variable of the scenario for both sides: `users=500`; may be given more than once
+    /// Set a variable of the scenario for both sides: `users=500`; may be given more than once
     #[arg(
         long = "set",
         value_name = "NAME=VALUE",
@@ -39,7 +39,7 @@ pub(crate) struct DuelArguments {
         conflicts_with_all = REQUEST
     )]
     pub(crate) set: Vec<String>,
-    /// Sets a variable of the scenario for side A; may be given more than once
+    /// Set a variable of the scenario for side A; may be given more than once
     #[arg(
         long = "a",
         value_name = "NAME=VALUE",
@@ -47,7 +47,7 @@ pub(crate) struct DuelArguments {
         conflicts_with_all = REQUEST
     )]
     pub(crate) set_a: Vec<String>,
-    /// Sets a variable of the scenario for side B; may be given more than once
+    /// Set a variable of the scenario for side B; may be given more than once
     #[arg(
         long = "b",
         value_name = "NAME=VALUE",

@@ -8,7 +8,7 @@ use crate::choice::Choice;
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
-     \x20 throng init                       asks what kind of service it is for\n\
+     \x20 throng init                       asks for the kind of service\n\
      \x20 throng init api shop.yaml         an API with a login, and accounts.csv\n\
      \x20 throng init websocket --target ws://127.0.0.1:8089\n\
      \x20 throng init tcp -                 to standard output\n\

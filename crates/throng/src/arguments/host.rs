@@ -21,7 +21,7 @@ use throng_monitor::Service;
 pub(crate) struct PlanArguments {
     /// Scenario; without one, idle WebSocket users, or HTTP users if --rate or --pv is given
     pub(crate) file: Option<PathBuf>,
-    /// Sets a variable of the scenario: `users=500`; may be given more than once
+    /// Set a variable of the scenario: `users=500`; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "file")]
     pub(crate) set: Vec<String>,
     /// Number of concurrent users; overrides the scenario
@@ -55,7 +55,7 @@ pub(crate) struct PlanArguments {
     /// Show a breakdown of the memory per user
     #[arg(long)]
     pub(crate) explain: bool,
-    /// The plan as JSON; see docs/plan.md
+    /// Print the plan as JSON; see docs/plan.md
     #[arg(long)]
     pub(crate) json: bool,
     /// Do not use colors; the environment variable NO_COLOR does the same
@@ -75,7 +75,7 @@ pub(crate) struct PlanArguments {
 pub(crate) struct DoctorArguments {
     /// Scenario whose users, targets and source addresses the host must support
     pub(crate) file: Option<PathBuf>,
-    /// Sets a variable of the scenario: `users=500`; may be given more than once
+    /// Set a variable of the scenario: `users=500`; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "file")]
     pub(crate) set: Vec<String>,
     /// Number of users; by default that of the scenario, or 10,000 without a scenario

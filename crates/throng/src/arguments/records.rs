@@ -34,7 +34,7 @@ pub(crate) struct ReportArguments {
     /// instead of the summary; see docs/ci.md
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) csv: Option<PathBuf>,
-    /// No colors
+    /// Do not use colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -54,7 +54,7 @@ pub(crate) struct WhyArguments {
     /// Print the result as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// No colors
+    /// Do not use colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -74,7 +74,7 @@ pub(crate) struct MergeArguments {
     /// failures of each kind
     #[arg(long)]
     pub(crate) details: bool,
-    /// No colors
+    /// Do not use colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -95,16 +95,16 @@ pub(crate) struct CompareArguments {
     /// Examples: `http p99 > +10%`, `rate < -5%`, `failed > +0.5%`. May be given more than once
     #[arg(long = "fail-if", value_name = "CONDITION")]
     pub(crate) conditions: Vec<String>,
-    /// The comparison as JSON; see docs/json.md
+    /// Print the comparison as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// The comparison as Markdown, for pull requests
+    /// Print the comparison as Markdown, for pull requests
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
     /// Write the runs side by side as one self-contained HTML file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// No colors
+    /// Do not use colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -137,13 +137,13 @@ pub(crate) struct HistoryArguments {
     /// once
     #[arg(long = "fail-if", value_name = "CONDITION")]
     pub(crate) conditions: Vec<String>,
-    /// The history as JSON; see docs/compare.md
+    /// Print the history as JSON; see docs/compare.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// The history as Markdown, for pull requests
+    /// Print the history as Markdown, for pull requests
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
-    /// No colors
+    /// Do not use colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -168,7 +168,7 @@ pub(crate) struct ServeArguments {
     /// Maximum number of concurrent runs started from the page
     #[arg(long, value_name = "N", value_parser = count, default_value = "1", requires = "allow_run")]
     pub(crate) runs_max: u64,
-    /// No colors
+    /// Do not use colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }

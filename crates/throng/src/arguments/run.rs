@@ -144,7 +144,7 @@ pub(crate) struct LimitArguments {
 pub(crate) struct ScenarioArguments {
     /// The scenario file (YAML)
     pub(crate) file: PathBuf,
-    /// Sets a variable of the scenario: `users=500`; may be given more than once
+    /// Set a variable of the scenario: `users=500`; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
     /// Random seed, to reproduce the random choices of another run; by default that of the
@@ -222,7 +222,7 @@ pub(crate) struct RunArguments {
 pub(crate) struct RerunArguments {
     /// The run directory; scenario, files, seed, shards and labels stay the same
     pub(crate) run: PathBuf,
-    /// Sets a secret variable that is masked in the run directory; may be given more than once
+    /// Set a secret variable that is masked in the run directory; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
     /// Run even if environment variables, or files that were not copied, have changed

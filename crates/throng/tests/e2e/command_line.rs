@@ -248,7 +248,7 @@ fn help_names_every_command() {
     let run = throng("--help").run().exits(0);
     run.says(&["bench", "run", "report", "target", "Exit codes"]);
     throng("bench -help").run().exits(0).says(&["--expect-status"]);
-    throng("bench --help").run().exits(0).says(&["--expect-status", "Where tools disagree"]);
+    throng("bench --help").run().exits(0).says(&["--expect-status", "Options that differ"]);
 }
 
 /// A report of a bug names the commit, whichever way the binary was built.
