@@ -134,9 +134,10 @@ pub(crate) fn read_deliveries(
                 let name = shorten(&compiler.rows.steps[sender.index()].name);
                 let message = say!("`{name}` is in two deliveries");
                 let error = cx.error("conflicting-keys", message, key.place);
-                let error =
-                    error.label(say!("the delivery `{}` already contains it", shorten(&first)));
-                cx.note(error.help(say!("give the steps of one delivery a different `name`")));
+                let error = error
+                    .label(say!("the delivery `{}` already contains this step", shorten(&first)));
+                let help = say!("give the steps of one of the two deliveries a different `name`");
+                cx.note(error.help(help));
             }
         }
         all.extend(step.map(|step| Delivery { step, ..delivery }));
@@ -349,7 +350,7 @@ impl Reader<'_, '_> {
             let error = self.cx.error("bad-value", message, node.place);
             let help =
                 say!("give the steps of one session a unique `name`, and write that name here");
-            return self.cx.fail(error.label(say!("which one?")).help(help));
+            return self.cx.fail(error.label(say!("several steps match")).help(help));
         }
         let mut steps: Vec<StepId> = found.iter().map(|speech| speech.step).collect();
         steps.sort_unstable();
@@ -527,7 +528,7 @@ impl Reader<'_, '_> {
             let message = say!("no session saves `{}`", shorten(&name));
             let place = self.cx.place_of(node, &name);
             let error = self.cx.error("unknown-name", message, place).label(say!("never saved"));
-            let help = say!("save it in the steps before the user stays: `- set: {{{name}: …}}`");
+            let help = say!("save it in an earlier step: `- set: {{{name}: …}}`");
             return self.cx.fail(error.help(help));
         }
         Some(expression)
@@ -597,7 +598,7 @@ impl Reader<'_, '_> {
             if let Some(prefix) = prefix.key() {
                 let message = say!("`regex` and `prefix` cannot be used together");
                 let error = self.cx.error("conflicting-keys", message, prefix.place);
-                let error = error.label(say!("`regex` is already given"));
+                let error = error.label(say!("`regex` is already set"));
                 self.cx
                     .note(error.help(say!("match the prefix in the regular expression instead")));
             }

@@ -293,6 +293,7 @@ pub(crate) fn warn_hidden(cx: &mut Context<'_>, kinds: &Kinds, word: &str, place
              this name"
         ),
     };
-    let warning = cx.warning("hidden-field", message, place).label(say!("not the field"));
+    let warning =
+        cx.warning("hidden-field", message, place).label(say!("does not refer to the field"));
     cx.note(warning.help(say!("write `field: {{{word}: …}}` to refer to the field")));
 }

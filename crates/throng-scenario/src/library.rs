@@ -47,7 +47,7 @@ pub fn find(name: &str) -> Option<Shipped> {
 
 /// What is said of a name that none of them has.
 pub fn unknown(name: &str) -> Diagnostic {
-    let message = say!("`{PREFIX}{}` is not a protocol that comes with throng", shorten(name));
+    let message = say!("`{PREFIX}{}` is not a built-in protocol", shorten(name));
     let error = Diagnostic::error("file-unreadable", message);
     let names: Vec<String> = ALL.iter().map(|one| format!("{PREFIX}{}", one.name)).collect();
     match did_you_mean(name, ALL.iter().map(|one| one.name)) {

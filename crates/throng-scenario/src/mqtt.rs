@@ -53,7 +53,7 @@ fn bad_topic<T>(cx: &mut Context<'_>, node: &Node, error: TopicError) -> Option<
     let told = told.note(say!("MQTT 5, section {}", error.section()));
     cx.fail(told.help(match error {
         TopicError::WildcardInName => {
-            say!("write the whole topic; only `subscribe` and `expect` have wildcards")
+            say!("write the full topic; only `subscribe` and `expect` accept wildcards")
         }
         TopicError::HashMisplaced => say!("write `rooms/#`, or `+` for a single level"),
         TopicError::PlusMisplaced => say!("write `rooms/+/news`"),
@@ -76,7 +76,7 @@ pub(crate) fn read_topic_filter(
     need_mqtt(cx, key)?;
     let filter = read_filter(cx, node)?;
     if is_shared(&filter) {
-        let message = say!("messages of a shared subscription have their own topic");
+        let message = say!("the topic of a message never starts with `$share/`");
         return cx.bad_value(node, message, say!("write the filter without `$share/GROUP/`"));
     }
     checks.push(Check { pick: Pick::Header("topic".into()), want: Want::Topic(filter) });

@@ -664,7 +664,7 @@ impl KnownNames<'_, '_> {
             Some(kinds) => match pick_of(kinds, &path[1..]) {
                 Ok((pick, used)) => (pick, used + 1),
                 Err(mistake) if mistake.message.is_empty() => {
-                    let message = say!("which field of the message?");
+                    let message = say!("the name of a message field is missing");
                     let help = say!("write `${{{root}.id}}`");
                     return Err(UnknownName { message, label: None, help });
                 }
@@ -684,7 +684,7 @@ impl KnownNames<'_, '_> {
                 word => {
                     let message = match word {
                         Some(word) => say!("a message has no `{}` here", shorten(word)),
-                        None => say!("which part of the message?"),
+                        None => say!("the name of a message part is missing"),
                     };
                     let words = ["json", "body", "size"].into_iter();
                     return self.unknown(

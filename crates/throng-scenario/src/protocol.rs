@@ -80,7 +80,7 @@ pub fn read_protocol(
 /// The value of the key `protocol` of a scenario: the path of a protocol file, or its content.
 pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Protocol>> {
     const HELP: Said =
-        say!("write `protocol: chat.protocol.yaml`, or the protocol itself as a map");
+        say!("write `protocol: chat.protocol.yaml`, or declare the protocol here as a map");
     match &node.kind {
         Kind::Map(_) => return read(cx, node),
         Kind::Scalar { .. } if !node.is_null() => {}

@@ -91,7 +91,7 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
     let user = fields.user.node().and_then(|node| cx.text(node, say!("a name")));
     let password = fields.password.node().and_then(|node| cx.text(node, say!("a password")));
     if password.is_some() {
-        fields.need(cx, fields.user, say!("write the `user` that this password belongs to"));
+        fields.need(cx, fields.user, say!("add the `user` for this password"));
     }
     let proxy = proxy?;
     match (user, &proxy.user, fields.user.key()) {

@@ -36,7 +36,7 @@ pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sourc
     let Some(fields) = ast::Source::read(cx, node) else { return };
     if let Some(node) = fields.addresses.node() {
         if let (Some(key), false) = (fields.addresses.key(), sources.blocks.is_empty()) {
-            let message = say!("both `connection: {{sources: …}}` and `source` are given");
+            let message = say!("both `connection: {{sources: …}}` and `source` are set");
             let error = cx.error("conflicting-keys", message, key.place);
             cx.note(error.label(say!("the second one")).help(say!("keep one of them")));
         }
@@ -195,7 +195,7 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
     if value & host != 0 {
         let begin = address(value & !host);
         return wrong(
-            say!("the address has bits set after the prefix"),
+            say!("the address has host bits set"),
             say!("write `{begin}/{prefix}` for the network, or only `{network}` for the address"),
         );
     }

@@ -106,7 +106,7 @@ pub(crate) fn parse(source: &Arc<Source>, file: u16) -> Result<Option<Node>, Box
         return Err(Box::new(
             Diagnostic::error("file-too-large", say!("the file is larger than 16 MiB"))
                 .at(Place::default().span(source))
-                .help(say!("put long texts into separate files: `body: {{file: large.json}}`")),
+                .help(say!("put long text into a separate file: `body: {{file: large.json}}`")),
         ));
     }
     Builder::new(source, file).build()

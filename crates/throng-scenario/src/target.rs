@@ -229,8 +229,8 @@ fn read_identity(cx: &mut Context<'_>, fields: &ast::Tls<'_>) -> Option<(PathBuf
             true => Some((path.clone(), path)),
             false => {
                 let help = say!(
-                    "a client certificate requires a private key: give its file with `key` \
-                     (--key), or put both into one file"
+                    "a client certificate requires a private key: set `key` (--key) to its file, \
+                     or put both into one file"
                 );
                 fields.need(cx, fields.key, help);
                 None

@@ -714,12 +714,7 @@ impl Reader<'_, '_, '_> {
             let name = left.strip_suffix(word).unwrap_or("").trim();
             let name = if name.is_empty() { "NAME" } else { name };
             let help = say!("write `{} with pauses {figure}`", shorten(name));
-            return self.fail(
-                "bad-threshold",
-                say!("the sign `*` is only used in reports"),
-                word,
-                help,
-            );
+            return self.fail("bad-threshold", say!("`*` is only used in reports"), word, help);
         }
         if is_quantile(word) {
             let help = say!("percentiles range from p0 to p100: `p99`, `p99.9`");

@@ -262,7 +262,8 @@ impl Look<'_> {
     fn session(&mut self, program: &Program, session: usize) -> Result<(), Exit> {
         if !self.arguments.full {
             for passes in loops_cut(&program.sessions[session]) {
-                let text = say!("{ROUNDS_MAX} of {passes} loop passes are shown; --full shows all");
+                let text =
+                    say!("{ROUNDS_MAX} of {passes} loop iterations are shown; --full shows all");
                 self.screen.say(text);
             }
         }

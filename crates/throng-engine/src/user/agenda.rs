@@ -209,7 +209,7 @@ impl State {
         recorder.gauges.in_flight -= u64::from(task.in_flight);
         match cause {
             Some(cause) => {
-                let detail = || say!("the connection ended before the reply");
+                let detail = || say!("the connection ended before the reply arrived");
                 recorder.failed(step, &Attempt::default(), cause, self.now, detail);
                 if let Some(place) = place {
                     recorder.target_ended(place, &Attempt::default(), false);

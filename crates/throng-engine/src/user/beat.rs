@@ -301,7 +301,7 @@ impl State {
             && self.beats(line).answered() != Time::NEVER
         {
             self.shard.recorder.borrow_mut().heartbeats.lost += 1;
-            let detail = say!("the connection ended before the reply");
+            let detail = say!("the connection ended before the reply arrived");
             let step = self.beats(line).step;
             self.beat_failed(step, &Attempt::default(), (cause, detail));
         }

@@ -53,8 +53,8 @@ impl Active<'_> {
         if let Some(joined) = exchange.rare.as_ref().map(|rare| rare.joined).filter(|n| *n > 0) {
             let joined = throng_base::units::format_count(u64::from(joined));
             let detail = say!(
-                "{joined} messages contained several JSON values and were not separated; the \
-                 expected one may be among them"
+                "{joined} messages contained several JSON values that were not separated; one of \
+                 them may be the expected value"
             );
             return Some((Cause::MessagesJoined, detail));
         }

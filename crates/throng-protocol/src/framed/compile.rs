@@ -193,9 +193,14 @@ impl<'d> Builder<'d> {
                 None => say!("`{name}` is already a field of the packet"),
             };
             let help = say!("give one of them another `id`");
-            let mistake =
-                self.mistake("protocol-name-twice", id.place, message, say!("again"), help);
-            mistake.other = Some((other.id.place, say!("first here")));
+            let mistake = self.mistake(
+                "protocol-name-twice",
+                id.place,
+                message,
+                say!("second occurrence"),
+                help,
+            );
+            mistake.other = Some((other.id.place, say!("first occurrence")));
         }
     }
 
@@ -260,7 +265,7 @@ impl<'d> Builder<'d> {
                         }
                         _ => say!("use several bit fields, or an integer such as `u32`"),
                     };
-                    self.mistake("protocol-bad-bits", place, message, say!("these bits"), help);
+                    self.mistake("protocol-bad-bits", place, message, say!("this bit field"), help);
                 }
                 let bits = u32::from((*bits).clamp(1, 64));
                 Shape::Bits(Bits { bits, ..Bits::default() })
@@ -288,7 +293,7 @@ impl<'d> Builder<'d> {
                 "protocol-recursive",
                 place,
                 message,
-                say!("here again"),
+                say!("contained again here"),
                 help.to_owned(),
             );
             mistake.other = Some((structure.name.place, say!("the structure starts here")));
@@ -473,9 +478,14 @@ impl<'d> Builder<'d> {
                     false => say!("{value} is named both `{}` and `{label}`", other.value),
                 };
                 let help = say!("give each value one name, and each name one value");
-                let mistake =
-                    self.mistake("protocol-bad-label", name.place, message, say!("again"), help);
-                mistake.other = Some((other.place, say!("first here")));
+                let mistake = self.mistake(
+                    "protocol-bad-label",
+                    name.place,
+                    message,
+                    say!("second occurrence"),
+                    help,
+                );
+                mistake.other = Some((other.place, say!("first occurrence")));
             }
             if !is_whole || !(low..=high).contains(&i128::from(*value)) {
                 let message = match is_whole {
@@ -520,7 +530,7 @@ impl<'d> Builder<'d> {
                         "protocol-bad-reference",
                         name.place,
                         message,
-                        say!("again"),
+                        say!("second occurrence"),
                         help,
                     );
                 }
@@ -576,7 +586,7 @@ impl<'d> Builder<'d> {
                 }
             };
             let help = say!("compare it with a possible value, or remove the field");
-            self.mistake("protocol-bad-reference", name.place, message, say!("never holds"), help);
+            self.mistake("protocol-bad-reference", name.place, message, say!("never true"), help);
         }
         self.mark(found, if is_of_packet { 0 } else { list }, name.place);
         self.table.nodes[found as usize].is_asked = true;
@@ -755,7 +765,13 @@ impl<'d> Builder<'d> {
                 );
                 let help = say!("add a {missing}-bit field to fill the last byte");
                 let place = fields[begin].place;
-                self.mistake("protocol-bad-bits", place, message, say!("the first of them"), help);
+                self.mistake(
+                    "protocol-bad-bits",
+                    place,
+                    message,
+                    say!("the first of these fields"),
+                    help,
+                );
             }
             for index in begin..begin + length {
                 if let Shape::Bits(bits) = &mut self.table.nodes[first as usize + index].shape {

@@ -61,9 +61,14 @@ impl Finder<'_> {
             for again in fields {
                 let message = say!("two fields of the packet have the same purpose: {word}");
                 let help = say!("give this purpose to only one of them");
-                let mistake =
-                    self.say("protocol-role-twice", again.place, message, say!("again"), help);
-                mistake.other = first.map(|first| (first.place, say!("first here")));
+                let mistake = self.say(
+                    "protocol-role-twice",
+                    again.place,
+                    message,
+                    say!("second occurrence"),
+                    help,
+                );
+                mistake.other = first.map(|first| (first.place, say!("first occurrence")));
             }
         }
         let find =
@@ -76,7 +81,7 @@ impl Finder<'_> {
             if body.is_some_and(|body| selector.node > body) {
                 let message = say!("`{}` comes after the body that it selects", field.id.value);
                 let help = say!("put the field with `selects` before the body");
-                self.say("protocol-bad-role", field.place, message, say!("too late"), help);
+                self.say("protocol-bad-role", field.place, message, say!("after the body"), help);
             }
             let node = self.table.node(selector.node);
             let asked = node.condition.as_ref().map(|test| test.node);
@@ -109,7 +114,7 @@ impl Finder<'_> {
                 "protocol-no-body",
                 message.name.place,
                 message_text,
-                say!("has fields"),
+                say!("this message has fields"),
                 help,
             );
         }
@@ -153,8 +158,9 @@ impl Finder<'_> {
         let Some(twin) = twin else { return };
         let message = say!("the {word} `{}` is declared twice", name.value);
         let help = say!("give one of them another name");
-        let mistake = self.say("protocol-name-twice", name.place, message, say!("again"), help);
-        mistake.other = Some((twin, say!("first here")));
+        let mistake =
+            self.say("protocol-name-twice", name.place, message, say!("second occurrence"), help);
+        mistake.other = Some((twin, say!("first occurrence")));
     }
 
     fn kinds(&mut self) {
@@ -169,7 +175,13 @@ impl Finder<'_> {
                 let text = say!("`{name}` has no `kind`");
                 let help =
                     say!("give it a `kind`: the value of `{}` in this message", first.id.value);
-                self.say("protocol-bad-kind", message.name.place, text, say!("which one?"), help);
+                self.say(
+                    "protocol-bad-kind",
+                    message.name.place,
+                    text,
+                    say!("without a kind"),
+                    help,
+                );
                 continue;
             };
             match &kind.value {
@@ -189,9 +201,14 @@ impl Finder<'_> {
                          apart"
                 );
                 let place = other.kind.as_ref().map_or(other.place, |kind| kind.place);
-                let mistake =
-                    self.say("protocol-kind-twice", kind.place, text, say!("again"), help);
-                mistake.other = Some((place, say!("first here")));
+                let mistake = self.say(
+                    "protocol-kind-twice",
+                    kind.place,
+                    text,
+                    say!("second occurrence"),
+                    help,
+                );
+                mistake.other = Some((place, say!("first occurrence")));
             }
         }
         self.sort_kinds();
@@ -318,8 +335,9 @@ impl Finder<'_> {
                 let help =
                     say!("add a field with `selects: message`, and give each message a `kind`");
                 let place = message.name.place;
-                let mistake = self.say("protocol-ambiguous", place, text, say!("or this?"), help);
-                mistake.other = Some((first.name.place, say!("this?")));
+                let mistake =
+                    self.say("protocol-ambiguous", place, text, say!("the second message"), help);
+                mistake.other = Some((first.name.place, say!("the first message")));
             }
         }
         let only = (!declaration.messages.is_empty()).then_some(0);
@@ -339,10 +357,16 @@ impl Finder<'_> {
                 let place = answered.place;
                 let earlier = &message.answers[..index];
                 if let Some(first) = earlier.iter().find(|other| other.value == *wanted) {
-                    let text = say!("the `answers` of `{name}` list `{wanted}` twice");
+                    let text = say!("`answers` of `{name}` lists `{wanted}` twice");
                     let help = say!("list each message only once");
-                    let mistake = self.say("protocol-bad-reply", place, text, say!("again"), help);
-                    mistake.other = Some((first.place, say!("first here")));
+                    let mistake = self.say(
+                        "protocol-bad-reply",
+                        place,
+                        text,
+                        say!("second occurrence"),
+                        help,
+                    );
+                    mistake.other = Some((first.place, say!("first occurrence")));
                 } else if wanted == name && !self.may_answer_itself() {
                     let text = say!("`{name}` lists itself in `answers`");
                     let help = say!(
@@ -352,7 +376,7 @@ impl Finder<'_> {
                     self.say("protocol-bad-reply", place, text, say!("itself"), help.to_owned());
                 } else if !self.is_message(wanted) {
                     let text =
-                        say!("the `answers` of `{name}` list `{wanted}`, which is not a message");
+                        say!("`answers` of `{name}` lists `{wanted}`, which is not a message");
                     let help = self.messages_like(wanted);
                     self.say("protocol-bad-reply", place, text, say!("unknown"), help);
                 }
@@ -480,7 +504,7 @@ impl Finder<'_> {
             let name = &field.id.value;
             let text = say!("`{name}` gives the length of the packet, so `frame` is not needed");
             let help = say!("remove `frame: fields`, or `counts`");
-            let label = say!("a second rule for the packet end");
+            let label = say!("a second definition of the packet end");
             self.say("protocol-no-length", place, text, label, help);
         }
         let bodies = declaration.messages.iter().zip(&self.table.messages);
@@ -497,8 +521,8 @@ impl Finder<'_> {
             let text = say!("`{name}` has no defined end, so the end of the packet is unknown");
             let help = say!("give it a length or a `terminator`, or use another framing");
             let mistake =
-                self.say("protocol-no-length", field.place, text, say!("without an end"), help);
-            mistake.other = Some((place, say!("the last field is the end of the packet")));
+                self.say("protocol-no-length", field.place, text, say!("no defined end"), help);
+            mistake.other = Some((place, say!("the packet ends with its last field")));
         }
     }
 
@@ -656,8 +680,8 @@ impl Finder<'_> {
         });
         let Some(offset) = before else {
             let text =
-                say!("`{name}` comes after parts of variable size, so its position is unknown");
-            let help = say!("move the length field before these parts");
+                say!("`{name}` comes after fields of variable size, so its position is unknown");
+            let help = say!("move the length field before these fields");
             self.say(
                 "protocol-bad-length",
                 field.place,
@@ -714,8 +738,7 @@ impl Finder<'_> {
             (Counts::Body, Some(behind)) => Base::Behind(behind as usize),
             (Counts::Body, None) => {
                 let text = say!(
-                    "`{name}` counts the body, but the packet has later parts without a \
-                         fixed size"
+                    "`{name}` counts the body, but the packet has later fields without a fixed size"
                 );
                 let help = say!("make it count everything after it: `counts: after`");
                 self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);

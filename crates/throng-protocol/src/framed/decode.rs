@@ -360,7 +360,7 @@ impl<'a> Decoder<'a> {
     /// Begins a part that has others in it.
     fn open(&mut self, id: u32, raw: u64) -> Read<usize> {
         if self.records.len() >= PARTS_MAX {
-            let reason = say!("the packet has more than {PARTS_MAX} parts");
+            let reason = say!("the packet has more than {PARTS_MAX} fields and items");
             return Err(self.broken(id, self.at, reason));
         }
         let start = self.at as u32;
@@ -674,7 +674,7 @@ impl<'a> Decoder<'a> {
                 return Err(self.without(id, &node.until, end));
             }
             if self.records.len() >= PARTS_MAX {
-                let reason = say!("the packet has more than {PARTS_MAX} parts");
+                let reason = say!("the packet has more than {PARTS_MAX} fields and items");
                 return Err(self.broken(id, self.at, reason));
             }
             let start = self.at;

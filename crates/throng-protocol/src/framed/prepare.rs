@@ -161,7 +161,7 @@ impl Builder<'_> {
             let node = table.node(id);
             if node.is_automatic() && node.job != Job::Correlation {
                 let message = say!("`{name}` is set automatically");
-                let help = say!("leave it out: its value follows from the declaration");
+                let help = say!("omit it: its value follows from the declaration");
                 return Err(self.mistake(message, help));
             }
             if given[..index].iter().any(|(other, _)| other == name) {

@@ -56,7 +56,7 @@ impl Seen {
             let other = &message.fields[*other].name;
             let group = &message.oneofs[usize::from(oneof)];
             let reason = say!("`{other}` and `{name}` both belong to the oneof `{group}`");
-            let help = say!("give only one of them");
+            let help = say!("set only one of them");
             return Err(Refused { help, ..Refused::new(reason).within(name) });
         }
         self.oneofs.push((oneof, index));

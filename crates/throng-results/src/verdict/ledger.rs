@@ -102,7 +102,8 @@ fn blind(row: &DeliveryRow) -> Diagnostic {
     }
     told.help(match lost {
         0 => say!(
-            "point `match` at the ID: `json.id`, `{{prefix: '42', json: '[1].id'}}`, `{{regex: …}}`"
+            "set `match` to the position of the ID: `json.id`, `{{prefix: '42', json: '[1].id'}}`, \
+             `{{regex: …}}`"
         ),
         _ => say!(
             "if the server combines several records into one message, write `protocol: \

@@ -163,7 +163,10 @@ fn of_syntax(said: &str) -> Option<Told> {
     }
     if said == TOO_DEEP {
         let message = say!("messages are nested too deeply");
-        let (label, help) = (say!("this message is nested too deeply"), say!("move it outside"));
+        let (label, help) = (
+            say!("this message is nested too deeply"),
+            say!("move it out of the enclosing messages"),
+        );
         return Some(Told { code: "too-deep", message, label, help });
     }
     let help = say!(
@@ -171,7 +174,7 @@ fn of_syntax(said: &str) -> Option<Told> {
                      `..`"
     );
     match said {
-        STRING => told(say!("a string is not closed"), say!("it starts here"), SYNTAX_HELP),
+        STRING => told(say!("a string is not closed"), say!("the string starts here"), SYNTAX_HELP),
         IMPORT => told(say!("this is not a valid import path"), say!("not allowed"), help),
         _ => None,
     }
@@ -185,7 +188,7 @@ fn of_names(said: &str) -> Option<Told> {
     }
     if let Some([name]) = captures(NAME_TWICE, said) {
         let message = say!("`{}` is declared twice", shorten(name));
-        return told(message, say!("again here"), TWICE_HELP);
+        return told(message, say!("declared again here"), TWICE_HELP);
     }
     if let Some([name]) = captures(NO_OPTION, said) {
         let message = say!("there is no option `{}`", shorten(name));
@@ -211,7 +214,7 @@ fn of_names(said: &str) -> Option<Told> {
 fn of_rules(said: &str) -> Option<Told> {
     if let Some([number]) = captures(NUMBER_TWICE, said) {
         let message = say!("the field number {number} is used twice");
-        return told(message, say!("another field uses it"), NUMBER_HELP);
+        return told(message, say!("another field already uses this number"), NUMBER_HELP);
     }
     if captures::<1>(NUMBER_RANGE, said).is_some() {
         let label = say!("field numbers range from 1 to 536870911");

@@ -314,7 +314,8 @@ impl Reader<'_, '_> {
                     let help = say!("write `type: decimal, terminator: \"\\r\\n\"`");
                     let message = say!("a decimal number must have a `terminator`");
                     let error = self.cx.error("missing-key", message, node.place);
-                    self.cx.fail(error.label(say!("where does it end?")).help(help))
+                    self.cx
+                        .fail(error.label(say!("the end of the number is not defined")).help(help))
                 }
             },
             Ok(Some(TypeWord::TextZero)) => {
@@ -330,7 +331,7 @@ impl Reader<'_, '_> {
                 let Some(protos) = &mut self.protos else {
                     let message = say!("no `.proto` file is given");
                     let error = self.cx.error("missing-key", message, place);
-                    let error = error.label(say!("where is this message declared?"));
+                    let error = error.label(say!("no `.proto` file declares this message"));
                     return self.cx.fail(error.help(say!("write `proto: shop.proto` at the top")));
                 };
                 let message = protos.as_mut()?.message(self.cx, &name, place)?;
@@ -405,9 +406,10 @@ impl Reader<'_, '_> {
             () if is_ordered && words::prefix(&text[..text.len() - 2]).is_some() => {
                 (say!("the length uses the byte order of the field"), say!("add `endian: little`"))
             }
-            () if is_size => {
-                (say!("is this a size or a field?"), say!("write `size: {}`", shorten(&text)))
-            }
+            () if is_size => (
+                say!("this is a size or a field name, not a type"),
+                say!("write `size: {}`", shorten(&text)),
+            ),
             () => (say!("not allowed"), words::PREFIX_HELP),
         };
         self.cx.fail(error.label(label).help(help))
@@ -504,7 +506,7 @@ impl Reader<'_, '_> {
             "expr" => {
                 let message = say!("`repeat: expr` requires `repeat-expr`");
                 let error = self.cx.error("missing-key", message, node.place);
-                let error = error.label(say!("how many times?"));
+                let error = error.label(say!("the number of repetitions is missing"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
             "until" => {

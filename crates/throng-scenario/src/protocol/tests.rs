@@ -524,7 +524,7 @@ fn contradictions_have_their_places() {
             format!("{} {line}:{column} {note}", one.code)
         })
         .collect();
-    let want = ["protocol-kind-twice 7:16 line 6: first here", "protocol-bad-reply 8:28 "];
+    let want = ["protocol-kind-twice 7:16 line 6: first occurrence", "protocol-bad-reply 8:28 "];
     assert_eq!(places, want);
     // Sizes are looked at when all else is right.
     let sized = text.replace("pong: {kind: 1}", "pong: {kind: 3}").replace("pin}", "ping}");

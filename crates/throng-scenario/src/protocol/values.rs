@@ -126,7 +126,9 @@ pub(super) fn check_escapes(cx: &mut Context<'_>, node: &Node, text: &str) -> Op
     let is_double = cx.written(node.place).starts_with('"');
     if !is_double && text.as_bytes().windows(2).any(is_escape) {
         let message = say!("a backslash starts an escape sequence only in double quotes");
-        let error = cx.error("bad-value", message, node.place).label(say!("taken literally"));
+        let error = cx
+            .error("bad-value", message, node.place)
+            .label(say!("this backslash is taken literally"));
         return cx.fail(error.help(say!("write `\"{}\"`", shorten(text))));
     }
     Some(())
@@ -155,7 +157,7 @@ pub(super) fn read_literal(
                 say!("only numbers, `bool`, text and bytes can have a value in the declaration"),
                 node.place,
             );
-            let error = error.label(say!("this type has several parts"));
+            let error = error.label(say!("this is a structured type"));
             return cx.fail(error.help(say!("remove it, and give the value in the scenario")));
         }
         _ => {}
@@ -305,7 +307,7 @@ fn bits<'t>(
     }
     match value(rest)? {
         0 => Err((
-            say!("no bit is tested"),
+            say!("this condition tests no bits"),
             say!("write a number in which the bits to test are set: `flags & 4`"),
         )),
         mask => has_bits(mask),

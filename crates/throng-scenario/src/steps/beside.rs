@@ -99,7 +99,7 @@ impl<'n> Coder<'_, 'n> {
                 ),
             ),
             Inside::On | Inside::Every => (
-                say!("this runs in parallel with the user's own steps"),
+                say!("background tasks and handlers run in parallel with the user's steps"),
                 say!(
                     "move it to `steps`; here, a user can send, request, expect, think, set \
                      values and leave"

@@ -35,7 +35,7 @@ fn read_garbage(cx: &mut Context<'_>, node: &Node) -> Option<Message> {
     let bytes = cx.size(node)?;
     if bytes > GARBAGE_BYTES_MAX {
         let help = say!("write at most `garbage: 64KiB`");
-        return cx.bad_value(node, say!("too much garbage"), help);
+        return cx.bad_value(node, say!("`garbage` is larger than 64 KiB"), help);
     }
     let value = cx.compile_expression(node, &format!("random.bytes({bytes})"), 0)?;
     let segments = vec![Segment::Value { value, escape: Escape::None }];

@@ -206,7 +206,7 @@ fn read_lost_after(
     }
     let lost_after = cx.time_limit(node)?;
     if lost_after > every {
-        let message = say!("the next heartbeat is due before this one counts as lost");
+        let message = say!("the next heartbeat is due before this one is considered lost");
         return cx.bad_value(
             node,
             message,

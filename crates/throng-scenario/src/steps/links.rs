@@ -427,7 +427,9 @@ impl<'c, 'n> Coder<'c, 'n> {
             && node.is_null()
         {
             let error = cx.error("missing-key", say!("an event stream requires a path"), key.place);
-            return cx.fail(error.label(say!("which one?")).help(say!("write `connect: /events`")));
+            return cx.fail(
+                error.label(say!("its value is missing")).help(say!("write `connect: /events`")),
+            );
         }
         let verb = (EVENTS, fields.events.place_or(fields.place));
         let reach = self.reach(cx, verb, fields.target.node(), Needs::Http)?;
@@ -440,7 +442,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         let Some(node) = fields.connect.node().filter(|node| !node.is_null()) else {
             let error = cx.error("missing-key", say!("a gRPC call requires a method"), place);
             let help = say!("write `connect: package.Service/Method`");
-            return cx.fail(error.label(say!("which one?")).help(help));
+            return cx.fail(error.label(say!("its value is missing")).help(help));
         };
         let name = read_plain(cx, node)?;
         let called = find_method(cx, node, &name);

@@ -396,7 +396,7 @@ fn check_replies(
             say!("write `- send: {{…}}`; add `- expect: any` if a message must follow"),
         ),
     };
-    let error = cx.error("no-reply", message, place).label(say!("a reply never arrives"));
+    let error = cx.error("no-reply", message, place).label(say!("no reply can arrive"));
     cx.note(error.help(help));
     Vec::new()
 }

@@ -182,7 +182,7 @@ const HELP: Said = say!("add `- think: 1s`");
 /// keeps it from that.
 pub(crate) fn check_loop(cx: &mut Context<'_>, place: Place, body: Flow, enough: Rest) {
     if body.most < enough {
-        endless(cx, say!("no step in this loop waits for anything"), place);
+        endless(cx, say!("no step in this loop waits"), place);
     } else if body.ends.is_none() && body.least < enough {
         busy(cx, say!("one path through this loop never waits"), place);
     }
@@ -199,7 +199,7 @@ pub(crate) fn check_iteration(cx: &mut Context<'_>, place: Place, body: Flow, ag
         return;
     }
     if body.most == Rest::Nothing {
-        endless(cx, say!("no step of the iteration does anything"), place);
+        endless(cx, say!("the iteration does nothing"), place);
     } else if shortest == Some(Rest::Nothing) && again {
         busy(cx, say!("one path through an iteration never waits"), place);
     }

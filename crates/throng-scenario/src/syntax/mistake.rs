@@ -364,7 +364,7 @@ fn not_closed(at: usize) -> Mistake {
         start: at,
         end: at + 1,
         label: say!("the quote that opens here is not closed"),
-        help: say!("write the same quote at the end of the text"),
+        help: say!("add the same quote at the end of the text"),
     }
 }
 

@@ -66,6 +66,7 @@ pub(super) fn warn(reader: &mut Reader<'_, '_, '_>, threshold: &Threshold) {
     }
     let message = say!("no user runs the steps of this threshold in a measured phase");
     let warning = reader.cx.warning("nothing-measured", message, reader.node.place);
-    let warning = warning.label(say!("they are in `before`, and all users start unmeasured"));
+    let warning =
+        warning.label(say!("they are in `before`, which all users run in unmeasured phases"));
     reader.cx.note(warning.help(say!("name the phase: add `in {}`", shorten(phase))));
 }

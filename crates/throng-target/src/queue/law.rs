@@ -102,7 +102,7 @@ impl Question {
                 ("spacing", "even") => question.spacing = Spacing::Even,
                 ("spacing", _) => return Err(say!("`spacing` must be `poisson` or `even`")),
                 (name, _) => {
-                    return Err(say!("`{name}` is not known; write `?p=99&within=50ms`"));
+                    return Err(say!("unknown parameter `{name}`; write `?p=99&within=50ms`"));
                 }
             }
         }

@@ -106,10 +106,10 @@ impl CapacityOptions {
         let whole = |time: Duration| !time.is_zero();
         match self {
             _ if self.servers.is_some_and(|n| !(1..=SERVERS_MAX).contains(&n)) => {
-                Some(say!("a queue has from 1 to {SERVERS_MAX} servers"))
+                Some(say!("a queue must have 1 to {SERVERS_MAX} servers"))
             }
             _ if self.queue_max.is_some_and(|n| n > QUEUE_MAX) => {
-                Some(say!("at most {QUEUE_MAX} requests can wait"))
+                Some(say!("`--queue-max` must be at most {QUEUE_MAX}"))
             }
             _ if self.queue_max.is_some() && self.servers().is_none() => Some(say!(
                 "with `--usl`, no request waits; to limit waiting requests with `--queue-max`, \
@@ -119,12 +119,15 @@ impl CapacityOptions {
                 if !(0.0..=1.0).contains(&usl.contention)
                     || !(0.0..=1.0).contains(&usl.crosstalk) =>
             {
-                Some(say!("contention and crosstalk must be from 0 to 1"))
+                Some(say!("contention and crosstalk must be between 0 and 1"))
             }
             CapacityOptions { rate_limit: Some(limit), .. }
                 if !(limit.per_s > 0.0 && (1..=BURST_MAX).contains(&limit.burst)) =>
             {
-                Some(say!("a rate limit must be more than 0, and its burst from 1 to {BURST_MAX}"))
+                Some(say!(
+                    "a rate limit must be more than 0, and its burst size between 1 and \
+                     {BURST_MAX}"
+                ))
             }
             CapacityOptions { warm_up: Some(warm_up), .. }
                 if !(warm_up.speed > 0.0 && warm_up.speed <= 1.0) =>

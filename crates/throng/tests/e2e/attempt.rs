@@ -328,7 +328,7 @@ fn long_answers_are_cut_unless_all_is_wanted() {
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let run = trying("", &text).run().exits(0);
     run.says(&[
-        "2 of 50 loop passes are shown; --full shows all",
+        "2 of 50 loop iterations are shown; --full shows all",
         "line 1 xxx",
         "more lines; --full shows them",
         "4 steps, all ok",

@@ -66,11 +66,11 @@ fn messages_that_nobody_could_tell_apart() {
 fn replies_and_heartbeats_that_lead_nowhere() {
     chat_with(
         |chat| chat.messages[4].answers.push(name("gifd")),
-        "protocol-bad-reply: the `answers` of `done` list `gifd`, which is not a message",
+        "protocol-bad-reply: `answers` of `done` lists `gifd`, which is not a message",
     );
     chat_with(
         |chat| chat.messages[4].answers.push(name("say")),
-        "protocol-bad-reply: the `answers` of `done` list `say` twice",
+        "protocol-bad-reply: `answers` of `done` lists `say` twice",
     );
     let mut itself = chat_declaration();
     itself.messages[4].answers.push(name("done"));
@@ -556,6 +556,6 @@ fn all_mistakes_are_told_at_once_with_both_places() {
     let found = Protocol::compile(chat).unwrap_err();
     assert_eq!(found.len(), 2);
     assert_eq!(found[0].place, Place(7));
-    assert_eq!(found[0].other, Some((Place(5), say!("first here"))));
+    assert_eq!(found[0].other, Some((Place(5), say!("first occurrence"))));
     assert!(!found[1].help.is_empty());
 }

@@ -275,7 +275,7 @@ fn a_count_that_nobody_can_have_costs_no_memory() {
     let many = Field { repeat: Some(times), ..field("many", Type::Fields(vec![])) };
     let protocol = compiled(one(vec![many]));
     let told = wrong(&protocol, &[0, 0xff, 0xff, 0xff]);
-    assert!(told.ends_with("the packet has more than 262144 parts"), "{told}");
+    assert!(told.ends_with("the packet has more than 262144 fields and items"), "{told}");
     let huge = field("huge", Type::Bytes(prefixed(64)));
     let told = wrong(&compiled(one(vec![huge])), &[0xff; 9]);
     assert!(told.contains("the maximum is 16777216"), "{told}");
@@ -536,7 +536,7 @@ fn what_is_given_is_checked_before_anything_runs() {
     );
     assert_eq!(
         prepare("ping", fields(&[("kind", int.clone())])),
-        "kind: `kind` is set automatically; leave it out: its value follows from the declaration"
+        "kind: `kind` is set automatically; omit it: its value follows from the declaration"
     );
     assert_eq!(
         prepare("ping", fields(&[("seq", Value::Int(1 << 32))])),

@@ -45,7 +45,8 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
     }
     let mut out = table.render(style);
     let more = say!(
-        "… and {{}} deliveries with no more losses than these; `throng report --json` lists all"
+        "… and {{}} deliveries with the same number of losses or fewer; `throng report --json` \
+         lists all"
     );
     out.push_str(&left_out(rows.len(), shown.len(), more, style));
     for row in &shown {

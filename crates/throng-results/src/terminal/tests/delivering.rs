@@ -153,7 +153,7 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
         error[deliveries-blind]: the delivery ledger found no ID in any message
           = no ID was found in 20,000 sent and 20,000,000 received messages of `room talk`
           = `match` found no ID in a message sent by user 5: `hello`
-          = help: point `match` at the ID: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
+          = help: set `match` to the position of the ID: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
     "#]]
     .assert_eq(&sections(&sent, &full(), &wanted));
     let received = sample::chat_blind(false);
@@ -164,7 +164,7 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
         error[deliveries-blind]: the delivery ledger found no ID in any message
           = no ID was found in 0 sent and 20,000,000 received messages of `room talk`
           = `match` found no ID in a message sent by user 5: `hello`
-          = help: point `match` at the ID: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
+          = help: set `match` to the position of the ID: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
     "#]]
     .assert_eq(&sections(&received, &full(), &wanted));
     assert_eq!((exit_of(&sent), exit_of(&received)), (5, 5));

@@ -166,7 +166,7 @@ fn questions_are_read_or_refused() {
         ("p", "`p` must be a percentile"),
         ("within=50", "the unit of the duration is missing"),
         ("spacing=odd", "`spacing` must be `poisson` or `even`"),
-        ("q=1", "`q` is not known; write `?p=99&within=50ms`"),
+        ("q=1", "unknown parameter `q`; write `?p=99&within=50ms`"),
     ] {
         let error = Question::read(query).unwrap_err().english();
         assert!(error.contains(wanted), "{query}: {error}");
