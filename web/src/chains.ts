@@ -28,7 +28,7 @@ export function chainText(row: any): string {
   if (!row.chain) return say("stages: not recorded");
   const told = stages(row.chain).map(([name, time]) => `${say(name)} ${duration(time)}`);
   const tls = row.chain.tls_resumed === null ? [] : [say(row.chain.tls_resumed ? "TLS session resumed" : "full TLS handshake")];
-  const again = row.chain.retransmits ? [say("retransmitted segments on it so far: {}", String(row.chain.retransmits))] : [];
+  const again = row.chain.retransmits ? [say("retransmitted segments on this connection so far: {}", String(row.chain.retransmits))] : [];
   return [...told, ...tls, ...again].join(" · ");
 }
 

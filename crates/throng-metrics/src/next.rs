@@ -37,9 +37,14 @@ impl Cause {
             Cause::StatusUnexpected => {
                 say!("look at a response with --details, and the target's log")
             }
-            Cause::MqttReason => say!("look at the reason with --details, and the server's log"),
+            Cause::MqttReason => {
+                say!("look at the reason with --details, and check the server's log")
+            }
             Cause::MqttRequest => say!("look at the reason with --details, then fix the step"),
-            Cause::MqttProtocol => say!("look at the packets with `throng try`, and report it"),
+            Cause::MqttProtocol => say!(
+                "look at the packets with `throng try`, and report the violation to the server's \
+                 developers"
+            ),
             Cause::GrpcStatus => say!("look at the status and its message with --details"),
             Cause::BodyUnexpected
             | Cause::JsonUnexpected

@@ -84,7 +84,7 @@ impl Change {
             Change::Moved => say!("login on another node"),
             Change::Left => say!("planned leave"),
             Change::ResetByUs => say!("reset by throng"),
-            Change::Vanished => say!("silent disappearance"),
+            Change::Vanished => say!("silent disconnect"),
             Change::HalfClosed => say!("half-closed by throng"),
             Change::ClosedByTarget => say!("closed by the target"),
             Change::Reset => say!("reset by the target or the network"),

@@ -56,7 +56,7 @@ pub(crate) fn read_audits(
     if let Some(one) = items.get(AUDITS_MAX) {
         let message = say!("more than 16 audits");
         let error = cx.error("too-many", message, one.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("one audit can have up to 8 views")));
+        cx.note(error.help(say!("an audit can have at most 8 views")));
     }
     let mut audits: Vec<Audit> = Vec::new();
     for item in items.iter().take(AUDITS_MAX) {

@@ -317,7 +317,7 @@ impl Reader<'_, '_, '_> {
                     let error = self.cx.error("missing-key", message, node.place);
                     let names = self.names.loads.iter().map(|it| it.name.clone());
                     let names = names.collect::<Vec<_>>().join(", ");
-                    let error = error.label(say!("which load should change?"));
+                    let error = error.label(say!("the name of the load is missing"));
                     return self.cx.fail(error.help(say!("add `load: NAME`: {names}")));
                 }
                 0

@@ -35,7 +35,7 @@ static ALL: &[Instead] = &[
     (
         &keys::SCENARIO,
         &["headers", "header"],
-        say!("write `defaults: {{headers: {{…}}}}`; a session may have `headers:` too"),
+        say!("write `defaults: {{headers: {{…}}}}`; a session can have `headers:` too"),
     ),
     (
         &keys::SCENARIO,

@@ -125,8 +125,8 @@ fn check_beside(cx: &mut Context<'_>, fields: &ast::Monitor<'_>, kind: &str) {
         {
             let message = say!("`{}` has no effect here", key.text);
             let error = cx.error("bad-value", message, key.place);
-            let error = error.label(say!("this belongs to a source with `{owner}`"));
-            cx.note(error.help(say!("remove it, or make it a source with `{owner}`")));
+            let error = error.label(say!("only a source with `{owner}` can have this key"));
+            cx.note(error.help(say!("remove it, or use `{owner}` for this source")));
         }
     }
 }

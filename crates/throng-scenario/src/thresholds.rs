@@ -248,7 +248,7 @@ impl Reader<'_, '_, '_> {
                 None => warning.label(say!("not one of `events`")),
             };
             self.cx.note(warning.help(say!(
-                "without a mark of this name, set during the run, the threshold is not met"
+                "the threshold is not met unless a mark with this name is set during the run"
             )));
         }
         Some((rest, Some(Around { seconds, mark: mark.to_string() })))

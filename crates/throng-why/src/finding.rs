@@ -48,7 +48,8 @@ codes! {
     /// Most connections ended at once, and later new ones opened.
     TargetRestarted new("target-restarted", "the target stopped or was restarted");
     /// One address is slower than the others, or fails.
-    OneBadAddress new("one-bad-address", "one address of the target is worse than the others");
+    OneBadAddress new("one-bad-address",
+        "one address of the target performs worse than the others");
     /// Connections are unevenly spread over addresses.
     Unbalanced new("unbalanced", "connections are unevenly spread over addresses");
     /// Open connections settle at rate × residence.
@@ -70,11 +71,11 @@ codes! {
     /// More users, not a faster target, would raise the rate.
     ThinkBound new("think-bound", "think time limits the rate");
     /// A cache answers, or all responses are equal.
-    TooGood new("too-good", "the responses may not be the service's own work");
+    TooGood new("too-good", "the responses may be cached or identical");
     /// Requests were sent more than once.
     Amplified new("amplified", "retries multiply the load");
     /// Conflicts come of requests that repeat.
-    OwnDuplicates new("own-duplicates", "the scenario repeats requests, and they conflict");
+    OwnDuplicates new("own-duplicates", "repeated requests of the scenario conflict");
     /// Streams of one HTTP/2 connection wait for each other.
     HeadOfLine new("head-of-line", "streams of one HTTP/2 connection wait for each other");
     /// Stalls at even intervals.
@@ -88,7 +89,8 @@ codes! {
     /// Errors begin at a load or a moment.
     RisingErrors new("rising-errors", "errors begin during the run");
     /// Users, and what their responses and pauses add up to, differ.
-    TimeUnaccounted new("time-unaccounted", "responses and pauses do not match the user count");
+    TimeUnaccounted new("time-unaccounted",
+        "response times and pauses do not match the number of users");
     /// One step takes most of the time that was added.
     SlowStep new("slow-step", "one step causes most of the slowdown");
 }

@@ -59,19 +59,19 @@ fn host(
     let text = match one {
         _ if all >= BUSY_MIN => {
             say!(
-                "{source}: its processors were {} busy {}: they are the limit",
+                "{source}: its processors were {} busy {}; they are the limit",
                 percent(all),
                 place
             )
         }
         Some(one) if one >= ONE_MIN && all <= OTHERS_MAX => say!(
-            "{source}: one processor was {} busy {}, all together {}: a single thread is the limit",
+            "{source}: one processor was {} busy {}, all together {}; a single thread is the limit",
             percent(one),
             place,
             percent(all)
         ),
         _ => say!(
-            "{source}: its processors were {} busy {}: the bottleneck is something else",
+            "{source}: its processors were {} busy {}; the bottleneck is something else",
             percent(all),
             place
         ),

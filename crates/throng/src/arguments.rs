@@ -92,7 +92,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Finds the highest load at which a service meets the thresholds of a scenario
     Capacity(Box<CapacityArguments>),
-    /// Compares two targets: loads them in turn and shows which one is faster, and by how much
+    /// Compares two targets: loads them alternately and shows which one is faster, and by how much
     Duel(Box<DuelArguments>),
     /// Runs one process of a run; `throng run --processes` starts it
     #[command(hide = true)]

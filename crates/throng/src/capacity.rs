@@ -79,8 +79,7 @@ fn guarded(program: &Program, arguments: &SearchArguments, errors: Screen) -> Re
         None => Ok(()),
         Some(host) => {
             let message = say!(
-                "`{host}` has a public address, and a search loads it up to its \
-                 limit"
+                "`{host}` has a public address, and a search loads the service up to its limit"
             );
             let help =
                 say!("if you own the service, add --yes, or put it in the list of allowed targets");

@@ -15,7 +15,7 @@ pub(crate) fn refusal(command: &arguments::Command) -> Option<Diagnostic> {
     if !command.needs_linux() {
         return None;
     }
-    let told = Diagnostic::error("host-unfit", say!("this command needs Linux"));
+    let told = Diagnostic::error("host-unfit", say!("this command requires Linux"));
     Some(told.help(say!(
         "run it in a container: `docker run --rm -v \"$PWD:/load\" throng:VERSION run shop.yaml`"
     )))

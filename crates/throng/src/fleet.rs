@@ -281,7 +281,7 @@ fn row(name: &str, known: &Known) -> String {
         Some(Stage::Preparing) => say!("preparing a run"),
         Some(Stage::Ready) => say!("waiting for the start"),
         Some(Stage::Running) => say!("generating load"),
-        Some(Stage::Sending) => say!("sending last results"),
+        Some(Stage::Sending) => say!("sending the last results"),
         None if known.registered.is_some() => say!("silent"),
         None => say!("never joined"),
     };

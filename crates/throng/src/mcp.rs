@@ -76,7 +76,10 @@ pub(crate) fn mcp(arguments: &McpArguments) -> Exit {
 fn site(arguments: &McpArguments) -> Result<Site, Box<Diagnostic>> {
     std::env::set_current_dir(&arguments.directory).map_err(|error| {
         let directory = arguments.directory.display();
-        let message = say!("cannot change to {directory}: {error}", error = Said::of_error(&error));
+        let message = say!(
+            "cannot change to the directory {directory}: {error}",
+            error = Said::of_error(&error)
+        );
         let help = say!("give an existing directory with --dir");
         Box::new(Diagnostic::error("file-unreadable", message).help(help))
     })?;

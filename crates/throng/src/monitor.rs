@@ -76,7 +76,7 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
         None => None,
         Some(Ok(tls)) => Some(tls),
         Some(Err(cause)) => {
-            let message = say!("the certificate of --cert cannot be used: {cause}");
+            let message = say!("the certificate in --cert cannot be used: {cause}");
             errors.diagnostic(&Diagnostic::error("monitor-failed", message));
             return Exit::Usage;
         }
@@ -90,7 +90,9 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
     if let Some((_, service)) = twice {
         let message = say!("two sources are named `{}`", service.name());
         let told = Diagnostic::error("duplicate-name", message);
-        errors.diagnostic(&told.help(say!("give each source once, and each command its own name")));
+        errors.diagnostic(
+            &told.help(say!("give each source only once, and each command a unique name")),
+        );
         return Exit::Usage;
     }
     let asked = Asked { processes: arguments.processes, ports: arguments.ports, services };

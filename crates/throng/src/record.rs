@@ -64,7 +64,7 @@ fn run(
     }
     if written.cut > 0 {
         let (count, limit) = (written.cut, BODY_BYTES_MAX >> 20);
-        errors.say(say!("bodies longer than {limit} MiB, of which the rest is missing: {count}"));
+        errors.say(say!("bodies truncated to {limit} MiB: {count}"));
     }
     if written.requests == 0 {
         let _ = std::fs::remove_file(&path);
@@ -154,7 +154,8 @@ fn not_started(cause: &Said) -> Diagnostic {
 fn listening(address: &str) -> Result<TcpListener, Box<Diagnostic>> {
     TcpListener::bind(link::whole(address)).map_err(|error| {
         let message = say!("the proxy cannot listen on `{address}`");
-        let help = say!("set --listen to an address of this host and a free port; 0 finds one");
+        let help =
+            say!("set --listen to an address of this host and a free port; port 0 selects one");
         let told = Diagnostic::error("recording-failed", message);
         Box::new(told.note(say!("cause: {}", Said::of_error(&error))).help(help))
     })
@@ -208,7 +209,7 @@ fn greeting(authority: &Authority, address: SocketAddr, arguments: &RecordArgume
     lines.push(say!("Firefox: set the proxy, and import {file} as an authority (docs/record.md)"));
     lines.push(say!("curl: curl --proxy http://{address} --cacert {file} URL"));
     if authority.is_new() {
-        lines.push(say!("{file} is new: it is valid only where you import it"));
+        lines.push(say!("{file} is new: only clients that import it trust it"));
     }
     lines
 }
@@ -224,7 +225,7 @@ fn tell_event(event: &Event, is_quiet: bool, errors: Screen) {
             errors.line(&format!("{method:<6} {status} {millis:>6} ms  {url}{error}"));
         }
         Event::Refused { host, list } => errors.say(say!("{host} is not allowed by {list}")),
-        Event::Tunnelled(host) => errors.say(say!("{host}: passed on, not recorded")),
+        Event::Tunnelled(host) => errors.say(say!("{host}: forwarded, not recorded")),
         Event::Untrusted(host) => errors.say(say!(
             "{host}: the client does not trust the recording's certificate; import it, or leave \
              the host out with --host"

@@ -124,7 +124,7 @@ fn target(url: &str) -> Result<String, Box<Diagnostic>> {
     let help = say!("write `throng run --replay access.log http://127.0.0.1:8080`");
     match Url::parse(url) {
         Ok(parsed) if !matches!(parsed.scheme.word(), "http" | "https") => {
-            Err(mistake(say!("an access log can be replayed over HTTP only"), help))
+            Err(mistake(say!("an access log can only be replayed over HTTP"), help))
         }
         Ok(parsed) if matches!(parsed.path.as_str(), "" | "/") => Ok(parsed.origin()),
         Ok(_) => Err(mistake(say!("`{url}` has a path; paths come from the log"), help)),

@@ -127,5 +127,6 @@ fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
 }
 
 const CLOSED: Said = say!("the connection was closed before CONNACK");
-const SPEAKS_HTTP: Said = say!("this port speaks HTTP: write `ws://`, with `protocol: mqtt`");
-const SPEAKS_TLS: Said = say!("this port speaks TLS: write `mqtts://`");
+const SPEAKS_HTTP: Said =
+    say!("the server on this port uses HTTP: write `ws://` with `protocol: mqtt`");
+const SPEAKS_TLS: Said = say!("the server on this port uses TLS: write `mqtts://`");

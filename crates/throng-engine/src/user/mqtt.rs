@@ -208,7 +208,7 @@ fn rendered(text: &Text, scope: &mut UserScope<'_>) -> Result<Vec<u8>, Finding> 
 }
 
 fn string<'t>(text: &'t Text, scope: &mut UserScope<'_>) -> Result<Cow<'t, str>, Finding> {
-    let no_text = || (Cause::ExpressionFailed, say!("a text of MQTT must be UTF-8"));
+    let no_text = || (Cause::ExpressionFailed, say!("an MQTT string must be valid UTF-8"));
     match text.as_literal() {
         Some(literal) => std::str::from_utf8(literal).map(Cow::Borrowed).map_err(|_| no_text()),
         None => String::from_utf8(rendered(text, scope)?).map(Cow::Owned).map_err(|_| no_text()),

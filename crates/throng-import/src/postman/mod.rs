@@ -396,7 +396,7 @@ impl Reader {
                 return expression.into();
             }
             let place = say!("`{}`", format!("{{{{{name}}}}}"));
-            let what = say!("a random value of this kind; replaced by a random word");
+            let what = say!("an unsupported random value; replaced by a random word");
             let left_out = LeftOut::new(place, what);
             if !self.recording.left_out.contains(&left_out) {
                 self.recording.left_out.push(left_out);

@@ -133,7 +133,7 @@ impl World {
         format: &str,
     ) -> Result<Recording, Vec<Diagnostic>> {
         if self.exchanges.is_empty() || self.recording.sessions.is_empty() {
-            let reason = say!("it has no requests that throng understands");
+            let reason = say!("it has no requests that throng can convert");
             return Err(vec![*Refusal::new(&source.name, reason).of_format(format)]);
         }
         let exchanges = std::mem::take(&mut self.exchanges);

@@ -83,10 +83,10 @@ fn no_promise_is_made_without_one() {
         not confirmed: thresholds met at 854/s;
           fails at 912/s (http p99);
           the run ended before the search did
-        not confirmed: at least 854/s, the highest load that was tried;
+        not confirmed: at least 854/s, the highest load tried;
           the generator reached its limit there: CPU
-        not confirmed: at least 854/s, the highest load that was tried;
-          this is the highest load that was allowed
+        not confirmed: at least 854/s, the highest load tried;
+          this is the highest allowed load
         not confirmed: the capacity is between 864/s and 905/s (95 %);
           fails at 912/s (http p99);
           back to normal 4 s after an overload of 1,190/s;
@@ -128,7 +128,7 @@ fn a_promise_tells_how_it_ended() {
           confirmed over 60 s;
           fails at 912/s (http p99);
           recovery from an overload of 1,190/s was not observed;
-          this is the highest load that was allowed
+          this is the highest allowed load
         carries at least 860/s;
           confirmed over 60 s;
           fails at 912/s (http p99);

@@ -57,7 +57,7 @@ impl Capacity {
                 say!("not confirmed: the capacity is between {low} and {high} (95 %)")
             }
             (None, Basis::AtLeast, Some(low), _) => {
-                say!("not confirmed: at least {low}, the highest load that was tried")
+                say!("not confirmed: at least {low}, the highest load tried")
             }
             // What fails is told next.
             (None, _, Some(low), Some(high)) if self.fails_at.is_none() => {
@@ -129,7 +129,7 @@ impl Capacity {
             (None, true) => {
                 say!(
                     "collapses at {at}: throughput falls to {served}/s and does not recover at \
-                     half the load that the service had carried"
+                     half the load that the service sustained before"
                 )
             }
             (None, false) => say!("collapses at {at}: throughput falls to {served}/s"),
@@ -140,7 +140,7 @@ impl Capacity {
     pub fn ended(&self) -> Option<Said> {
         match &self.ended_by {
             EndedBy::Found | EndedBy::BaseFails(_) => None,
-            EndedBy::Max => Some(say!("this is the highest load that was allowed")),
+            EndedBy::Max => Some(say!("this is the highest allowed load")),
             EndedBy::Generator(by) if self.basis == Basis::AtLeast => {
                 Some(say!("the generator reached its limit there: {}", by.text()))
             }

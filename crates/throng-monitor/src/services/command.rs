@@ -33,7 +33,7 @@ fn figures(text: &str) -> Result<Vec<Figure>, Said> {
     let number = |word: &str| word.parse().ok().filter(|it: &f64| it.is_finite());
     match text.split_whitespace().find_map(number) {
         Some(value) => Ok(vec![Figure::new("throng_command_value", false, value)]),
-        None => Err(say!("it prints no number and no metrics")),
+        None => Err(say!("its output contains neither a number nor metrics")),
     }
 }
 

@@ -96,8 +96,8 @@ impl Flaw {
             Flaw::LengthNotShortest => say!("the length is not encoded in the shortest form"),
             Flaw::CutOff => say!("the packet ends in the middle of a field"),
             Flaw::LeftOver(bytes) => say!("{bytes} bytes follow the last field"),
-            Flaw::NotUtf8 => say!("a text is not valid UTF-8"),
-            Flaw::NulCharacter => say!("a text contains the character U+0000"),
+            Flaw::NotUtf8 => say!("a string is not valid UTF-8"),
+            Flaw::NulCharacter => say!("a string contains the character U+0000"),
             Flaw::PacketIdZero => say!("the packet identifier is 0"),
             Flaw::QosThree => say!("the QoS is 3"),
             Flaw::DupAtQosZero => say!("a QoS 0 message has the DUP flag set"),
@@ -112,7 +112,7 @@ impl Flaw {
             }
             Flaw::WildcardInTopic => say!("the topic name contains a wildcard"),
             Flaw::TopicMissing => say!("the topic name is missing"),
-            Flaw::Empty => say!("the packet names no topic filter"),
+            Flaw::Empty => say!("the packet contains no topic filter"),
             Flaw::SubscribeOptions(byte) => {
                 say!("the subscription options 0x{byte:02x} are not valid")
             }

@@ -63,7 +63,10 @@ impl Refusal {
                 say!("the packet has {bytes} bytes, but the server accepts at most {bytes_max}")
             }
             Refusal::Full(count) => {
-                say!("{count} messages already wait: the target acknowledges too slowly")
+                say!(
+                    "{count} messages are already waiting: the target acknowledges messages too \
+                     slowly"
+                )
             }
         }
     }

@@ -114,31 +114,33 @@ impl Breach {
             Breach::SecondConnack => say!("a second CONNACK arrived"),
             Breach::FromServer => say!("only clients send this packet"),
             Breach::SessionPresent => {
-                say!("the server resumes a session, which it must not do here")
+                say!("the server must not resume a session here")
             }
             Breach::UnknownId(id) => say!("no packet with the identifier {id} is in flight"),
             Breach::WrongReply(id) => {
-                say!("the packet identifier {id} waits for a different packet")
+                say!("the packet identifier {id} requires a different packet")
             }
             Breach::CodeCount { codes, filters } => {
-                say!("{codes} reason codes for {filters} topic filters")
+                say!("the packet has {codes} reason codes for {filters} topic filters")
             }
             Breach::QosNotAsked { granted, asked } => {
                 say!("QoS {granted} was granted, but only QoS {asked} was requested")
             }
-            Breach::AliasUnknown(alias) => say!("the topic alias {alias} was never announced"),
+            Breach::AliasUnknown(alias) => say!("the topic alias {alias} was never defined"),
             Breach::AliasTooHigh { alias, alias_max } => {
                 say!("the topic alias is {alias}, but the announced maximum is {alias_max}")
             }
             Breach::ReceiveMaximum(count) => {
-                say!("more than {count} messages are unacknowledged, the announced maximum")
+                say!(
+                    "more than {count} messages are unacknowledged, which is the announced maximum"
+                )
             }
             Breach::PongWithoutPing => say!("there was no PINGREQ before this PINGRESP"),
             Breach::KeepAlive(seconds) => {
                 say!("no PINGRESP arrived within the keep-alive time of {seconds} s")
             }
             Breach::AuthWithoutMethod => {
-                say!("authentication continues, but CONNECT named no method")
+                say!("AUTH arrived, but CONNECT contained no authentication method")
             }
         }
     }

@@ -90,7 +90,9 @@ fn connection(chain: &Chain, style: &Style) -> String {
         false => style.say(say!("full TLS handshake")),
     }));
     parts.push(match chain.retransmits {
-        Some(count) => style.say(say!("retransmitted segments on it so far: {}", count)),
+        Some(count) => {
+            style.say(say!("retransmitted segments on this connection so far: {}", count))
+        }
         None => style.say(say!("retransmitted segments: not recorded")),
     });
     format!("{INDENT}{}\n", style.dim(&parts.join(" · ")))

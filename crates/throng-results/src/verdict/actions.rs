@@ -20,7 +20,7 @@ pub(crate) fn diagnostics(summary: &Summary) -> Vec<Diagnostic> {
         &failed,
         Diagnostic::warning("event-failed", say!("an event did not succeed")),
         say!(
-            "`throng report --details` shows its output; figures after the event may not be \
+            "`throng report --details` shows its output; values after the event may not be \
              meaningful"
         ),
     );

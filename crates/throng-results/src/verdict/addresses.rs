@@ -27,6 +27,6 @@ pub(crate) fn diagnostics(summary: &Summary) -> Option<Diagnostic> {
         told = told.note(say!("{more} more addresses refused connections"));
     }
     Some(told.help(say!(
-        "let the server listen on that address too, or list the addresses to use with `resolve`"
+        "make the server listen on that address too, or list the addresses to use with `resolve`"
     )))
 }

@@ -115,7 +115,7 @@ fn capacity_words(capacity: &Capacity) -> (Tone, Said) {
         (Exit::Success, None, Some(wanted)) => (Tone::Good, say!("carries at least {wanted}")),
         (Exit::Success, None, None) => {
             let load = capacity.load(capacity.low.unwrap_or_default());
-            (Tone::Good, say!("met at {load}, the highest load that was allowed"))
+            (Tone::Good, say!("met at {load}, the highest allowed load"))
         }
         (Exit::ThresholdsNotMet, _, Some(wanted)) => {
             (Tone::Bad, say!("carries less than {wanted}"))

@@ -45,8 +45,7 @@ impl Reader<'_, '_, '_> {
         let figure = match (figure, source.is_some_and(is_json)) {
             ("cpu", false) if measure != Measure::Mean => {
                 let message = say!("`cpu` has only a mean");
-                let help =
-                    say!("write `host cpu < 80%`, or compare `throng_cpu_busiest_share max`");
+                let help = say!("write `host cpu < 80%`, or use `throng_cpu_busiest_share max`");
                 return self.fail("bad-threshold", message, word, help);
             }
             ("cpu", false) => HostFigure::Cpu,

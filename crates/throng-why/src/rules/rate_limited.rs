@@ -103,6 +103,6 @@ fn found(
             say!("its successes would vary, and its responses would be slower"),
         );
     }
-    let next = say!("find out the limit per address or user, or stay below it with `--rate`");
+    let next = say!("find the limit per address or user, or stay below it with `--rate`");
     Some(finding.then(next))
 }

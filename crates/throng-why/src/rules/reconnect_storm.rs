@@ -68,7 +68,7 @@ fn storm(record: &Record, range: Range<usize>) -> Option<Finding> {
     }
     let found = found.not(
         say!("the scenario disconnects users on purpose"),
-        say!("then there would be one attempt per lost connection; here, there are {:.1}", {
+        say!("then there would be one connect per lost connection, not {:.1}", {
             reconnects / lost.max(1.0)
         }),
     );

@@ -43,7 +43,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         .figure(say!("users: {} on average; mean response time: {}", count(users), time(mean)))
         .not(
             say!("a slow target"),
-            say!("responses without any delay would raise the rate by at most {}", {
+            say!("even with immediate responses, the rate would rise by at most {}", {
                 percent(busy / (1.0 - busy))
             }),
         )

@@ -90,8 +90,8 @@ fn of_stretch(record: &Record, range: Range<usize>) -> Option<Finding> {
     let level = if lasts && is_in_time { Level::Likely } else { Level::Hint };
     let (users, explained) = (count(found.users), count(found.explained()));
     let text = match found.gap() > 0.0 {
-        true => say!("{} users, but responses and pauses explain only {}", users, explained),
-        false => say!("{} users, but responses and pauses add up to {}", users, explained),
+        true => say!("{} users, but response times and pauses explain only {}", users, explained),
+        false => say!("{} users, but response times and pauses add up to {}", users, explained),
     };
     let told = Finding::new(Code::TimeUnaccounted, level, text, record.span(&range))
         .on(&["users_online", "ok"])

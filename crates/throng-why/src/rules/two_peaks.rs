@@ -97,7 +97,10 @@ fn named(record: &Record, row: &StepInterval, phase: Span, peaks: &Peaks) -> (Le
             (Level::Likely, name)
         }
         36.0..47.0 => {
-            let name = say!("40 ms apart: a pause of the target, or delayed ACK behind it");
+            let name = say!(
+                "40 ms apart: a pause of the target, or delayed ACK on its connections to other \
+                 services"
+            );
             (Level::Hint, name)
         }
         195.0..235.0 if is_sent_again(record, row.step, phase, peaks) => {

@@ -72,6 +72,6 @@ fn slow_start(record: &Record, range: Range<usize>) -> Option<Finding> {
             say!("{} of the attempts opened one", percent(opened / attempts.max(1.0))),
         )
         .not(say!("more load at first"), say!("the load was constant"))
-        .then(say!("exclude this part: add a first phase of this length with `measured: false`"));
+        .then(say!("exclude this time: add a first phase of this length with `measured: false`"));
     Some(found)
 }

@@ -136,7 +136,7 @@ pub(crate) struct BenchArguments {
     pub(crate) output: OutputArguments,
 
     /// Find the highest rate at which this threshold is met, such as `http p99 < 50ms`, instead of
-    /// loading at one rate; may be given more than once; see docs/capacity.md
+    /// using a fixed rate; may be given more than once; see docs/capacity.md
     #[arg(
         long,
         value_name = "THRESHOLD",

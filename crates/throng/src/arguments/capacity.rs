@@ -47,7 +47,7 @@ pub(crate) struct SearchArguments {
     /// For CI: exit with code 1 if the capacity is certainly below this load
     #[arg(long, value_name = "LOAD", value_parser = load)]
     pub(crate) at_least: Option<f64>,
-    /// Calculate how many machines like the target a peak load of this size needs
+    /// Calculate how many machines like the target are needed for this peak load
     #[arg(long, value_name = "LOAD", value_parser = load)]
     pub(crate) peak: Option<f64>,
     /// Search even if the target has a public address and no list of allowed targets contains it

@@ -58,7 +58,7 @@ pub(crate) struct DuelArguments {
     /// Duration of a slice, in which only one side is loaded: whole seconds, at least 2s
     #[arg(long, value_parser = duration, default_value = "5s", help_heading = "The duel")]
     pub(crate) slice: Duration,
-    /// End as soon as the confidence interval is within plus or minus this share
+    /// End as soon as the confidence interval is within plus or minus this percentage
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1%", help_heading = "The duel")]
     pub(crate) within: f64,
     /// Exit with code 1 if B differs from A by more than this limit: `p99 > +5%`, `rate < -5%`; may

@@ -105,8 +105,8 @@ pub(crate) struct DoctorArguments {
      It changes nothing on the host, and never reads command lines or environments. \
      docs/monitor.md lists all series.")]
 pub(crate) struct MonitorArguments {
-    /// Address for `GET /metrics`; other hosts cannot reach a loopback address, and need the token
-    /// of the printed link for any other address
+    /// Address for `GET /metrics`; use a non-loopback address for other hosts, which need the token
+    /// of the printed link
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -114,10 +114,10 @@ pub(crate) struct MonitorArguments {
         conflicts_with = "stdio"
     )]
     pub(crate) listen: String,
-    /// Serve over TLS with this certificate, as PEM
+    /// Serve over TLS with this certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "stdio")]
     pub(crate) cert: Option<PathBuf>,
-    /// The private key of --cert, as PEM
+    /// Private key for --cert (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
     /// Write the readings to standard output instead
@@ -130,7 +130,7 @@ pub(crate) struct MonitorArguments {
     /// `throng fleet token NAME`, `-` for standard input, or the token itself
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["stdio", "listen", "cert"])]
     pub(crate) join: Option<String>,
-    /// Watch the processes of this program, or this process; may be given more than once
+    /// Watch the processes with this name, or the process with this ID; may be given more than once
     #[arg(long = "process", value_name = "NAME|PID", value_parser = wanted)]
     pub(crate) processes: Vec<Wanted>,
     /// Watch only the listening sockets of this port; may be given more than once. Default: all

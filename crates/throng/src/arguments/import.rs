@@ -16,7 +16,7 @@ use crate::choice::Choice;
      \x20 throng import k6 script.js --out -     to standard output\n\
      \x20 throng import curl 'curl http://127.0.0.1:8080/'")]
 pub(crate) struct ImportArguments {
-    /// Kind of file
+    /// Format of the file
     #[arg(value_parser = Choice::<ImportKind>::new())]
     pub(crate) kind: ImportKind,
     /// File to import; `-` is standard input. For openapi also a URL, for curl also a command
@@ -28,7 +28,7 @@ pub(crate) struct ImportArguments {
     /// URL of the service to use instead of the main one in FILE, without a path
     #[arg(long, value_name = "URL")]
     pub(crate) target: Option<String>,
-    /// Keep a recording's images, scripts, styles and fonts, in `parallel`
+    /// Keep a recording's images, scripts, styles and fonts, as `parallel` requests
     #[arg(long)]
     pub(crate) assets: bool,
     /// Also keep a recording's requests to this host, or to `all` hosts; may be given more than

@@ -19,14 +19,14 @@ pub(crate) struct RecordArguments {
     /// Keep the recording as a HAR file, which contains passwords and cookies
     #[arg(long, value_name = "FILE")]
     pub(crate) har: Option<PathBuf>,
-    /// Record only this host: a name, an address or a network, as in docs/limits.md; traffic of
-    /// other hosts is passed on unread; may be given more than once
+    /// Record only this host: a name, an address or a network, as in docs/limits.md; traffic to
+    /// other hosts is forwarded and not recorded; may be given more than once
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
     /// Let the browser reach only this host, written as for `--host`; may be given more than once
     #[arg(long, value_name = "HOST")]
     pub(crate) allow: Vec<String>,
-    /// Keep images, scripts, styles and fonts, in `parallel`
+    /// Keep images, scripts, styles and fonts, as `parallel` requests
     #[arg(long)]
     pub(crate) assets: bool,
     /// Accept any certificate of the service

@@ -285,7 +285,7 @@ impl Work {
         };
         self.running.insert(number, running);
         if !is_begun {
-            let detail = say!("no thread could be started");
+            let detail = say!("a thread could not be started");
             self.ended(
                 number,
                 Outcome { status: ActionStatus::Failed, detail, ..done(Said::default()) },

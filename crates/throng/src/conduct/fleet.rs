@@ -163,7 +163,7 @@ impl Fleet {
                     None => return Err(self.bus_failed(&say!("the connection to the bus is permanently lost"))),
                 },
                 () = sleep_until(next) => if !commands {
-                    let message = say!("another controller is in charge of this fleet");
+                    let message = say!("another controller is using this fleet");
                     let help = say!("wait until its run has ended, or end it: `throng fleet stop`");
                     return Err(Box::new(unfit(message, help)));
                 },

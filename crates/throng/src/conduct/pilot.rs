@@ -398,7 +398,7 @@ fn why(hold: Hold) -> Said {
         Why::Expected(_) => say!("to collect samples near the capacity"),
         Why::LowerEnd => say!("to confirm the lower end of the interval"),
         Why::Lower => say!("to confirm a lower level"),
-        Why::Max => say!("the highest level that is allowed"),
+        Why::Max => say!("the highest allowed level"),
         Why::StayedOnline => say!("as many users as stayed online"),
         Why::Overload => say!("a deliberate overload"),
     }

@@ -73,13 +73,13 @@ pub(super) fn machines(count: u16) -> Vec<MachineInfo> {
 pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Diagnostic>> {
     let program = &conduct.program;
     if !program.audits.is_empty() && !together {
-        let message = say!("`audits` does not work across parts that run separately");
+        let message = say!("`audits` is not supported in parts of a run that run separately");
         let help = say!("remove --part: an audit must know all users of the run");
         return Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)));
     }
     let mut views = program.audits.iter().flat_map(|audit| audit.views());
     if conduct.output.fleet.is_some() && views.any(|view| matches!(view.source, Source::Run(_))) {
-        let message = say!("a view with `run` does not work in a fleet");
+        let message = say!("views with `run` are not supported in a fleet");
         let help = say!("read the view with `redis` or `http`: each agent compares its own users");
         return Some(Box::new(Diagnostic::error("fleet-unbridged", message).help(help)));
     }

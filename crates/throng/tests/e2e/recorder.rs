@@ -186,7 +186,7 @@ fn hosts_are_refused_passed_on_or_not_reached() {
     }
     let run = recorder.end(0);
     run.says(&["192.0.2.1 is not allowed by --allow", "GET    502"]);
-    run.says(&["127.0.0.1: passed on, not recorded", "wrote shop.yaml · requests: 1"]);
+    run.says(&["127.0.0.1: forwarded, not recorded", "wrote shop.yaml · requests: 1"]);
     let text = read(&run, "shop.yaml");
     run.check(text.contains("a request without a response"), &text);
     run.check(!run.folder().join("shop.har").exists(), "the recording is still there");

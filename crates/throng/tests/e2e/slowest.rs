@@ -67,5 +67,5 @@ fn the_slowest_are_those_that_the_server_held_up() {
     assert_eq!(again.json()["slowest"], run.json()["slowest"]);
     let directory = run.json()["run"]["directory"].as_str().map(|name| run.folder().join(name));
     let drawn = throng("why --slowest").arg(directory.expect("a directory")).run().exits(0);
-    drawn.says(&["first byte", "█", ids[0], "retransmitted segments on it so far: 0"]);
+    drawn.says(&["first byte", "█", ids[0], "retransmitted segments on this connection so far: 0"]);
 }

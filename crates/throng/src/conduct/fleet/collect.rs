@@ -95,7 +95,7 @@ fn found(directories: &[PathBuf]) -> Result<Vec<Part>, Box<Diagnostic>> {
         let before = parts.len();
         look(directory, 3, &mut parts).map_err(|error| unreadable(directory, &error))?;
         if parts.len() == before {
-            let message = say!("{} does not contain part of a run", directory.display());
+            let message = say!("{} does not contain any part of a run", directory.display());
             return Err(unfit(message, say!("give the `--dir` directory of `throng agent`")));
         }
     }
@@ -144,7 +144,7 @@ fn of_one_run(parts: Vec<Part>, named: Option<&str>) -> Result<Vec<Part>, Box<Di
 /// The run, and by place in its plan the lines of each part that is there.
 fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnostic>> {
     let Some(first) = parts.first() else {
-        return Err(unfit(say!("its part was not given"), say!("give each part only once")));
+        return Err(unfit(say!("its directory was not given"), say!("give each part only once")));
     };
     let (plan, bundle) = (first.kept.plan.clone(), Run::open(&first.home.join(BUNDLE))?);
     let mut paths: Vec<Option<PathBuf>> = plan.parts.iter().map(|_| None).collect();
@@ -222,7 +222,7 @@ impl Reader {
     fn open(place: usize, path: Option<&Path>, tell: &Lines) -> Option<Reader> {
         let machine = u16::try_from(place).unwrap_or(u16::MAX);
         let opened = path
-            .ok_or_else(|| say!("its part was not given"))
+            .ok_or_else(|| say!("its directory was not given"))
             .and_then(|path| plain::open(path).map_err(|error| Said::of_error(&error)));
         match opened {
             Ok(file) => Some(Reader { machine, lines: BufReader::new(file).split(b'\n') }),

@@ -159,7 +159,7 @@ impl Takeover {
             let output = tokio::select! {
                 output = self.outputs.recv() => output,
                 () = sleep_until(until), if !standby => {
-                    let message = say!("another controller is in charge of this fleet");
+                    let message = say!("another controller is using this fleet");
                     let help = say!("to take over when that controller is gone: `throng resume --standby`");
                     return Err(Box::new(unfit(message, help)));
                 }
@@ -185,7 +185,7 @@ impl Takeover {
         };
         if plan.version != fleet::build() {
             let message = say!(
-                "run {run} was started with throng {}, but this is {}",
+                "run {run} was started with throng {}, but this is throng {}",
                 plan.version,
                 fleet::build()
             );

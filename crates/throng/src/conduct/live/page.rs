@@ -169,9 +169,7 @@ impl Watched {
             shown["live"] = json!(false);
             form.of_shown(&run.name, &shown)
         });
-        shown.unwrap_or_else(|| {
-            Reply::text(404, tell!("nothing is recorded that could be saved") + "\n")
-        })
+        shown.unwrap_or_else(|| Reply::text(404, tell!("there is nothing to save") + "\n"))
     }
 
     /// Asks the desk what the loads are at, and tells viewers if that is new to them.
