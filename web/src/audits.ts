@@ -49,7 +49,7 @@ function books(audit: any): HTMLElement | null {
     `${say("audit")} ${audit.name} · ${audit.step}`,
     [
       { title: say("at"), value: (row) => row.at_ns, text: duration },
-      { title: say("in the books"), value: (row) => row.said, text: count },
+      { title: say("counted by the service"), value: (row) => row.said, text: count },
       { title: say("at least"), value: (row) => row.least, text: count },
       { title: say("at most"), value: (row) => row.most, text: count },
       { title: say("off"), value: (row) => row.off, text: (off) => String(off) },

@@ -56,5 +56,5 @@ export function stability(found: Stability | null | undefined): HTMLElement | nu
 /** What gave way at the border of a search. */
 export function gaveWay(all: { text: string }[] | null | undefined): HTMLElement | null {
   if (!all || all.length === 0) return null;
-  return section("gave-way", say("What gave way"), element("ul", {}, ...all.map((it) => element("li", {}, tell(it.text)))));
+  return section("gave-way", say("Bottlenecks"), element("ul", {}, ...all.map((it) => element("li", {}, tell(it.text)))));
 }

@@ -252,7 +252,7 @@ function begin(): HTMLElement | null {
   const load = element(
     "fieldset",
     { class: "bar", id: "load" },
-    element("legend", {}, say("Load for this run; empty fields leave it as in the scenario")),
+    element("legend", {}, say("Load for this run; empty fields keep the value of the scenario")),
     level("users", "Users", "500"),
     level("rate", "Starts per second", "100/s"),
     level("duration", "Duration", "5m"),

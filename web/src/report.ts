@@ -112,7 +112,7 @@ function notices(): HTMLElement | null {
   const damaged = ["lines_missing", "lines_lost", "lines_unreadable"].some((name) => summary.record[name] > 0);
   if (data.live) {
     const missed = data.missed ?? 0;
-    return missed === 0 ? null : element("div", { class: "notice", role: "note" }, element("p", {}, say("This page could not keep up: {} lines are missing here. The report will have them.", count(missed))));
+    return missed === 0 ? null : element("div", { class: "notice", role: "note" }, element("p", {}, say("This page could not keep up: {} lines are missing. The report will contain them.", count(missed))));
   }
   const lines = [
     isUnfinished() && say("The run was in progress, or was killed: this report contains its first {}.", duration(summary.lasted_ns)),

@@ -178,7 +178,7 @@ impl Refusal {
         let (line, column) = (error.line(), error.column());
         let name = format!("{name}:{line}:{column}");
         let reason = match error.classify() {
-            serde_json::error::Category::Eof => say!("the JSON ends too early"),
+            serde_json::error::Category::Eof => say!("unexpected end of the JSON text"),
             serde_json::error::Category::Io => Said::of_others(text),
             serde_json::error::Category::Syntax => say!("it is not valid JSON: {text}"),
             serde_json::error::Category::Data => Said::of_others(text),

@@ -117,7 +117,8 @@ causes! {
     /// A message has not reached a user who should have got it.
     DeliveryLost, "delivery-lost", Target, "a message did not reach a user in its audience in time";
     /// A field of a declared message.
-    FieldUnexpected, "field-unexpected", TargetOrScenario, "a field of the message is not as expected";
+    FieldUnexpected, "field-unexpected", TargetOrScenario,
+        "a field of the message does not have the expected value";
     /// A long-lived connection ended while nothing was asked.
     Lost, "lost", Target, "the target dropped the connection while the user was online";
     /// XPath, CSS selector, size, digest, expression.

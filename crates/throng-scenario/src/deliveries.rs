@@ -428,7 +428,7 @@ impl Reader<'_, '_> {
         }
         error = error.label(match did_you_mean(name, names.iter().copied()) {
             Some(near) => say!("did you mean `{near}`?"),
-            None => say!("not sent anywhere"),
+            None => say!("never sent"),
         });
         const SHOWN_MAX: usize = 12;
         let list: Vec<String> =

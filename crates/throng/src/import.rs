@@ -137,7 +137,7 @@ fn loaded(url: &str) -> Result<Vec<u8>, Box<Diagnostic>> {
     let answered = ask_up_to(&call, FILE_BYTES_MAX as u64 + 1).map_err(failed)?;
     match answered.status {
         200 => Ok(answered.body.into_bytes()),
-        status => Err(failed(say!("its status is {status}"))),
+        status => Err(failed(say!("the response has the status {status}"))),
     }
 }
 

@@ -60,7 +60,7 @@ impl Thread {
         let thread = std::thread::Builder::new().name("bus".to_string());
         let failed = |error: std::io::Error| Said::of_error(&error);
         thread.spawn(move || run(identity, &told)).map_err(failed)?;
-        begun.recv().unwrap_or_else(|_| Err(say!("throng could not start connecting to the bus")))
+        begun.recv().unwrap_or_else(|_| Err(say!("the connection to the bus could not be started")))
     }
 }
 

@@ -152,7 +152,7 @@ fn a_promise_tells_how_it_ended() {
           confirmed over 60 s;
           fails at 912/s (http p99);
           recovery from an overload of 1,190/s was not observed;
-          the capacity fell by 1.0 % per minute of the search
+          the capacity fell by 1.0 % per minute during the search
         carries 860 users (95 %: 864 to 905);
           confirmed over 60 s;
           fails at 912 users (http p99);

@@ -334,8 +334,8 @@ impl Level {
 fn trend(per_minute: f64) -> Said {
     let share = format!("{:.1}", per_minute.abs() * 100.0);
     match per_minute < 0.0 {
-        true => say!("the capacity fell by {share} % per minute of the search"),
-        false => say!("the capacity grew by {share} % per minute of the search"),
+        true => say!("the capacity fell by {share} % per minute during the search"),
+        false => say!("the capacity grew by {share} % per minute during the search"),
     }
 }
 

@@ -355,7 +355,10 @@ impl ClientError {
             ClientError::Mqtt(violation) => violation.said(),
             ClientError::WebSocket(error) => Said::of_others(error.to_string()),
             ClientError::Text => {
-                say!("MQTT packets came in a text message instead of a binary one (section 6.0)")
+                say!(
+                    "MQTT packets arrived in a WebSocket text message instead of a binary one \
+                     (section 6.0)"
+                )
             }
         }
     }

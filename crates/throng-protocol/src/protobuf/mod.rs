@@ -80,7 +80,8 @@ pub(crate) struct Refused {
 
 impl Refused {
     fn new(reason: Said) -> Refused {
-        let help = say!("write it as in proto3 JSON: numbers, text, `true`, bytes as base64");
+        let help =
+            say!("write the value as in proto3 JSON: numbers, text, `true`, bytes as base64");
         Refused { path: Vec::new(), reason, help }
     }
 

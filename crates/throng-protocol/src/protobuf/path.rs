@@ -65,8 +65,8 @@ pub(super) fn resolve(
             (Here::Single, _) => {
                 return Err(no_part(
                     &part,
-                    say!("a single value has no parts"),
-                    say!("end the path before this part"),
+                    say!("a single value has no fields or items"),
+                    say!("end the path before this element"),
                 ));
             }
         };

@@ -139,7 +139,7 @@ fn gave_way(judged: &Judged, style: &Style) -> String {
     if judged.gave_way.is_empty() {
         return String::new();
     }
-    let title = style.bold(&style.say(say!("gave way")));
+    let title = style.bold(&style.say(say!("bottlenecks")));
     let rows = judged.gave_way.iter().map(|it| item("·", &style.say(it.text.clone()), style));
     format!("\n{title}\n{}", rows.collect::<String>())
 }

@@ -82,7 +82,7 @@ pub(super) fn read_bytes(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
         _ => add_bytes(cx, node, &mut out)?,
     }
     if out.is_empty() {
-        let error = cx.error("empty", say!("there are no bytes here"), node.place);
+        let error = cx.error("empty", say!("the value has no bytes"), node.place);
         return cx.fail(error.label(say!("empty")).help(BYTES_HELP));
     }
     if out.len() > BYTES_MAX {

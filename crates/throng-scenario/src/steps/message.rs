@@ -142,7 +142,7 @@ fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Rea
                     let help = say!("add `protocol: mqtt` next to `target`");
                     (say!("the connection does not use MQTT"), help)
                 }
-                ("mqtt", _) => (say!("only MQTT connections support it"), say!("remove it")),
+                ("mqtt", _) => (say!("only MQTT connections support this"), say!("remove it")),
                 ("auth", _) if reach.is_mqtt() => {
                     let help = say!("write `mqtt: {{user: name, password: word}}`");
                     (say!("MQTT has its own user and password"), help)

@@ -139,7 +139,7 @@ fn check_client_id(cx: &mut Context<'_>, fields: &ast::Mqtt<'_>, client: &Client
     }
     let message = say!("`clean_start: false` requires a client ID");
     let error = cx.error("missing-key", message, fields.clean_start.place_or(fields.place));
-    let error = error.label(say!("the broker finds a session by its client ID"));
+    let error = error.label(say!("the broker identifies a session by its client ID"));
     cx.fail(error.help(say!("add `client_id: \"device-${{user.id}}\"`, different for each user")))
 }
 
@@ -436,7 +436,7 @@ fn read_seconds(cx: &mut Context<'_>, node: &Node, most: u64) -> Option<u64> {
     let help = say!("write whole seconds, at most {most}: `30s`");
     match time.subsec_nanos() == 0 && time.as_secs() <= most {
         true => Some(time.as_secs()),
-        false => cx.bad_value(node, say!("MQTT counts this time in whole seconds"), help),
+        false => cx.bad_value(node, say!("MQTT specifies this time in whole seconds"), help),
     }
 }
 

@@ -383,7 +383,10 @@ fn law(setup: &Setup, query: &str) -> (u16, String) {
         Some(law) => (200, serde_json::to_string(&law).unwrap_or_default()),
         None => wrong(
             404,
-            &say!("this server has no limit; `--service` gives it a queue, `--rate-limit` a limit"),
+            &say!(
+                "this server has no limit; `--service` adds a queue, and `--rate-limit` a rate \
+                 limit"
+            ),
         ),
     }
 }

@@ -69,8 +69,9 @@ pub(super) fn judge(record: &Record) -> Judgement {
         say!("the scenario closes its connections"),
         say!("these are counted as closed by the target, not by throng"),
     );
-    let next = say!("compare the keep-alive and idle timeouts of target and proxies; see {}", {
-        "`throng report --details`"
-    });
+    let next =
+        say!("compare the keep-alive and idle timeouts of the target and the proxies; see {}", {
+            "`throng report --details`"
+        });
     Ok(vec![found.then(next)])
 }

@@ -76,6 +76,8 @@ fn drift(record: &Record, range: Range<usize>) -> Option<Finding> {
             say!("more load"),
             say!("requests per second changed by {}", { format!("{:+.1} %", rate_growth * 100.0) }),
         )
-        .then(say!("watch memory, files and table sizes of the target, and run for longer"));
+        .then(say!(
+            "watch the memory, open files and table sizes of the target, and run for longer"
+        ));
     Some(found)
 }

@@ -152,7 +152,7 @@ fn slower(record: &Record, server: &Server<'_>, others: f64) -> Finding {
         time(others)
     );
     let figure =
-        say!("median of {}: {}; of the slowest of the others: {}", name, time(own), time(others));
+        say!("median of {}: {}; highest median of the others: {}", name, time(own), time(others));
     Finding::new(Code::OneBadAddress, Level::Likely, text, record.measured_span())
         .on(&["p50"])
         .figure(figure)

@@ -291,5 +291,5 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], rhythm: &Rhythm) -
 fn unknown_cause(record: &Record, range: &Range<usize>) -> Said {
     let rate_now = stats::median(&record.rates(range, |point| point.attempts()));
     let per_s = rate_now.unwrap_or_default();
-    say!("timer or work? run at two rates to find out (the rate was always {})", rate(per_s))
+    say!("to distinguish a timer from work, run at two rates (the rate was always {})", rate(per_s))
 }

@@ -86,7 +86,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         )
         .not(
             say!("a limit on the number of connections"),
-            say!("new connections still open at {}", rate(opened)),
+            say!("new connections still opened at {}", rate(opened)),
         )
         .then(say!(
             "look for a timeout of {} in the target and every proxy before it",

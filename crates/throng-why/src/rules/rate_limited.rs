@@ -94,7 +94,11 @@ fn found(
             percent(off / good.max(1.0))
         }));
     if let Some((before, now)) = before.zip(during) {
-        let figure = say!("median response time: {} before, {} meanwhile", time(before), time(now));
+        let figure = say!(
+            "median response time: {} before, {} while requests were refused",
+            time(before),
+            time(now)
+        );
         finding = finding.figure(figure);
     }
     if level != Level::Certain {

@@ -62,9 +62,13 @@ fn storm(record: &Record, range: Range<usize>) -> Option<Finding> {
     );
     let mut found = Finding::new(Code::ReconnectStorm, Level::Likely, text, when)
         .on(&["opened", "failed"])
-        .figure(say!("connects that failed meanwhile: {}", percent(failed)));
+        .figure(say!("failed connects in this time: {}", percent(failed)));
     if let Some((now, before)) = slower {
-        found = found.figure(say!("login p50: {} before, {} meanwhile", time(before), time(now)));
+        found = found.figure(say!(
+            "login p50: {} before, {} during the storm",
+            time(before),
+            time(now)
+        ));
     }
     let found = found.not(
         say!("the scenario disconnects users on purpose"),

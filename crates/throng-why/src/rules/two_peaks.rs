@@ -67,7 +67,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
                 say!("different loads"),
                 say!("all responses are from the phase {}", (phase.name.clone())),
             );
-        Some(found.then(say!("split the step by `label`, or look at its slowest: {}", {
+        Some(found.then(say!("split the step by `label`, or look at its slowest attempts: {}", {
             "`throng report --details`"
         })))
     });
@@ -84,7 +84,7 @@ fn is_busy(record: &Record) -> bool {
 fn named(record: &Record, row: &StepInterval, phase: Span, peaks: &Peaks) -> (Level, Said) {
     if let Some((seen, all)) = together(record, phase, peaks) {
         let name = say!(
-            "all slow responses are in {} of {} seconds: the target stalls in these",
+            "all slow responses are in {} of {} seconds: the target stalls in these seconds",
             seen,
             all
         );

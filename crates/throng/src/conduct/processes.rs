@@ -73,7 +73,7 @@ pub(super) fn machines(count: u16) -> Vec<MachineInfo> {
 pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Diagnostic>> {
     let program = &conduct.program;
     if !program.audits.is_empty() && !together {
-        let message = say!("`audits` is not supported in parts of a run that run separately");
+        let message = say!("`audits` is not supported with `--part`");
         let help = say!("remove --part: an audit must know all users of the run");
         return Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)));
     }

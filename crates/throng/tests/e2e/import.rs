@@ -96,7 +96,7 @@ fn a_description_is_loaded_from_its_service() {
 fn what_cannot_be_imported_is_said() {
     let of = |line: &str| throng(line).file("a.har", "{\"log\": {\"entries\": [{\"request\": ");
     let run = of("import har a.har").run().exits(2);
-    run.says(&["error[import-unreadable]", "a.har:1:", "the JSON ends too early", "help"]);
+    run.says(&["error[import-unreadable]", "a.har:1:", "unexpected end of the JSON text", "help"]);
     of("import har missing.har").run().exits(2).says(&["error[file-unreadable]", "missing.har"]);
     let run = of("import postman a.har").run().exits(2);
     run.says(&["error[import-unreadable]", "v2.1"]);

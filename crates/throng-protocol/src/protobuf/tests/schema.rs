@@ -85,7 +85,9 @@ fn paths_lead_to_fields_of_every_kind() {
     );
     assert!(told("lists.trees.left").starts_with("`trees` is a list; left; write `trees[0].left`"));
     assert!(told("scalars[0]").starts_with("an index can only follow a list; 0;"));
-    assert!(told("known.at.seconds").starts_with("a single value has no parts; seconds;"));
+    assert!(
+        told("known.at.seconds").starts_with("a single value has no fields or items; seconds;")
+    );
     for path in ["a..b", ".", "lists.texts[", "lists.texts[x]", "maps.labels[\"a", "tree."] {
         assert!(schema.field(all, path).is_err(), "{path}");
     }

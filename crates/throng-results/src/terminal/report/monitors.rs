@@ -54,7 +54,7 @@ fn monitor(row: &MonitorRow, style: &Style) -> String {
         text.push_str(&style.say(told));
         text.push('\n');
     } else if all == 0 {
-        text.push_str(&style.say(say!("{of}: was not read during the run")));
+        text.push_str(&style.say(say!("{of}: not read during the run")));
         text.push('\n');
     }
     text

@@ -53,7 +53,7 @@ pub(super) fn gave_way(summary: &Summary, most: usize, style: &Style) -> String 
     let judged = summary.verdict.why.iter();
     let all = judged.flat_map(|judged| &judged.gave_way).take(most);
     let rows = all.enumerate().map(|(at, it)| {
-        let label = if at == 0 { say!("gave way") } else { Said::default() };
+        let label = if at == 0 { say!("bottlenecks") } else { Said::default() };
         labelled(label, &clean(&style.say(it.text.clone())), style)
     });
     rows.collect()

@@ -154,11 +154,11 @@ impl Timetable {
             Trigger::When(rule) => say!("`{}` was never true", rule.condition.text),
             Trigger::After { event, .. } => {
                 let name = &self.triggers[usize::from(*event)].0;
-                say!("the run ended before its time after `{name}`")
+                say!("the run ended before the scheduled time after `{name}`")
             }
             Trigger::Phase { phase, .. } => {
                 let name = self.names.get(usize::from(*phase)).map_or("", String::as_str);
-                say!("the run ended before its time after the start of phase `{name}`")
+                say!("the run ended before the scheduled time after the start of phase `{name}`")
             }
             Trigger::At(at) => {
                 let at = throng_base::units::write_duration(*at);

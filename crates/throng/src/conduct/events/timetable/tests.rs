@@ -67,9 +67,9 @@ fn what_never_came_says_why() {
     let reasons: Vec<(u16, String)> =
         table.give_up().into_iter().map(|(number, why)| (number, why.english())).collect();
     let wanted = [
-        (0, "the run ended before its time after the start of phase `steady`"),
-        (1, "the run ended before its time after `a`"),
-        (3, "the run ended before its time after the start of phase `done`"),
+        (0, "the run ended before the scheduled time after the start of phase `steady`"),
+        (1, "the run ended before the scheduled time after `a`"),
+        (3, "the run ended before the scheduled time after the start of phase `done`"),
         (4, "`errors > 10%` was never true"),
     ];
     assert_eq!(reasons, wanted.map(|(number, why)| (number, why.to_string())));
