@@ -598,7 +598,7 @@ impl Reader<'_, '_> {
             if let Some(prefix) = prefix.key() {
                 let message = say!("`regex` and `prefix` cannot be used together");
                 let error = self.cx.error("conflicting-keys", message, prefix.place);
-                let error = error.label(say!("`regex` is already set"));
+                let error = error.label(say!("`regex` is already given"));
                 self.cx
                     .note(error.help(say!("match the prefix in the regular expression instead")));
             }

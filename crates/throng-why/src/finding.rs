@@ -53,7 +53,8 @@ codes! {
     /// Connections are unevenly spread over addresses.
     Unbalanced new("unbalanced", "connections are unevenly spread over addresses");
     /// Open connections settle at rate × residence.
-    PlateauResidence new("plateau-residence", "a timeout at the target caps open connections");
+    PlateauResidence new("plateau-residence",
+        "a timeout at the target limits the number of open connections");
     /// The target ends connections that nobody asked it to end.
     ClosesFirst new("closes-first", "the target closes connections first");
     /// Lost connections cause many more attempts to connect.

@@ -81,8 +81,10 @@ fn guarded(program: &Program, arguments: &SearchArguments, errors: Screen) -> Re
             let message = say!(
                 "`{host}` has a public address, and a search loads the service up to its limit"
             );
-            let help =
-                say!("if you own the service, add --yes, or put it in the list of allowed targets");
+            let help = say!(
+                "if you own the service, add --yes, or add the target to the list of allowed \
+                     targets"
+            );
             Err(refused(&mistake(message, help), errors))
         }
     }

@@ -324,9 +324,18 @@ impl Finder<'_> {
         let comes = |message: &Message| message.push || !message.answers.is_empty();
         for (index, message) in declaration.messages.iter().enumerate() {
             if let Some(kind) = &message.kind {
-                let text = say!("`{}` has a kind, but no field holds the kind", message.name.value);
+                let text = say!(
+                    "`{}` has a kind, but no field of the packet contains the kind",
+                    message.name.value
+                );
                 let help = say!("add `selects: message` to a field of the packet");
-                self.say("protocol-bad-kind", kind.place, text, say!("no field holds it"), help);
+                self.say(
+                    "protocol-bad-kind",
+                    kind.place,
+                    text,
+                    say!("no field contains this kind"),
+                    help,
+                );
             }
             let mut earlier = declaration.messages[..index].iter();
             if let Some(first) = earlier.find(|other| comes(other) == comes(message)) {
@@ -373,7 +382,13 @@ impl Finder<'_> {
                         "declare one message per direction, or a field with `correlates: \
                          request`; otherwise requests and replies cannot be told apart"
                     );
-                    self.say("protocol-bad-reply", place, text, say!("itself"), help.to_owned());
+                    self.say(
+                        "protocol-bad-reply",
+                        place,
+                        text,
+                        say!("the message itself"),
+                        help.to_owned(),
+                    );
                 } else if !self.is_message(wanted) {
                     let text =
                         say!("`answers` of `{name}` lists `{wanted}`, which is not a message");
@@ -740,7 +755,7 @@ impl Finder<'_> {
                 let text = say!(
                     "`{name}` counts the body, but the packet has later fields without a fixed size"
                 );
-                let help = say!("make it count everything after it: `counts: after`");
+                let help = say!("count everything after this field: `counts: after`");
                 self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
                 return None;
             }

@@ -136,7 +136,7 @@ mod tests {
             "GET / · 2.00s · at 3.00s · user 7 · 200\n  trace ID 4bf92f3577b34da6a3ce929d0e0e4736\n",
             &format!("  connect       1.00s  {one}\n"),
             &format!("  tls           500ms  {}{half}", " ".repeat(25)),
-            "a new connection · TLS session resumed · retransmitted segments on it so far: 1\n",
+            "a new connection · TLS session resumed · retransmitted segments on this connection so far: 1\n",
             "  stages: not recorded\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");

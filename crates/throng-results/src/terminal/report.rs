@@ -200,8 +200,10 @@ fn counts(summary: &Summary, style: &Style) -> String {
     out.push_str(&left_out(summary.steps.rows.len(), shown.len(), MORE_STEPS, style));
     if let Some(after) = summary.ok_after_told() {
         let after = format_count(after);
-        let text =
-            say!("{after} succeeded after the load had ended: they count in `ok`, but not in ok/s");
+        let text = say!(
+            "{after} succeeded after the load had ended: they are included in `ok`, but not in \
+                 ok/s"
+        );
         out.push_str(&note(text, style));
     }
     if shown.iter().any(|row| !row.kind.is_attempt()) {
@@ -751,7 +753,7 @@ fn load(summary: &Summary, style: &Style) -> String {
         (messages.dropped, say!("{{}} dropped because too many were waiting for one user")),
         (
             messages.overdue,
-            say!("{{}} runs of `every` skipped because the previous run was not done"),
+            say!("{{}} runs of `every` skipped because the previous run was still in progress"),
         ),
     ];
     out += &section(say!("messages"), &counters, style);

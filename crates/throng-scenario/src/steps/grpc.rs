@@ -163,7 +163,7 @@ fn read_messages(
     if let Some(item) = items.get(MESSAGES_MAX) {
         let message = say!("a call sends more than {MESSAGES_MAX} messages");
         let error = cx.error("too-many", message, item.place).label(say!("this exceeds the limit"));
-        let help = say!("open the call with `connect`, and send them in a loop");
+        let help = say!("open the call with `connect`, and send the messages in a loop");
         return cx.fail(error.help(help));
     }
     let read: Vec<Option<Composed<Template>>> =

@@ -145,7 +145,7 @@ fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Rea
                 ("mqtt", _) => (say!("only MQTT connections support this"), say!("remove it")),
                 ("auth", _) if reach.is_mqtt() => {
                     let help = say!("write `mqtt: {{user: name, password: word}}`");
-                    (say!("MQTT has its own user and password"), help)
+                    (say!("MQTT has separate keys for the user and the password"), help)
                 }
                 (_, Some(_)) => {
                     (say!("supported only with WebSocket"), say!("write `metadata: {{…}}`"))
@@ -455,7 +455,7 @@ fn read_message(
     let cut = match cut.entry() {
         Some((key, _)) if matches!(cx.scope.spoken, crate::scope::Spoken::Call(_)) => {
             let error = cx.error("step-scheme", say!("a gRPC call has no `cut`"), key.place);
-            let error = error.label(say!("its messages are always sent whole"));
+            let error = error.label(say!("its messages cannot be split"));
             return cx.fail(error.help(say!("remove it, or send bytes to a `tcp` target")));
         }
         Some((_, node)) => match cx.size(node).map(u32::try_from)? {

@@ -33,7 +33,9 @@ pub(super) fn judge(record: &Record) -> Judgement {
                 say!("a limit of the target"),
                 say!("the error came from this host, before any packet was sent"),
             )
-            .then(say!("raise the limit with `ulimit -n`; `throng doctor` shows by how much"));
+            .then(say!(
+                "raise the limit with `ulimit -n`; `throng doctor` shows the required value"
+            ));
         return Ok(vec![found]);
     }
     if let Some(found) = watched(record) {

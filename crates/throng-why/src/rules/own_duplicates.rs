@@ -61,6 +61,6 @@ fn of_step(record: &Record, row: &SampleInterval) -> Option<Finding> {
             say!("then first requests would conflict as often as repeated ones"),
         );
     Some(found.then(say!(
-        "make the values unique: `take: unique` for data, or the numbers of user and iteration"
+        "make the values unique: use `take: unique` for data, or the user and iteration numbers"
     )))
 }

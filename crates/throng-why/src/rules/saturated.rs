@@ -68,7 +68,7 @@ fn piled(record: &Record, range: Range<usize>, length: usize) -> Option<Finding>
         say!("{} were offered, but only {} served, so a backlog grew", rate(offered), rate(ended));
     let found = Finding::new(Code::Saturated, Level::Likely, text, record.span(&range))
         .on(&["backlog", "in_flight", "p50"])
-        .figure(say!("increase of waiting and unanswered requests: {:.0}", grew))
+        .figure(say!("increase in waiting and unanswered requests: {:.0}", grew))
         .figure(say!("starts for which no user was free: {:.0}", missed))
         .figure(say!("successes per second: {}", rate(served)))
         .figure(say!(
@@ -77,7 +77,7 @@ fn piled(record: &Record, range: Range<usize>, length: usize) -> Option<Finding>
             time(*times.last()?)
         ))
         .not(say!("throng is behind schedule"), say!("its starts were on time in these seconds"))
-        .then(say!("find the highest rate it carries: `throng capacity FILE`"));
+        .then(say!("find the highest rate that the service sustains: `throng capacity FILE`"));
     Some(found)
 }
 
@@ -143,6 +143,6 @@ fn ramp(record: &Record, range: Range<usize>) -> Option<Finding> {
         .figure(say!("successes per second: {}, then {}", rate(rate_few?), rate(rate_many?)))
         .figure(say!("mean response time: {}, then {}", time(time_few?), time(time_many?)))
         .not(say!("users that pause"), say!("response times grew by {}", percent(slower - 1.0)))
-        .then(say!("find the highest rate it carries: `throng capacity FILE`"));
+        .then(say!("find the highest rate that the service sustains: `throng capacity FILE`"));
     Some(found)
 }

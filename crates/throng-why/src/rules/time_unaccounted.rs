@@ -109,7 +109,9 @@ fn of_stretch(record: &Record, range: Range<usize>) -> Option<Finding> {
     };
     let next = match found.gap() > 0.0 {
         true => say!("look for requests that were cut off: `throng report --details`"),
-        false => say!("concurrent requests (`parallel`) count twice; otherwise, report a bug"),
+        false => {
+            say!("concurrent requests (`parallel`) are counted twice; without them, report a bug")
+        }
     };
     Some(told.then(next))
 }

@@ -23,7 +23,7 @@ pub(crate) struct DuelArguments {
     /// URL of side B; without it, the first argument is a scenario file
     #[arg(value_name = "B")]
     pub(crate) other: Option<String>,
-    /// The target of a scenario, once for side A and once for side B
+    /// Target of the scenario: given twice, first for side A, then for side B
     #[arg(
         long = "target",
         value_name = "URL",

@@ -42,7 +42,7 @@ pub(crate) struct OutputArguments {
     /// Write the summary as Markdown to this file, for pull requests
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Write the HTML report to this file too, in addition to `report.html` in the run directory
+    /// Write the HTML report to this file, in addition to `report.html` in the run directory
     #[arg(long, value_name = "FILE", conflicts_with = "no_record")]
     pub(crate) html: Option<PathBuf>,
     /// Send the metrics of each second to another program during the run, or write them to a file:

@@ -79,7 +79,9 @@ impl Levels {
                     ),
                 ),
                 _ => (
-                    say!("phase `{name}` has no fixed number of users: they start at a rate"),
+                    say!(
+                        "phase `{name}` starts users at a rate, so it has no fixed number of users"
+                    ),
                     say!("change its rate: `throng control rate N/s`"),
                 ),
             });

@@ -133,7 +133,7 @@ impl Monitors {
                     Some(say!("{name}: {note}", note = note))
                 } else if left_out > 0 && !std::mem::replace(&mut source.is_left_out, true) {
                     Some(say!(
-                        "{name} has {left_out} series more than the limit of {}: select fewer in \
+                        "{name} has {left_out} more series than the limit of {}: select fewer in \
                          `metrics`",
                         SERIES_MAX
                     ))

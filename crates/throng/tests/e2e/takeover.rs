@@ -144,7 +144,7 @@ fn a_run_is_made_of_what_its_agents_have_kept() {
     let one = collect(&[&a]).exits(5);
     one.check(lost(&one), "b is missing");
     collect(&[&a, &a]).exits(2).says(&["contains the same part", "give each part only once"]);
-    collect(&[&fleet.keys]).exits(2).says(&["does not contain part of a run"]);
+    collect(&[&fleet.keys]).exits(2).says(&["does not contain any part of a run"]);
     let second = controller_again(&mut fleet, &target);
     collect(&[&second]).exits(2).says(&["parts of 2 runs were found", "--run"]);
 }

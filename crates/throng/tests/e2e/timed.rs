@@ -93,7 +93,7 @@ fn commands_that_hang_flood_or_are_not_there_cost_the_run_nothing() {
     run.check(output.starts_with("flooded\n") && output.len() < 2200, output);
     ended(&run, "gone", "failed", "/no/such/program");
     ended(&run, "wrong", "failed", "exit code 3");
-    ended(&run, "late", "not-reached", "ended before its time after `wrong`");
+    ended(&run, "late", "not-reached", "ended before the scheduled time after `wrong`");
     ended(&run, "long", "stopped", "the run ended");
     ended(&run, "never", "not-reached", "was never true");
     ended(&run, "asked", "done", "status 200");

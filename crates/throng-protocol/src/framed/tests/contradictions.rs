@@ -51,7 +51,10 @@ fn messages_that_nobody_could_tell_apart() {
     two.messages[1].push = false;
     assert!(mistakes(two.clone()).is_empty(), "one for each direction");
     two.messages[1].kind = Some(placed(4.into()));
-    one_mistake(two, "protocol-bad-kind: `other` has a kind, but no field holds the kind");
+    one_mistake(
+        two,
+        "protocol-bad-kind: `other` has a kind, but no field of the packet contains the kind",
+    );
     one_mistake(
         Declaration { messages: vec![], ..one(vec![]) },
         "protocol-empty: there are no messages",
@@ -152,12 +155,12 @@ fn packets_whose_end_nobody_could_find() {
     );
     chat_with(
         |chat| chat.packet.insert(1, text("name")),
-        "protocol-bad-length: `length` comes after parts of variable size, so its position is \
+        "protocol-bad-length: `length` comes after fields of variable size, so its position is \
          unknown",
     );
     chat_with(
         |chat| chat.packet.insert(2, text("name")),
-        "protocol-bad-length: `length` counts the body, but the packet has later parts without a \
+        "protocol-bad-length: `length` counts the body, but the packet has later fields without a \
          fixed size",
     );
     let mut chat = chat_declaration();

@@ -46,7 +46,7 @@ pub(in crate::terminal) fn searched_levels(found: &Capacity, most: usize, style:
     table.leave_out_for_names(&["p50", "strain", "in flight"], style);
     let explained = [
         ("in flight", say!("in flight: measured / by Little's law")),
-        ("strain", say!("strain: bad attempts as a multiple of what the threshold allows")),
+        ("strain", say!("strain: bad attempts divided by the number that the threshold allows")),
     ];
     let notes = explained.into_iter().filter(|(head, _)| table.has(head));
     let notes: String = notes.map(|(_, told)| note(told, style)).collect();

@@ -46,7 +46,7 @@ fn the_answer_with_its_picture() {
         1,190/s overload     1,000      97   2.00s   2.00s  2,284 / 2,261  backlog
         860/s confirm          860    0.09  4.95ms  32.9ms    6.20 / 6.14  met
         in flight: measured / by Little's law
-        strain: bad attempts as a multiple of what the threshold allows
+        strain: bad attempts divided by the number that the threshold allows
         light load ends at 470 to 530/s: above that, 1 % more load adds more than 1 % to
         the response time
         heavy load ends at 970 to 1,010/s: above that, throughput does not grow

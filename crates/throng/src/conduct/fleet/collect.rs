@@ -237,7 +237,7 @@ impl Reader {
     fn tell(&mut self, tell: &Lines) -> bool {
         let message = self.lines.next().and_then(|line| serde_json::from_slice(&line.ok()?).ok());
         let message = message.unwrap_or_else(|| Message::Lost {
-            detail: say!("its lines stop before the end of its load"),
+            detail: say!("its log ends before the end of its load"),
         });
         let is_last = matches!(message, Message::Over { .. } | Message::Lost { .. });
         tell.send((self.machine, message)).is_ok() && !is_last
