@@ -124,7 +124,7 @@ const chinese: Record<string, string> = {
   "failed attempts": "失败的尝试",
   "slowest attempt": "最慢的尝试",
   "Stability": "稳定性",
-  "Bottlenecks": "先到极限",
+  "Bottlenecks": "瓶颈",
   "where the time went": "时间去向",
   "failed requests": "失败的请求",
   "slowest request": "最慢的请求",
