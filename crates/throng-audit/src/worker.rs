@@ -133,6 +133,8 @@ enum Wake {
 
 impl Worker {
     fn work(self) {
+        // Times of the run are waited for by its clock, which stands until the load begins.
+        self.clock.wait_for_zero();
         match &self.audit.what {
             AuditWhat::Presence { views, within } => self.presence(views, *within),
             AuditWhat::Count { books, .. } => self.count(books),

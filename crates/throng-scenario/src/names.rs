@@ -461,11 +461,7 @@ impl KnownNames<'_, '_> {
             true => empty,
             false => say!("available: {}", list.join(", ")),
         };
-        Err(UnknownName {
-            message,
-            label: Some(label.unwrap_or_else(|| say!("unknown"))),
-            help,
-        })
+        Err(UnknownName { message, label: Some(label.unwrap_or_else(|| say!("unknown"))), help })
     }
 
     fn variable(&self, name: Option<&str>) -> Resolved {

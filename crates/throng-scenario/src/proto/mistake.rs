@@ -195,11 +195,7 @@ fn of_names(said: &str) -> Option<Told> {
         return told(message, say!("unknown"), NAME_HELP);
     }
     if let Some([name]) = captures(NO_NAME, said) {
-        return told(
-            say!("there is no type `{}`", shorten(name)),
-            say!("unknown"),
-            NAME_HELP,
-        );
+        return told(say!("there is no type `{}`", shorten(name)), say!("unknown"), NAME_HELP);
     }
     if let Some([name, other]) = captures(SHADOWED, said) {
         let message = say!("there is no type `{}`", shorten(name));

@@ -587,8 +587,7 @@ impl Reader<'_, '_> {
             return labels.clone();
         }
         let message = say!("there is no `{}` in `enums`", shorten(&name));
-        let error =
-            self.cx.error("unknown-type", message, node.place).label(say!("unknown"));
+        let error = self.cx.error("unknown-type", message, node.place).label(say!("unknown"));
         self.cx.note(error.help(ENUM_HELP));
         Vec::new()
     }

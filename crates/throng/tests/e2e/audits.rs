@@ -64,6 +64,7 @@ fn finds_what_the_books_say(line: &str) {
     run.check(view["read"] == 2 && view["failed"] == 0, "two rounds");
     let worst = &view["worst"];
     run.check(worst["compared"] == 200, "all were compared");
+    run.check(worst["at_ns"].as_u64() >= Some(2_500_000_000), "not before its time");
     run.check(worst["false_offline"] == forgotten, "false offline");
     run.check(worst["false_online"] == 0, "none false online");
     run.check(worst["wrong"][0]["last"] == "login", "the last event");
