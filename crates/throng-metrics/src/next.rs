@@ -38,7 +38,7 @@ impl Cause {
                 say!("look at a response with --details, and the target's log")
             }
             Cause::MqttReason => {
-                say!("look at the reason with --details, and check the server's log")
+                say!("see the reason with --details, and check the server's log")
             }
             Cause::MqttRequest => say!("look at the reason with --details, then fix the step"),
             Cause::MqttProtocol => say!(

@@ -59,7 +59,7 @@ mod tests {
     fn what_gives_no_figure_says_why_and_is_over() {
         let clock = Clock::start();
         let why = |line: &str| run(line).expect_err("no figure");
-        assert_eq!(why("echo none"), "it prints no number and no metrics");
+        assert_eq!(why("echo none"), "its output contains neither a number nor metrics");
         assert_eq!(why("echo broken >&2; exit 3"), "it exited with code 3: broken");
         assert_eq!(why("exit 1"), "it exited with code 1");
         assert_eq!(why("kill -9 $$"), "it was killed by a signal");

@@ -460,8 +460,8 @@ mod tests {
     #[test]
     fn wrong_arguments_are_named() {
         for (tool, given, wanted) in [
-            ("run", json!({}), "needs one scenario"),
-            ("run", json!({"file": "a", "scenario": "b"}), "needs one scenario"),
+            ("run", json!({}), "requires one scenario"),
+            ("run", json!({"file": "a", "scenario": "b"}), "requires one scenario"),
             ("run", json!({"file": 1}), "`file` must be a text"),
             ("run", json!({"file": "a", "user": 5}), "`user` is not an argument"),
             ("run", json!({"file": "a", "users": -5}), "must be a whole number"),

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 use std::time::Duration;
-use throng_base::Said;
 
+use throng_base::Said;
 use throng_base::columns::{left, right, wrap};
 use throng_base::units::{format_bytes, format_count, format_duration};
 use throng_load::Forecast;
+use throng_program::Program;
 use throng_results::terminal::Style;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -123,21 +124,7 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         _ => {}
     }
     if planned.measured.is_none() && super::arrives_only(&planned.program) {
-        let text = match Forecast::new(&planned.program).pauses_say_who_is_there() {
-            true => {
-                say!(
-                    "the number of concurrent users is estimated from pauses alone; a slow \
-                     target keeps more users online (give --users N, or measure a run)"
-                )
-            }
-            false => {
-                say!(
-                    "the number of concurrent users is not known: the number of arrivals in one \
-                     second is used (give --users N, or measure a run)"
-                )
-            }
-        };
-        out += &sentence(text, style);
+        out += &sentence(guessed_users(&planned.program), style);
     }
     let requests = wish.requests_per_s - wish.heartbeats_per_s;
     if requests >= 0.05 {
@@ -156,6 +143,20 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         out += &sentence(text, style);
     }
     out
+}
+
+/// How the users of arrivals were found.
+fn guessed_users(program: &Program) -> Said {
+    match Forecast::new(program).pauses_say_who_is_there() {
+        true => say!(
+            "the number of concurrent users is estimated from pauses alone; a slow target keeps \
+             more users online (give --users N, or measure a run)"
+        ),
+        false => say!(
+            "the number of concurrent users is not known: the number of arrivals in one second is \
+             used (give --users N, or measure a run)"
+        ),
+    }
 }
 
 /// A day's views and their peak, with the numbers in the formula.

@@ -143,9 +143,16 @@ fn the_population_is_a_block_of_cells() {
 fn help_names_every_key() {
     let figures = figures(1, 3);
     let text = screen(&figures, (80, 24), true, Language::English);
-    for key in
-        ["+  raise", "-  lower", "p  pause", "g  go on", "n  end", "m  mark", "q  stop", "?  show"]
-    {
+    for key in [
+        "+  raise",
+        "-  lower",
+        "p  pause",
+        "g  go on",
+        "n  end",
+        "m  record a mark",
+        "q  stop",
+        "?  show",
+    ] {
         assert!(text.contains(key), "{key}:\n{text}");
     }
     let hidden = screen(&figures, (80, 24), false, Language::English);
