@@ -737,34 +737,38 @@ impl Recorder {
     pub(crate) fn take(&mut self, second: u64, phase: u16) -> (Interval, Vec<Example>) {
         let mut interval = Interval { second, phase, shards: 1, ..Interval::default() };
         interval.steps = self.steps.take();
-        interval.targets = self.targets.rows.take();
-        interval.instances = self.instances.take();
-        interval.sessions = self.sessions.take();
+        interval.parts.targets = self.targets.rows.take();
+        interval.parts.instances = self.instances.take();
+        interval.parts.sessions = self.sessions.take();
         for stage in Stage::ALL {
             let figures = &mut self.stages[stage as usize];
             if figures.began + figures.ok + figures.failed > 0 {
-                interval.stages.push(std::mem::replace(figures, StageInterval::new(stage)));
+                interval
+                    .connections
+                    .stages
+                    .push(std::mem::replace(figures, StageInterval::new(stage)));
             }
         }
-        interval.connections = std::mem::take(&mut self.connections);
-        interval.residence = std::mem::take(&mut self.residence);
+        interval.connections.counts = std::mem::take(&mut self.connections);
+        interval.connections.residence = std::mem::take(&mut self.residence);
         interval.slowest = std::mem::take(&mut self.slowest);
         interval.population = std::mem::take(&mut self.population);
         interval.lifecycle = std::mem::take(&mut self.lifecycle);
         interval.heartbeats = std::mem::take(&mut self.heartbeats);
         interval.retries = std::mem::take(&mut self.retries);
         interval.tcp = std::mem::take(&mut self.tcp);
-        interval.messages = std::mem::take(&mut self.messages);
+        interval.traffic.messages = std::mem::take(&mut self.messages);
         interval.deliveries = std::mem::take(&mut self.deliveries);
         interval.samples = std::mem::take(&mut self.samples);
         interval.gauges = self.gauges.clone();
         interval.cells = self.cells.take(second);
-        interval.bytes_in = std::mem::take(&mut self.bytes_in);
-        interval.bytes_out = std::mem::take(&mut self.bytes_out);
-        interval.lateness = std::mem::take(&mut self.lateness);
+        interval.traffic.bytes_in = std::mem::take(&mut self.bytes_in);
+        interval.traffic.bytes_out = std::mem::take(&mut self.bytes_out);
+        interval.generator.lateness = std::mem::take(&mut self.lateness);
         self.waking_over();
-        interval.together = std::mem::take(&mut self.together);
-        (interval.lost_ns, interval.lost_max_ns) = std::mem::take(&mut self.lost);
+        interval.generator.together = std::mem::take(&mut self.together);
+        (interval.generator.lost_ns, interval.generator.lost_max_ns) =
+            std::mem::take(&mut self.lost);
         (interval, std::mem::take(&mut self.examples))
     }
 }
@@ -870,7 +874,7 @@ mod tests {
         assert_eq!(figures.codes, [(200, 4)]);
         assert_eq!(figures.errors, [(Cause::Reset, 3)]);
         let (next, examples) = recorder.take(8, 0);
-        assert!(next.steps.is_empty() && next.stages.is_empty() && examples.is_empty());
+        assert!(next.steps.is_empty() && next.connections.stages.is_empty() && examples.is_empty());
         assert_eq!(next.gauges.users_online, 4);
     }
 }

@@ -111,17 +111,18 @@ fn steps<'a>(second: &'a Second<'_>, all: &mut Vec<Metric<'a>>) {
 fn connections<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
     let (name, help) =
         ("throng_connections_total", "Connections by state: attempted, opened, or how they ended.");
-    let mut counts = figures.connections.clone();
+    let mut counts = figures.connections.counts.clone();
     let opened = [("attempted", counts.attempted), ("opened", counts.opened)];
     let ended = Ending::ALL.map(|ending| (ending.word(), *ending.of(&mut counts)));
     for (state, count) in opened.into_iter().chain(ended) {
         let labels = vec![("state", Cow::from(state))];
         all.push(Metric { name, help, labels, value: Value::Counter(count as f64) });
     }
-    let stages = || figures.stages.iter();
+    let stages = || figures.connections.stages.iter();
     times(|| stages().map(|row| (row, vec![("stage", Cow::from(row.stage.word()))])), all);
     let (name, help) = ("throng_bytes_total", "Payload bytes by direction.");
-    for (direction, count) in [("in", figures.bytes_in), ("out", figures.bytes_out)] {
+    for (direction, count) in [("in", figures.traffic.bytes_in), ("out", figures.traffic.bytes_out)]
+    {
         let labels = vec![("direction", Cow::from(direction))];
         all.push(Metric { name, help, labels, value: Value::Counter(count as f64) });
     }
@@ -143,8 +144,8 @@ fn users<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
 }
 
 fn generator<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
-    times(|| std::iter::once((figures, Vec::new())), all);
-    let Some(resources) = &figures.resources else { return };
+    times(|| std::iter::once((&figures.generator, Vec::new())), all);
+    let Some(resources) = &figures.generator.resources else { return };
     let cpu = resources.cpu.time_ns() as f64 / 1e9;
     let (name, help) = ("throng_cpu_seconds_total", "CPU time used by throng.");
     all.push(Metric { name, help, labels: Vec::new(), value: Value::Counter(cpu) });

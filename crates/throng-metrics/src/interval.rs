@@ -16,7 +16,7 @@ use crate::gauges::{Gauges, Resources};
 use crate::histogram::Histogram;
 use crate::merge::Merge as _;
 use crate::outcome::{Blame, Cause, Stage};
-use crate::places::{InstanceInterval, SessionInterval, TargetInterval};
+use crate::places::PartsInterval;
 use crate::slowest::Slow;
 
 merged! {
@@ -188,70 +188,85 @@ merged! {
 pub const LOST_NS_MIN: u64 = 20_000_000;
 
 merged! {
-    /// One second of a run, or the part of it that lies in one phase.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    /// One second of a run, or the part of it that lies in one phase. A record has the fields of
+    /// its groups as if they were its own, in this order.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct Interval {
         /// The second of the run.
         pub second: u64 => Own,
         /// The phase of the load, counted from 0; what ends after the last phase counts to it.
         pub phase: u16 => Own,
         /// The machine whose figures these are, counted from 0.
-        #[serde(default, skip_serializing_if = "is_first")]
+        #[serde(skip_serializing_if = "is_first")]
         pub machine: u16 => Key,
         /// How many shards' figures are in it.
         pub shards: u16 => Own,
         pub steps: Vec<StepInterval> => Sum,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub stages: Vec<StageInterval> => Sum,
-        pub connections: Connections => Sum,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub residence: Vec<ResidenceInterval> => Sum,
+        #[serde(flatten)]
+        pub connections: ConnectionsInterval => Sum,
         /// The slowest attempts so far of its phase, by step: those that are among them for a
         /// shard.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         pub slowest: Vec<Slow> => Sum,
-        /// By the address it went to, where there are several.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub targets: Vec<TargetInterval> => Sum,
-        /// By the instance that a response header names, where the scenario names the header.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub instances: Vec<InstanceInterval> => Sum,
-        /// Iterations by their session, where there are several.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub sessions: Vec<SessionInterval> => Sum,
+        #[serde(flatten)]
+        pub parts: PartsInterval => Sum,
         pub population: Population => Sum,
-        #[serde(default)]
         pub lifecycle: Lifecycle => Sum,
-        #[serde(default)]
         pub heartbeats: Heartbeats => Sum,
-        #[serde(default)]
         pub retries: Retries => Sum,
-        #[serde(default)]
         pub tcp: TcpSamples => Sum,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         pub deliveries: Vec<DeliveryInterval> => Sum,
         /// By step, what its responses are like.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         pub samples: Vec<SampleInterval> => Sum,
         pub gauges: Gauges => Now,
         /// What changed in the picture of the population. Longer sums are without it.
-        #[serde(default, skip_serializing_if = "Cells::is_empty")]
+        #[serde(skip_serializing_if = "Cells::is_empty")]
         pub cells: Cells => Now,
+        #[serde(flatten)]
+        pub traffic: TrafficInterval => Sum,
+        #[serde(flatten)]
+        pub generator: GeneratorInterval => Sum,
+    }
+}
+
+merged! {
+    /// How connections began, how many there were, and how they ended.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct ConnectionsInterval {
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub stages: Vec<StageInterval> => Sum,
+        #[serde(rename = "connections")]
+        pub counts: Connections => Sum,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub residence: Vec<ResidenceInterval> => Sum,
+    }
+}
+
+merged! {
+    /// Messages and bytes of all connections.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct TrafficInterval {
         pub messages: Messages => Sum,
         pub bytes_in: u64 => Sum,
         pub bytes_out: u64 => Sum,
-        /// How late the generator itself was with what was due.
+    }
+}
+
+merged! {
+    /// How well the generator kept its schedule, and what it took of its host.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct GeneratorInterval {
+        /// How late it was with what was due.
         pub lateness: Histogram => Sum,
         /// What was begun in one waking.
-        #[serde(default)]
         pub together: Together => Sum,
         /// How long the shards did nothing though something was due, beyond what is only late
         /// ([`LOST_NS_MIN`]): all of them together, and the longest time of one of them.
-        #[serde(default)]
         pub lost_ns: u64 => Sum,
-        #[serde(default)]
         pub lost_max_ns: u64 => Most,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         pub resources: Option<Resources> => Sum,
     }
 }
@@ -285,30 +300,30 @@ impl Together {
 }
 
 macro_rules! groups {
-    ($($group:ident: $type:ty;)+) => {
+    ($($group:ident: $type:ty = $($place:ident).+;)+) => {
         impl Groups for Interval {
             $(fn $group(&self) -> &$type {
-                &self.$group
+                &self.$($place).+
             })+
 
             fn bytes_in(&self) -> u64 {
-                self.bytes_in
+                self.traffic.bytes_in
             }
 
             fn bytes_out(&self) -> u64 {
-                self.bytes_out
+                self.traffic.bytes_out
             }
         }
     };
 }
 
 groups! {
-    population: Population;
-    connections: Connections;
-    lifecycle: Lifecycle;
-    heartbeats: Heartbeats;
-    retries: Retries;
-    messages: Messages;
+    population: Population = population;
+    connections: Connections = connections.counts;
+    lifecycle: Lifecycle = lifecycle;
+    heartbeats: Heartbeats = heartbeats;
+    retries: Retries = retries;
+    messages: Messages = traffic.messages;
 }
 
 impl Interval {
@@ -346,7 +361,7 @@ impl Interval {
     /// The share of the time, 0 to 1, in which the shards did nothing though something was due.
     pub fn lost_share(&self, duration: Duration) -> f64 {
         let time = duration.as_nanos() as f64 * f64::from(self.shards.max(1));
-        if time > 0.0 { (self.lost_ns as f64 / time).min(1.0) } else { 0.0 }
+        if time > 0.0 { (self.generator.lost_ns as f64 / time).min(1.0) } else { 0.0 }
     }
 
     pub fn step(&self, step: StepId) -> Option<&StepInterval> {
@@ -359,18 +374,18 @@ impl Interval {
     }
 
     pub fn stage(&self, stage: Stage) -> Option<&StageInterval> {
-        self.stages.iter().find(|mine| mine.stage == stage)
+        self.connections.stages.iter().find(|mine| mine.stage == stage)
     }
 
     pub fn stage_mut(&mut self, stage: Stage) -> &mut StageInterval {
-        let index = match self.stages.iter().position(|mine| mine.stage == stage) {
+        let index = match self.connections.stages.iter().position(|mine| mine.stage == stage) {
             Some(index) => index,
             None => {
-                self.stages.push(StageInterval::new(stage));
-                self.stages.len() - 1
+                self.connections.stages.push(StageInterval::new(stage));
+                self.connections.stages.len() - 1
             }
         };
-        &mut self.stages[index]
+        &mut self.connections.stages[index]
     }
 
     /// The steps that are `among` them together. What a report calls all attempts and what a
@@ -412,7 +427,7 @@ mod tests {
         interval.steps.push(figures);
         interval.stage_mut(Stage::Connect).ok += 1;
         interval.gauges.users_online = 10;
-        interval.connections.opened = 3;
+        interval.connections.counts.opened = 3;
         interval
     }
 
@@ -423,7 +438,7 @@ mod tests {
         assert_eq!((first.shards, first.gauges.users_online, first.steps.len()), (2, 20, 2));
         first.merge_later(&interval(2, 1, 300));
         assert_eq!((first.second, first.gauges.users_online), (2, 10));
-        assert_eq!(first.connections.opened, 9);
+        assert_eq!(first.connections.counts.opened, 9);
         assert_eq!(first.stage(Stage::Connect).map(|stage| stage.ok), Some(3));
         let total = first.total();
         assert_eq!((total.count, total.failed(), total.latency.count()), (6, 3, 3));

@@ -22,14 +22,14 @@ merged! {
     /// What went to one address. Attempts count there from when they are sent the first time, or
     /// open a connection for that; they end where the last of their tries went. So of a whole run
     /// all rows together have `begun = count + interrupted`.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct TargetInterval {
         #[serde(flatten)]
         pub place: Place => Key,
         pub begun: u64 => Sum,
         pub count: u64 => Sum,
         pub ok: u64 => Sum,
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(skip_serializing_if = "is_zero")]
         pub interrupted: u64 => Sum,
         /// As that of steps.
         pub latency: Histogram => Sum,
@@ -39,7 +39,7 @@ merged! {
         pub connections_opened: u64 => Sum,
         pub connections_failed: u64 => Sum,
         /// Connections that this address refused and another one of the target accepted.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(skip_serializing_if = "is_zero")]
         pub connections_passed_over: u64 => Sum,
     }
 }
@@ -96,6 +96,22 @@ merged! {
         pub interrupted: u64 => Sum,
         /// Of the finished ones.
         pub time: Histogram => Sum,
+    }
+}
+
+merged! {
+    /// What was done, by address, by instance and by session.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct PartsInterval {
+        /// By the address it went to, where there are several.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub targets: Vec<TargetInterval> => Sum,
+        /// By the instance that a response header names, where the scenario names the header.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub instances: Vec<InstanceInterval> => Sum,
+        /// Iterations by their session, where there are several.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub sessions: Vec<SessionInterval> => Sum,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::audit::AuditFigure;
 use crate::figures::{Counter, DeliveryCounter, DeliveryInterval, is_zero};
 use crate::histogram::Histogram;
 use crate::host::is_bytes;
-use crate::interval::Interval;
+use crate::interval::{ConnectionsInterval, Interval};
 use crate::outcome::Stage;
 use crate::unit::Unit;
 use throng_base::StepId;
@@ -351,7 +351,7 @@ impl Threshold {
         if !matches!(self.subject, Subject::Steps(_) | Subject::Stage(_)) {
             return None;
         }
-        let lateness = &sum.lateness;
+        let lateness = &sum.generator.lateness;
         let own = match self.measure {
             Measure::Quantile(quantile) => lateness.value_at(quantile) as f64,
             Measure::Mean => lateness.mean(),
@@ -435,7 +435,13 @@ impl Threshold {
         let empty = Interval { second: interval.second, steps, ..Interval::default() };
         match &self.subject {
             Subject::Steps(_) | Subject::Trend { .. } | Subject::Monitored(_) => empty,
-            Subject::Stage(_) => Interval { stages: interval.stages.clone(), ..empty },
+            Subject::Stage(_) => Interval {
+                connections: ConnectionsInterval {
+                    stages: interval.connections.stages.clone(),
+                    ..ConnectionsInterval::default()
+                },
+                ..empty
+            },
             Subject::UsersOnline | Subject::UsersPresent | Subject::Connections => {
                 Interval { gauges: interval.gauges.clone(), ..empty }
             }
@@ -444,14 +450,15 @@ impl Threshold {
                 Interval { deliveries: interval.deliveries.clone(), ..empty }
             }
             Subject::Counter(_) => Interval {
-                connections: interval.connections.clone(),
+                connections: ConnectionsInterval {
+                    counts: interval.connections.counts.clone(),
+                    ..ConnectionsInterval::default()
+                },
                 population: interval.population.clone(),
                 lifecycle: interval.lifecycle.clone(),
                 heartbeats: interval.heartbeats.clone(),
                 retries: interval.retries.clone(),
-                messages: interval.messages.clone(),
-                bytes_in: interval.bytes_in,
-                bytes_out: interval.bytes_out,
+                traffic: interval.traffic.clone(),
                 ..empty
             },
         }
@@ -831,9 +838,9 @@ mod tests {
         let p99 = Measure::Quantile(0.99);
         assert!(matches!(judged(&sum, p99, Less, 10e6), Verdict::NotMet(_)), "it was in time");
         // Half of the time without a processor: it was 40 ms late in a tenth of all looks.
-        sum.lateness = Histogram::new();
-        sum.lateness.record_times(60_000, 90);
-        sum.lateness.record_times(40_000_000, 10);
+        sum.generator.lateness = Histogram::new();
+        sum.generator.lateness.record_times(60_000, 90);
+        sum.generator.lateness.record_times(40_000_000, 10);
         assert!(matches!(judged(&sum, p99, Less, 10e6), Verdict::Indeterminate(_)));
         assert!(
             matches!(judged(&sum, p99, Less, 50e6), Verdict::Met(_)),
@@ -849,7 +856,7 @@ mod tests {
         // The rate of a generator that was stopped for 40 % of the time.
         let rate = |sum: &Interval, value| judged(sum, Measure::Rate, GreaterOrEqual, value);
         assert!(matches!(rate(&sum, 600.0), Verdict::NotMet(_)));
-        (sum.shards, sum.lost_ns) = (2, 2 * 800_000_000);
+        (sum.shards, sum.generator.lost_ns) = (2, 2 * 800_000_000);
         assert!(matches!(rate(&sum, 600.0), Verdict::Indeterminate(_)));
         assert!(matches!(rate(&sum, 500.0), Verdict::Met(_)));
         assert!(matches!(rate(&sum, 900.0), Verdict::NotMet(_)));

@@ -5,7 +5,7 @@
 use crate::connections::ResidenceInterval;
 use crate::gauges::Exported;
 use crate::histogram::Histogram;
-use crate::interval::{Interval, StageInterval, StepInterval, TcpSamples};
+use crate::interval::{GeneratorInterval, StageInterval, StepInterval, TcpSamples};
 use crate::places::{InstanceInterval, SessionInterval, TargetInterval};
 
 /// A histogram of `T` as a row of the table.
@@ -109,7 +109,7 @@ times! {
         round_trip;
     }
 
-    Interval {
+    GeneratorInterval {
         /// delay of throng behind its schedule
         lateness, export [
             "throng_lateness_seconds",

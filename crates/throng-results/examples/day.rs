@@ -85,13 +85,13 @@ fn interval(second: u64, per_second: u64, medians: &[f64], random: &mut Random) 
         }
         row.codes = vec![(200, count)];
         (row.bytes_in, row.bytes_out) = (count * (800 + u64::from(step)), count * 180);
-        interval.bytes_in += row.bytes_in;
-        interval.bytes_out += row.bytes_out;
+        interval.traffic.bytes_in += row.bytes_in;
+        interval.traffic.bytes_out += row.bytes_out;
         interval.steps.push(row);
     }
     interval.gauges.users_online = 500 + second % 100;
     interval.gauges.users_present = interval.gauges.users_online;
-    (0..per_second / 10).for_each(|_| interval.lateness.record(random.below(200_000)));
+    (0..per_second / 10).for_each(|_| interval.generator.lateness.record(random.below(200_000)));
     interval
 }
 

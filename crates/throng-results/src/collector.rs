@@ -240,7 +240,7 @@ impl Collector {
             users,
             connections: self.connection_tables(&sum, measured),
             messages: MessageTables {
-                counts: sum.messages.clone(),
+                counts: sum.traffic.messages.clone(),
                 heartbeats: heartbeat_row(&info, &sum),
                 deliveries: self.delivery_rows(&info, &sum, measured),
             },
@@ -324,9 +324,19 @@ impl Collector {
             loads: loads::rows(info, &self.figures.phases, spans, &self.figures.attempts),
             phases: self.phase_rows(spans),
             levels: self.level_rows(info, spans),
-            sessions: sum.sessions.iter().map(|row| session_row(info, row, measured)).collect(),
-            targets: sum.targets.iter().map(|row| target_row(info, row, measured)).collect(),
-            instances: sum.instances.iter().map(|row| instance_row(info, row, measured)).collect(),
+            sessions: sum
+                .parts
+                .sessions
+                .iter()
+                .map(|row| session_row(info, row, measured))
+                .collect(),
+            targets: sum.parts.targets.iter().map(|row| target_row(info, row, measured)).collect(),
+            instances: sum
+                .parts
+                .instances
+                .iter()
+                .map(|row| instance_row(info, row, measured))
+                .collect(),
             machines: self.figures.machines.rows(info, measured),
             labels: self.figures.label_rows(info, measured),
         }
@@ -338,12 +348,12 @@ impl Collector {
             opening: self.opening(&stages, sum, measured),
             open_max: self.figures.connections_open_max,
             stages,
-            residence: sum.residence.iter().map(residence_row).collect(),
-            counts: sum.connections.clone(),
+            residence: sum.connections.residence.iter().map(residence_row).collect(),
+            counts: sum.connections.counts.clone(),
             lifecycle: sum.lifecycle.clone(),
             tcp: tcp_row(sum),
-            bytes_in: sum.bytes_in,
-            bytes_out: sum.bytes_out,
+            bytes_in: sum.traffic.bytes_in,
+            bytes_out: sum.traffic.bytes_out,
         }
     }
 
@@ -401,7 +411,7 @@ impl Collector {
         if lasted_ns < SECOND_NS {
             let most = |count: u64| count.min(info.users_planned);
             let users = most(sum.population.started);
-            let connections = most(sum.connections.opened);
+            let connections = most(sum.connections.counts.opened);
             // Who comes for a connection is not online without it.
             let needs_one = info.steps.iter().any(|step| step.kind == StepKind::Connect);
             let online = if needs_one { users.min(connections) } else { users };
@@ -533,12 +543,12 @@ impl Collector {
     /// Those that happened. What neither went well nor failed was cut off by the end of the run,
     /// wherever it began.
     fn stage_rows(&self, sum: &Interval) -> Vec<StageRow> {
-        let all = self.figures.phases.iter().flat_map(|phase| &phase.sum.stages);
+        let all = self.figures.phases.iter().flat_map(|phase| &phase.sum.connections.stages);
         let cut_off = |stage: Stage| {
             let of = all.clone().filter(|one| one.stage == stage);
             of.fold((0, 0), |(began, ended), one| (began + one.began, ended + one.ok + one.failed))
         };
-        let mut rows: Vec<StageRow> = sum.stages.iter().map(stage_row).collect();
+        let mut rows: Vec<StageRow> = sum.connections.stages.iter().map(stage_row).collect();
         for row in rows.iter_mut().filter(|row| row.stage != Stage::FirstMessage) {
             let (began, ended) = cut_off(row.stage);
             row.cut_off = Some(began.saturating_sub(ended));
@@ -553,7 +563,7 @@ impl Collector {
         let refused = errors.filter(|(cause, _)| *cause == Cause::ConnectRefused);
         Opening {
             refused: refused.map(|(_, count)| count).sum(),
-            per_s_mean: per_second(sum.connections.opened, measured),
+            per_s_mean: per_second(sum.connections.counts.opened, measured),
             per_s_max: self.figures.pace.opened_per_s_max,
         }
     }
@@ -632,16 +642,16 @@ impl Collector {
     }
 
     fn generator(&self, sum: &Interval, measured: Duration, attempts: u64) -> Generator {
-        let resources = sum.resources.clone().unwrap_or_default();
+        let resources = sum.generator.resources.clone().unwrap_or_default();
         let cpu_ns = resources.cpu.time_ns();
         let phases = || self.figures.phases.iter().filter(|phase| phase.info.measured);
         let readings: u64 = phases().map(|phase| phase.host_cpu_count).sum();
         let host_cpu: f64 = phases().map(|phase| phase.host_cpu_sum).sum();
         Generator {
-            lateness: Latency::of(&sum.lateness),
-            together: sum.together,
-            lost_ns: sum.lost_ns / self.figures.machines.shards(sum.shards),
-            lost_longest_ns: sum.lost_max_ns,
+            lateness: Latency::of(&sum.generator.lateness),
+            together: sum.generator.together,
+            lost_ns: sum.generator.lost_ns / self.figures.machines.shards(sum.shards),
+            lost_longest_ns: sum.generator.lost_max_ns,
             late_seconds: self.figures.pace.late_seconds,
             seconds: self.figures.pace.seconds,
             cpu_ns,

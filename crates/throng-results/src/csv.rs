@@ -95,8 +95,8 @@ impl Second {
             self.phases.push(interval.phase);
         }
         interval.steps.iter().for_each(|step| self.steps.entry(step.step).or_default().add(step));
-        self.bytes_in += interval.bytes_in;
-        self.bytes_out += interval.bytes_out;
+        self.bytes_in += interval.traffic.bytes_in;
+        self.bytes_out += interval.traffic.bytes_out;
     }
 
     fn rows(&self, (number, measured): (u64, bool), info: &RunInfo) -> String {

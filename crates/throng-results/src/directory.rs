@@ -384,8 +384,8 @@ impl Totals {
             self.ok += step.ok;
             self.failed += step.errors.iter().map(|(_, count)| count).sum::<u64>();
         }
-        self.bytes_in += interval.bytes_in;
-        self.bytes_out += interval.bytes_out;
+        self.bytes_in += interval.traffic.bytes_in;
+        self.bytes_out += interval.traffic.bytes_out;
     }
 }
 

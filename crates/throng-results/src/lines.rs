@@ -296,8 +296,8 @@ impl Plausible for Interval {
     fn weight(&self) -> Option<u64> {
         let step = |row: &StepInterval| row.ok_after <= row.ok && row.ok <= row.count;
         let parts_fit = self.steps.iter().all(step)
-            && self.targets.iter().all(|row| row.ok <= row.count)
-            && self.instances.iter().all(|row| row.failed <= row.count);
+            && self.parts.targets.iter().all(|row| row.ok <= row.count)
+            && self.parts.instances.iter().all(|row| row.failed <= row.count);
         (parts_fit && self.is_sound()).then(|| Merge::weight(self))
     }
 

@@ -122,15 +122,15 @@ pub(crate) fn interval(second: u64, phase: u16) -> Interval {
     let tls = interval.stage_mut(Stage::Tls);
     tls.ok = 6;
     (0..6).for_each(|n| tls.latency.record(700_000 + n * 10_000));
-    (interval.connections.attempted, interval.connections.opened) = (6, 6);
-    interval.connections.closed_by_us = 5;
+    (interval.connections.counts.attempted, interval.connections.counts.opened) = (6, 6);
+    interval.connections.counts.closed_by_us = 5;
     interval.population.iterations_started = 10_100;
     interval.population.iterations_finished = 10_100;
     interval.population.started = 6;
     (interval.gauges.users_online, interval.gauges.connections_open) = (64, 64);
-    (interval.bytes_in, interval.bytes_out) = (8_231_000, 454_000);
-    (0..1_000).for_each(|n| interval.lateness.record(20_000 + n * 50));
-    interval.resources = Some(Resources {
+    (interval.traffic.bytes_in, interval.traffic.bytes_out) = (8_231_000, 454_000);
+    (0..1_000).for_each(|n| interval.generator.lateness.record(20_000 + n * 50));
+    interval.generator.resources = Some(Resources {
         cpu: Cpu { cpu_user_ns: 300_000_000, cpu_system_ns: 650_000_000, ..Cpu::default() },
         memory_bytes: 45_200_000 + second,
         host_cpu: 0.61,
@@ -346,9 +346,9 @@ fn im_interval(second: u64) -> Interval {
     // Three are lost in the middle, and are back when a second has passed.
     if second == 300 {
         (one.gauges.users_online, one.gauges.connections_open) = (MILLION - 3, MILLION - 3);
-        (one.connections.closed_by_target, one.connections.reset) = (1, 2);
+        (one.connections.counts.closed_by_target, one.connections.counts.reset) = (1, 2);
         for (ended, times) in [(Ending::ClosedByTarget, 1), (Ending::Reset, 2)] {
-            let lived = ResidenceInterval::of(&mut one.residence, ended, false);
+            let lived = ResidenceInterval::of(&mut one.connections.residence, ended, false);
             lived.record_times(280 * SECOND_NS, times);
         }
         (one.lifecycle.broken, one.heartbeats.lost) = (3, 2);
@@ -365,7 +365,7 @@ fn im_interval(second: u64) -> Interval {
     }
     if second == 301 {
         im_open(&mut one, 3);
-        one.connections.reconnects = 3;
+        one.connections.counts.reconnects = 3;
     }
     one
 }
@@ -374,7 +374,7 @@ fn im_interval(second: u64) -> Interval {
 fn im_fill(one: &mut Interval) {
     im_open(one, 20_000);
     one.population.started = 20_000;
-    one.connections.attempted += 24;
+    one.connections.counts.attempted += 24;
     let connect = one.stage_mut(Stage::Connect);
     (connect.began, connect.failed) = (20_024, 24);
     connect.errors = vec![(Cause::ConnectRefused, 20), (Cause::ConnectTimeout, 4)];
@@ -384,7 +384,7 @@ fn im_fill(one: &mut Interval) {
 }
 
 fn im_open(one: &mut Interval, users: u64) {
-    (one.connections.attempted, one.connections.opened) = (users, users);
+    (one.connections.counts.attempted, one.connections.counts.opened) = (users, users);
     one.lifecycle.begun = users;
     one.population.iterations_started = users;
     for (stage, time) in
@@ -406,8 +406,8 @@ fn im_open(one: &mut Interval, users: u64) {
 }
 
 fn im_drain(one: &mut Interval) {
-    (one.connections.closed_by_us, one.lifecycle.complete) = (50_000, 50_000);
-    let lived = ResidenceInterval::of(&mut one.residence, Ending::ClosedByUs, false);
+    (one.connections.counts.closed_by_us, one.lifecycle.complete) = (50_000, 50_000);
+    let lived = ResidenceInterval::of(&mut one.connections.residence, Ending::ClosedByUs, false);
     lived.record_times((one.second - 10) * SECOND_NS, 50_000);
     one.population.finished = 50_000;
     let time = (one.second - 10) * SECOND_NS;
@@ -442,14 +442,15 @@ fn im_hold(one: &mut Interval, users: u64) {
         first.latency.record_times(34 * SECOND_NS, news);
     }
     one.steps.extend([step, message]);
-    (one.messages.sent, one.messages.received, one.messages.pushes) = (beats, beats + news, news);
-    (one.bytes_in, one.bytes_out) = (beats * 100 + news * 130, beats * 80);
+    (one.traffic.messages.sent, one.traffic.messages.received, one.traffic.messages.pushes) =
+        (beats, beats + news, news);
+    (one.traffic.bytes_in, one.traffic.bytes_out) = (beats * 100 + news * 130, beats * 80);
     (one.tcp.count, one.tcp.retransmits, one.tcp.backlog_bytes_max) =
         (100, one.second / 600, 1_460);
     one.tcp.round_trip.record_times(45_000, 99);
     one.tcp.round_trip.record(1_300_000);
-    one.lateness.record_times(150_000, beats);
-    one.resources = Some(Resources {
+    one.generator.lateness.record_times(150_000, beats);
+    one.generator.resources = Some(Resources {
         cpu: Cpu {
             cpu_user_ns: 400_000_000,
             cpu_system_ns: 500_000_000,
@@ -556,13 +557,14 @@ fn chat_interval(second: u64) -> Interval {
     (row.sent, row.expected, row.delivered, row.lost) = (2_000, expected, ok - 7, lost);
     (row.excused, row.late, row.twice, row.stray) = (7, 1, lost / 2, lost * 2);
     one.steps = vec![connect, say, talk];
-    (one.messages.sent, one.messages.received) = (2_000, 2_002_000);
-    (one.messages.pushes, one.messages.unasked, one.messages.skipped) = (2_000_000, 1, 2);
-    one.messages.broken = lost;
-    (one.connections.attempted, one.connections.opened) = (100, 100);
+    (one.traffic.messages.sent, one.traffic.messages.received) = (2_000, 2_002_000);
+    (one.traffic.messages.pushes, one.traffic.messages.unasked, one.traffic.messages.skipped) =
+        (2_000_000, 1, 2);
+    one.traffic.messages.broken = lost;
+    (one.connections.counts.attempted, one.connections.counts.opened) = (100, 100);
     (one.gauges.users_online, one.gauges.connections_open) = ((second + 1) * 100, 1_000);
     (one.heartbeats.sent, one.heartbeats.answered, one.heartbeats.faulty) = (30, 28, 2);
-    one.connections.half_closed = lost;
+    one.connections.counts.half_closed = lost;
     one
 }
 
@@ -632,7 +634,7 @@ pub(crate) fn chat_joined() -> Summary {
 /// any.
 pub(crate) fn chat_dropped(has_thresholds: bool) -> Summary {
     let mut intervals = chat_intervals();
-    intervals[3].messages.dropped = 1_234;
+    intervals[3].traffic.messages.dropped = 1_234;
     let mut info = chat_info();
     if !has_thresholds {
         info.thresholds.clear();
@@ -648,7 +650,7 @@ pub(crate) fn im_held(is_given_up: bool) -> Summary {
         for users in [&mut one.gauges.users_online, &mut one.gauges.users_present] {
             *users = 612_000.min(*users);
         }
-        one.resources.as_mut().unwrap().held = one.second < FILL_SECONDS + 40;
+        one.generator.resources.as_mut().unwrap().held = one.second < FILL_SECONDS + 40;
     }
     let (limit, at_ns) = ("memory".to_string(), 30 * SECOND_NS);
     let detail = "14.1 GB of 14.0 GB are in use".to_string();

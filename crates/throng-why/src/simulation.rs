@@ -272,7 +272,7 @@ fn line(world: &World, going: &mut Going, second: &Second, phase: u16) -> Interv
     line.gauges.users_online = second.users as u64;
     line.gauges.in_flight = second.in_flight as u64;
     line.gauges.backlog = second.backlog as u64;
-    line.lateness.record_times((second.lateness_ms * MS) as u64, 20);
+    line.generator.lateness.record_times((second.lateness_ms * MS) as u64, 20);
     let resources = Resources {
         cpu: Cpu { shard_cpu_max: 0.2, ..Cpu::default() },
         host_cpu: 0.3,
@@ -281,7 +281,7 @@ fn line(world: &World, going: &mut Going, second: &Second, phase: u16) -> Interv
         conntrack_max: 65_536,
         ..Resources::default()
     };
-    line.resources = Some(resources);
+    line.generator.resources = Some(resources);
     line
 }
 
@@ -342,12 +342,12 @@ fn places(world: &World, line: &mut Interval) {
         row.ok = row.ok.min(row.count);
         let middle = total.latency.value_at(0.5);
         row.latency.record_times(middle, share);
-        line.targets.push(row);
+        line.parts.targets.push(row);
     }
 }
 
 fn connections(world: &World, going: &mut Going, line: &mut Interval, second: &Second) {
-    let ends = &mut line.connections;
+    let ends = &mut line.connections.counts;
     (ends.attempted, ends.opened) = (second.attempted as u64, second.opened as u64);
     ends.reconnects = second.reconnects as u64;
     let mut ended = 0.0;
@@ -359,14 +359,15 @@ fn connections(world: &World, going: &mut Going, line: &mut Interval, second: &S
                 true => going.random.exponential(*age_s),
                 false => age_s + going.random.uniform(0.0, 0.01),
             };
-            ResidenceInterval::of(&mut line.residence, *how, false).record((age * 1e9) as u64);
+            ResidenceInterval::of(&mut line.connections.residence, *how, false)
+                .record((age * 1e9) as u64);
         }
     }
     let open = (going.open + second.opened.floor() - ended).max(0.0);
     line.gauges = Gauges { connections_open: open as u64, ..Gauges::default() };
-    for place in 0..line.targets.len() {
-        let share = second.opened as u64 / line.targets.len() as u64;
-        line.targets[place].connections_opened += share;
+    for place in 0..line.parts.targets.len() {
+        let share = second.opened as u64 / line.parts.targets.len() as u64;
+        line.parts.targets[place].connections_opened += share;
     }
     let slower: f64 = second.connects_slower.iter().map(|(count, _)| count).sum();
     let random = &mut going.random;

@@ -363,14 +363,11 @@ fn rest(line: &Interval) -> Interval {
         second: line.second,
         phase: line.phase,
         shards: line.shards,
-        stages: line.stages.clone(),
         connections: line.connections.clone(),
         population: line.population.clone(),
         retries: line.retries.clone(),
         tcp: line.tcp.clone(),
-        lateness: line.lateness.clone(),
-        lost_ns: line.lost_ns,
-        resources: line.resources.clone(),
+        generator: line.generator.clone(),
         ..Interval::default()
     }
 }
@@ -397,8 +394,8 @@ fn point(open: &Open) -> Point {
         let all = row.errors.iter().filter(|(cause, _)| *cause == Cause::ConnectRefused);
         all.map(|(_, count)| count).sum::<u64>()
     });
-    let resources = rest.resources.clone().unwrap_or_default();
-    let (population, ends) = (&rest.population, &rest.connections);
+    let resources = rest.generator.resources.clone().unwrap_or_default();
+    let (population, ends) = (&rest.population, &rest.connections.counts);
     let by_us = ends.closed_by_us + ends.reset_by_us + ends.vanished + ends.half_closed;
     Point {
         lines: 1.0,
@@ -438,8 +435,8 @@ fn point(open: &Open) -> Point {
         tls_p50,
         logins,
         login_p50,
-        lateness: rest.lateness.value_at(0.99) as f64,
-        lost: rest.lost_ns as f64 / 1e9 / f64::from(rest.shards.max(1)),
+        lateness: rest.generator.lateness.value_at(0.99) as f64,
+        lost: rest.generator.lost_ns as f64 / 1e9 / f64::from(rest.shards.max(1)),
         shard_cpu: resources.cpu.shard_cpu_max,
         host_cpu: resources.host_cpu,
         listen_dropped: resources.listen_dropped as f64,

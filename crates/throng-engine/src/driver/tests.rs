@@ -212,7 +212,7 @@ fn run_in(
     let mut last = Vec::new();
     while let Ok(report) = received.try_recv() {
         outcome.marks.extend(report.marks);
-        outcome.probes += report.interval.lateness.count();
+        outcome.probes += report.interval.generator.lateness.count();
         outcome.sum.merge_later(&report.interval);
         outcome.intervals.push(report.interval);
         last.push(report.last);
@@ -278,7 +278,7 @@ fn a_paced_run_lasts_as_long_as_its_rate_says() {
 #[test]
 fn idle_users_take_turns() {
     let outcome = run(vec![iterations(50, Some(500.0), Some(500))], Share::WHOLE, MS, None);
-    assert_eq!(outcome.sum.connections.opened, 50);
+    assert_eq!(outcome.sum.connections.counts.opened, 50);
     assert_eq!(outcome.sum.total().ok, 500);
 }
 
@@ -357,15 +357,15 @@ fn no_timer_is_armed_for_a_moment_that_is_over() {
 fn a_shard_that_stood_still_has_lost_that_time() {
     let program = || program(vec![users(3, 12 * S)]);
     let moving = run_in(&Hand::new(), program(), Share::WHOLE, 5 * MS, &[]);
-    assert_eq!((moving.sum.lost_ns, moving.sum.lost_max_ns), (0, 0));
+    assert_eq!((moving.sum.generator.lost_ns, moving.sum.generator.lost_max_ns), (0, 0));
     // As with SIGSTOP: nothing happens, and then it is five seconds later.
     let hand = Hand::new();
     let clock = hand.clock.clone();
     hand.at(Time::from_secs(3), move || clock.set(Time::from_secs(8)));
     let stopped = run_in(&hand, program(), Share::WHOLE, 5 * MS, &[]);
-    let lost = Duration::from_nanos(stopped.sum.lost_ns);
+    let lost = Duration::from_nanos(stopped.sum.generator.lost_ns);
     assert!(lost > 5 * S - 2 * PROBE && lost <= 5 * S, "{lost:?}");
-    assert_eq!(stopped.sum.lost_max_ns, stopped.sum.lost_ns);
+    assert_eq!(stopped.sum.generator.lost_max_ns, stopped.sum.generator.lost_ns);
     // It is one late turn among a thousand, which no percentile of the lateness shows.
-    assert!(stopped.sum.lateness.value_at(0.99) < 10_000_000);
+    assert!(stopped.sum.generator.lateness.value_at(0.99) < 10_000_000);
 }

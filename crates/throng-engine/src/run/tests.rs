@@ -334,6 +334,6 @@ fn shards_share_addresses_and_use_every_port_of_them() {
         (50_101..=50_103).map(|port| SocketAddr::from(([127, 9, 3, *host], port)))
     });
     assert_eq!(from, all.collect::<Vec<_>>());
-    let stage = sum.stages.iter().find(|stage| stage.stage == Stage::Connect).unwrap();
+    let stage = sum.connections.stages.iter().find(|stage| stage.stage == Stage::Connect).unwrap();
     assert_eq!((stage.began, stage.ok, stage.failed), (6, 6, 0));
 }

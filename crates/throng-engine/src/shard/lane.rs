@@ -344,7 +344,7 @@ impl Lane {
         }
         let (second, phase) = interval;
         let (interval, examples) = recorder.take(second, phase);
-        let connections = &interval.connections;
+        let connections = &interval.connections.counts;
         let changed = connections.attempted + connections.opened + interval.population.finished > 0;
         // Once more when all is quiet again, for what was freed last.
         if self.changed.replace(changed) || changed {

@@ -213,10 +213,10 @@ impl Outcome {
         let failed: u64 = total.errors.iter().map(|(_, count)| count).sum();
         assert_eq!(total.count, total.ok + failed, "seed {seed}: every attempt ended once");
         assert_eq!(sum.gauges, throng_metrics::Gauges::default(), "seed {seed}: all is left");
-        let c = &sum.connections;
+        let c = &sum.connections.counts;
         let ended = c.closed_by_us + c.closed_by_target + c.reset + c.timed_out;
         let ended = ended + c.reset_by_us + c.vanished;
-        let connects = sum.stages.iter().find(|row| row.stage == Stage::Connect);
+        let connects = sum.connections.stages.iter().find(|row| row.stage == Stage::Connect);
         let connected = connects.map_or(0, |row| row.ok);
         let accepted = self.world.accepted_at_all();
         assert_eq!((connected, ended), (accepted, accepted), "seed {seed}: {c:?}");
@@ -234,7 +234,7 @@ impl Outcome {
         }
         let beats = &sum.heartbeats;
         assert!(beats.is_balanced(), "seed {seed}: {beats:?}");
-        for stage in &sum.stages {
+        for stage in &sum.connections.stages {
             assert!(stage.ok + stage.failed <= stage.began, "seed {seed}: {stage:?}");
             let failed: u64 = stage.errors.iter().map(|(_, count)| count).sum();
             assert_eq!(stage.failed, failed, "seed {seed}: {stage:?}");
@@ -426,8 +426,8 @@ fn arrivals_keep_their_rate_whatever_the_server_does() {
         let outcome = run(program, 2, |world| world, server);
         outcome.is_sound(2);
         assert_eq!(outcome.sum.total().ok, 2000);
-        assert_eq!(outcome.sum.connections.opened, 2000);
-        assert!(outcome.sum.lateness.max() < 1000, "simulated drivers are never late");
+        assert_eq!(outcome.sum.connections.counts.opened, 2000);
+        assert!(outcome.sum.generator.lateness.max() < 1000, "simulated drivers are never late");
     }
 }
 
@@ -629,14 +629,14 @@ fn thousands_talk_over_websockets_and_answer_pings() {
         let outcome = run(program, seed, |world| world.clog(0.05), chat_server(faults));
         outcome.is_sound(seed);
         let total = outcome.sum.total();
-        assert!(outcome.sum.messages.pings > 1000, "{:?}", outcome.sum.messages);
+        assert!(outcome.sum.traffic.messages.pings > 1000, "{:?}", outcome.sum.traffic.messages);
         assert!(total.ok > 50_000, "{}", total.ok);
         if faults == 0 {
             assert_eq!(total.errors, [], "seed {seed}");
-            assert_eq!(outcome.sum.connections.opened, 2000);
+            assert_eq!(outcome.sum.connections.counts.opened, 2000);
         } else {
             assert!(outcome.errors(Cause::Malformed) > 0 && outcome.errors(Cause::Reset) > 0);
-            assert!(outcome.sum.connections.opened > 2000, "users come back");
+            assert!(outcome.sum.connections.counts.opened > 2000, "users come back");
         }
     }
 }

@@ -152,7 +152,7 @@ impl Figures {
         }
         self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
         self.backlog_max = self.backlog_max.max(gauges.backlog);
-        if interval.resources.as_ref().is_some_and(|resources| resources.held) {
+        if interval.generator.resources.as_ref().is_some_and(|resources| resources.held) {
             self.held.add(interval.second);
         }
         if let Some(picture) = &mut self.picture {
@@ -241,10 +241,11 @@ impl Figures {
                 self.second.ok_at_all += row.ok;
                 self.second.failed += row.failed();
             }
-            self.second.opened += interval.connections.opened;
-            self.second.lateness.merge(&interval.lateness);
+            self.second.opened += interval.connections.counts.opened;
+            self.second.lateness.merge(&interval.generator.lateness);
         }
-        let busy = interval.resources.as_ref().is_some_and(|r| r.host_cpu >= HOST_CPU_BUSY);
+        let busy =
+            interval.generator.resources.as_ref().is_some_and(|r| r.host_cpu >= HOST_CPU_BUSY);
         if busy {
             let first = self.pace.host_busy_from.unwrap_or(u64::MAX).min(interval.second);
             self.pace.host_busy_from = Some(first);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use throng_metrics::{Gauges, Interval};
+use throng_metrics::{ConnectionsInterval, Gauges, GeneratorInterval, Interval};
 
 use super::phase::{PhaseSum, SECOND_NS};
 use super::{Attempts, rows, total_row};
@@ -142,7 +142,7 @@ fn level(
     (from_ns, to_ns): (u64, u64),
 ) -> LevelRow {
     let lasted = Duration::from_nanos(to_ns - from_ns);
-    let resources = sum.resources.clone().unwrap_or_default();
+    let resources = sum.generator.resources.clone().unwrap_or_default();
     let (steps, _) = rows(info, sum, lasted);
     let total = total_row(info, attempts, sum, lasted);
     LevelRow {
@@ -150,7 +150,7 @@ fn level(
         kept_to_ns: to_ns,
         lasted,
         rate_per_s: per_second(total.begun, lasted),
-        opened_per_s: per_second(sum.connections.opened, lasted),
+        opened_per_s: per_second(sum.connections.counts.opened, lasted),
         cores: per_second(resources.cpu.time_ns(), lasted) / 1e9,
         steps: steps.into_iter().filter(|row| row.begun + row.count > 0).collect(),
         total,
@@ -163,8 +163,14 @@ fn counted(interval: &Interval) -> Interval {
     Interval {
         second: interval.second,
         steps: interval.steps.clone(),
-        connections: interval.connections.clone(),
-        resources: interval.resources.clone(),
+        connections: ConnectionsInterval {
+            counts: interval.connections.counts.clone(),
+            ..ConnectionsInterval::default()
+        },
+        generator: GeneratorInterval {
+            resources: interval.generator.resources.clone(),
+            ..GeneratorInterval::default()
+        },
         ..Interval::default()
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn rows(
             iterations_started: sum.population.iterations_started,
             unmet: sum.population.unmet,
             dropped: sum.population.dropped,
-            connections_opened: sum.connections.opened,
+            connections_opened: sum.connections.counts.opened,
             latency: Latency::of(&total.latency),
         }
     };

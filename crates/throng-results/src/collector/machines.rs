@@ -43,12 +43,12 @@ impl Machines {
     pub(super) fn add(&mut self, interval: &Interval) {
         let Some(machine) = self.0.get_mut(usize::from(interval.machine)) else { return };
         machine.shards = machine.shards.max(interval.shards);
-        machine.lateness.merge(&interval.lateness);
-        machine.together.merge(&interval.together);
-        machine.lost_ns += interval.lost_ns;
-        machine.lost_max_ns = machine.lost_max_ns.max(interval.lost_max_ns);
+        machine.lateness.merge(&interval.generator.lateness);
+        machine.together.merge(&interval.generator.together);
+        machine.lost_ns += interval.generator.lost_ns;
+        machine.lost_max_ns = machine.lost_max_ns.max(interval.generator.lost_max_ns);
         machine.attempts += interval.steps.iter().map(|row| row.count).sum::<u64>();
-        if let Some(resources) = &interval.resources {
+        if let Some(resources) = &interval.generator.resources {
             machine.resources.merge(resources);
             machine.host_cpu_sum += resources.host_cpu;
             machine.readings += 1;
@@ -58,11 +58,11 @@ impl Machines {
         }
         match &mut machine.second {
             Some((second, lateness)) if *second == interval.second => {
-                lateness.merge(&interval.lateness);
+                lateness.merge(&interval.generator.lateness);
             }
             _ => {
                 machine.end_second();
-                machine.second = Some((interval.second, interval.lateness.clone()));
+                machine.second = Some((interval.second, interval.generator.lateness.clone()));
             }
         }
     }

@@ -103,7 +103,7 @@ impl PhaseSum {
         self.sum.merge_later(interval);
         let (first, last) = self.seconds.unwrap_or((interval.second, interval.second));
         self.seconds = Some((first.min(interval.second), last.max(interval.second)));
-        if let Some(resources) = &interval.resources {
+        if let Some(resources) = &interval.generator.resources {
             self.host_cpu_sum += resources.host_cpu;
             self.host_cpu_count += 1;
             if resources.held {
@@ -198,8 +198,8 @@ impl PhaseSum {
             users_online_min: self.range.online_min.min(gauges.users_online),
             users_online_max: self.range.online_max,
             users_present_max: self.range.present_max,
-            connections_opened: self.sum.connections.opened,
-            opened_per_s: per_second(self.sum.connections.opened, lasted),
+            connections_opened: self.sum.connections.counts.opened,
+            opened_per_s: per_second(self.sum.connections.counts.opened, lasted),
             broken: self.sum.lifecycle.broken,
             held_seconds: self.held.count,
             latency: Latency::of(&total.latency),

@@ -36,10 +36,10 @@ fn in_parts(intervals: &[Interval]) -> Vec<Interval> {
         if is_first {
             return part;
         }
-        (part.stages, part.connections) = (Vec::new(), Connections::default());
+        (part.connections.stages, part.connections.counts) = (Vec::new(), Connections::default());
         part.population = Population::default();
-        part.lateness = Histogram::new();
-        (part.bytes_in, part.bytes_out, part.resources) = (0, 0, None);
+        part.generator.lateness = Histogram::new();
+        (part.traffic.bytes_in, part.traffic.bytes_out, part.generator.resources) = (0, 0, None);
         part
     };
     intervals.iter().flat_map(|interval| [part(interval, true), part(interval, false)]).collect()
@@ -272,7 +272,7 @@ fn a_generator_that_is_late_is_accused_and_users_who_are_too_few() {
     let validity = |lateness_ns: u64, unmet: u64| {
         let mut intervals = sample::intervals();
         for interval in &mut intervals {
-            interval.lateness.record_times(lateness_ns, 500);
+            interval.generator.lateness.record_times(lateness_ns, 500);
             interval.population.unmet = unmet;
         }
         let summary = summary_of(sample::info(), &intervals, &sample::events());
@@ -526,7 +526,7 @@ fn starts_that_never_happened_say_how_many_users_were_needed() {
     let mut interval = sample::interval(2, 1);
     (interval.population.iterations_started, interval.population.unmet) = (60, 240);
     // A busy host is a little late, but users are busy for more than a second.
-    interval.lateness.record_times(20_000_000, 500);
+    interval.generator.lateness.record_times(20_000_000, 500);
     let summary = summary_of(info, &[interval], &sample::events());
     assert_eq!(exit_code(&summary), Exit::ResultInvalid);
     let (unmet, due, needed) = (240, 300, Some(50));
@@ -692,7 +692,9 @@ fn users_whom_the_generator_held_back_make_the_result_invalid() {
     assert_eq!(exit_code(&given_up), Exit::ResultInvalid);
     // Held for a while, but all came in the end.
     let mut intervals = sample::im_intervals();
-    intervals[20..40].iter_mut().for_each(|one| one.resources.as_mut().unwrap().held = true);
+    intervals[20..40]
+        .iter_mut()
+        .for_each(|one| one.generator.resources.as_mut().unwrap().held = true);
     let late = summary_of(sample::im_info(), &intervals, &sample::im_events());
     assert_eq!((late.growth.held_seconds, late.parts.phases[0].held_seconds), (20, 20));
     assert_eq!((words(&late), exit_code(&late)), (Vec::new(), Exit::Success));
@@ -734,7 +736,8 @@ fn users_whose_hearts_have_not_beaten_yet_are_there() {
 #[test]
 fn who_has_no_connection_is_not_online_in_a_run_of_less_than_a_second() {
     let mut interval = sample::im_intervals().swap_remove(0);
-    (interval.gauges, interval.connections.opened) = (throng_metrics::Gauges::default(), 15_000);
+    (interval.gauges, interval.connections.counts.opened) =
+        (throng_metrics::Gauges::default(), 15_000);
     let events = [Event::RunEnded { at_ns: sample::SECOND_NS / 3 }];
     let summary = summary_of(sample::im_info(), &[interval], &events);
     assert_eq!((summary.users.online_max, summary.users.present_max), (15_000, 20_000));
@@ -751,9 +754,9 @@ fn a_machine_that_was_late_is_named_where_all_together_were_not() {
     for interval in sample::intervals() {
         for machine in 0..3 {
             let mut part = Interval { machine, ..interval.clone() };
-            part.lateness = Histogram::new();
+            part.generator.lateness = Histogram::new();
             let (count, late) = if machine == 1 { (10, 300_000_000) } else { (1000, 50_000) };
-            (0..count).for_each(|_| part.lateness.record(late));
+            (0..count).for_each(|_| part.generator.lateness.record(late));
             collector.interval(&part);
         }
     }

@@ -35,7 +35,8 @@ fn costing(seed: u64, seconds: u64, mean_ns: f64, cpu_ns: u64) -> Sampled {
         let resources =
             Some(Resources { cpu: Cpu { cpu_user_ns, ..Cpu::default() }, ..Resources::default() });
         let steps = vec![row];
-        let interval = Interval { second, shards: 1, steps, resources, ..Interval::default() };
+        let mut interval = Interval { second, shards: 1, steps, ..Interval::default() };
+        interval.generator.resources = resources;
         units.add(&interval);
         intervals.push(interval);
     }

@@ -107,7 +107,7 @@ impl Units {
         }
         let unit = self.units.entry(interval.second / self.width).or_default();
         unit.add(interval);
-        if let Some(own) = &interval.resources {
+        if let Some(own) = &interval.generator.resources {
             unit.cpu_ns += own.cpu.time_ns();
         }
         while self.units.len() > UNITS_MAX {

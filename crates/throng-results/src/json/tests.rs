@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use throng_metrics::audit::{Entry, Pair, Round, ViewRound, Wrong, WrongKind};
 use throng_metrics::cells::CellRow;
 use throng_metrics::{
-    Cells, Chain, Connections, Counts, DeliveryInterval, Figure, Heartbeats, InstanceInterval,
-    Interval, Lifecycle, Messages, Place, Population, ResidenceInterval, Resources, Retries,
-    SampleInterval, SessionInterval, Slow, StageInterval, StepInterval, TargetInterval, TcpSamples,
-    Timed, Times, TrendUnit,
+    Cells, Chain, Connections, Counts, DeliveryInterval, Figure, GeneratorInterval, Heartbeats,
+    InstanceInterval, Interval, Lifecycle, Messages, Place, Population, ResidenceInterval,
+    Resources, Retries, SampleInterval, SessionInterval, Slow, StageInterval, StepInterval,
+    TargetInterval, TcpSamples, Timed, Times, TrendUnit,
 };
 
 use throng_why::{Around, Effect, Stretch};
@@ -553,7 +553,7 @@ fn the_document_has_the_figures_of_the_tables() {
     let made = with_times::<InstanceInterval>(&made, "targets[], instances[]");
     let made = with_times::<ResidenceInterval>(&made, "residence[]");
     let made = with_times::<TcpSamples>(&made, "tcp");
-    let made = with_times::<Interval>(&made, generator);
+    let made = with_times::<GeneratorInterval>(&made, generator);
     if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
         std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md"), made).unwrap();
         return;

@@ -297,7 +297,7 @@ fn stages_json(rows: &[LiveRow]) -> Value {
 
 impl LiveRow {
     fn of(point: &Point) -> LiveRow {
-        let stages = point.sum.stages.iter();
+        let stages = point.sum.connections.stages.iter();
         LiveRow {
             figures: FIGURES.iter().map(|figure| figure.of(point)).collect(),
             times: TIMES.iter().map(|figure| figure.of(point)).collect(),

@@ -48,9 +48,9 @@ impl Machines {
         }
         let point = &mut machine.points[at];
         point.users.insert(load, sum.gauges.users_online);
-        point.bytes_in += sum.bytes_in;
-        point.bytes_out += sum.bytes_out;
-        if let Some(resources) = &sum.resources {
+        point.bytes_in += sum.traffic.bytes_in;
+        point.bytes_out += sum.traffic.bytes_out;
+        if let Some(resources) = &sum.generator.resources {
             point.cpu_ns += resources.cpu.time_ns();
             point.memory_bytes = point.memory_bytes.max(resources.memory_bytes);
             let host_cpu = point.host_cpu.unwrap_or(0.0).max(resources.host_cpu);
@@ -128,7 +128,9 @@ mod tests {
             memory_bytes: 7,
             ..Resources::default()
         };
-        Interval { machine, bytes_in, resources: Some(resources), ..Interval::default() }
+        let mut line = Interval { machine, ..Interval::default() };
+        (line.traffic.bytes_in, line.generator.resources) = (bytes_in, Some(resources));
+        line
     }
 
     fn machines(count: usize) -> Machines {
@@ -145,7 +147,9 @@ mod tests {
         all.add(0, 0, &told(1, 300, 2));
         // A second in two phases: only one of its lines has resources.
         all.add(2, 0, &told(1, 30, 4));
-        all.add(2, 0, &Interval { machine: 1, bytes_in: 5, ..Interval::default() });
+        let mut later = Interval { machine: 1, ..Interval::default() };
+        later.traffic.bytes_in = 5;
+        all.add(2, 0, &later);
         let json = all.json();
         assert_eq!(json["points"], 1);
         assert_eq!(

@@ -153,7 +153,11 @@ impl Series {
 
     /// Of opening a connection, those that there are.
     fn stages(&self) -> BTreeSet<Stage> {
-        self.points.iter().flat_map(|point| &point.sum.stages).map(|it| it.stage).collect()
+        self.points
+            .iter()
+            .flat_map(|point| &point.sum.connections.stages)
+            .map(|it| it.stage)
+            .collect()
     }
 
     /// What the texts in the columns are in other languages. Of warm-ups the summary says nothing.
@@ -178,7 +182,7 @@ impl Series {
     fn stage_times(&self) -> Value {
         let column = |stage| -> Value {
             let of = |point: &Point| {
-                let row = point.sum.stages.iter().find(|it| it.stage == stage);
+                let row = point.sum.connections.stages.iter().find(|it| it.stage == stage);
                 row.and_then(|row| micros(&row.latency, 0.99))
             };
             self.points.iter().map(|point| json!(of(point))).collect()
@@ -251,7 +255,7 @@ impl Figure {
                 Some(all.fold(0.0, |sum, value| sum + value))
             }
             Of::Resource(of) => {
-                let value = of(point.sum.resources.as_ref()?).number()?;
+                let value = of(point.sum.generator.resources.as_ref()?).number()?;
                 Some((value * 1_000.0).round() / 1_000.0)
             }
             Of::Point(of) => of(point),
@@ -275,14 +279,16 @@ const COUNTED: [Figure; 12] = [
     figure("failed", Fold::Sum, |it| Some(it.attempts.failed() as f64)),
     figure("wanted", Fold::Sum, |it| Some(it.sum.population.wanted as f64)),
     figure("begun", Fold::Sum, |it| Some(it.sum.population.begun as f64)),
-    figure("bytes_in", Fold::Sum, |it| Some(it.sum.bytes_in as f64)),
-    figure("bytes_out", Fold::Sum, |it| Some(it.sum.bytes_out as f64)),
-    figure("opened", Fold::Sum, |it| Some(it.sum.connections.opened as f64)),
+    figure("bytes_in", Fold::Sum, |it| Some(it.sum.traffic.bytes_in as f64)),
+    figure("bytes_out", Fold::Sum, |it| Some(it.sum.traffic.bytes_out as f64)),
+    figure("opened", Fold::Sum, |it| Some(it.sum.connections.counts.opened as f64)),
     figure("heartbeats_lost", Fold::Sum, |it| Some(it.sum.heartbeats.lost as f64)),
     figure("delivered", Fold::Sum, |it| delivery(it, |row| row.delivered)),
     figure("lost", Fold::Sum, |it| delivery(it, |row| row.lost)),
-    figure("cpu_ns", Fold::Sum, |it| it.sum.resources.as_ref().map(|it| it.cpu.time_ns() as f64)),
-    figure("lateness_p99", Fold::Larger, |it| micros(&it.sum.lateness, 0.99)),
+    figure("cpu_ns", Fold::Sum, |it| {
+        it.sum.generator.resources.as_ref().map(|it| it.cpu.time_ns() as f64)
+    }),
+    figure("lateness_p99", Fold::Larger, |it| micros(&it.sum.generator.lateness, 0.99)),
 ];
 
 /// Of the attempts of all steps.

@@ -62,8 +62,8 @@ fn long_runs_have_coarser_points_with_the_same_sums() {
         one.steps.truncate(1);
         one.steps[0].latency.clear();
         one.steps[0].first_byte.clear();
-        one.stages.clear();
-        one.lateness.clear();
+        one.connections.stages.clear();
+        one.generator.lateness.clear();
         one
     };
     let intervals: Vec<Interval> = (0..4_000).map(interval).collect();

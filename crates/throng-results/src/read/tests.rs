@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{Cursor, Read};
 
 use throng_base::Said;
-use throng_metrics::{Gauges, Resources, StepInterval, TcpSamples, Timed};
+use throng_metrics::{Gauges, GeneratorInterval, Resources, StepInterval, TcpSamples, Timed};
 
 use super::*;
 use crate::directory::INTERVALS_FILE;
@@ -31,8 +31,8 @@ fn small(second: u64) -> Interval {
     let mut interval = sample::interval(second, u16::from(second > 1));
     interval.steps[0].first_byte.clear();
     interval.steps[1].latency.clear();
-    interval.stages.clear();
-    for histogram in [&mut interval.steps[0].latency, &mut interval.lateness] {
+    interval.connections.stages.clear();
+    for histogram in [&mut interval.steps[0].latency, &mut interval.generator.lateness] {
         histogram.clear();
         (0..5).for_each(|n| histogram.record((second + n) * 20_000));
     }
@@ -407,7 +407,9 @@ fn the_document_has_the_gauges_of_the_table() {
     let (_, histograms) = made.split_once("### Histograms\n").unwrap();
     let (names, _) = histograms.split_once(" are arrays of integers").unwrap();
     let fields = StepInterval::TIMES.iter().map(|it| it.field);
-    for field in fields.chain(["time", TcpSamples::TIMES[0].field, Interval::TIMES[0].field]) {
+    for field in
+        fields.chain(["time", TcpSamples::TIMES[0].field, GeneratorInterval::TIMES[0].field])
+    {
         assert!(names.contains(&format!("`{field}`")), "{field}: {names}");
     }
     if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
@@ -538,8 +540,11 @@ fn what_does_not_count_in_order_does_not_count_in_parallel() {
     lines.insert(20, numbered(5, 5));
     lines.insert(30, numbered(6, 6));
     // More together than sums may grow, though each line fits.
-    let huge = |second| Interval { bytes_in: 1 << 61, ..small(second) };
-    lines.extend((40..44).map(|number| String::from_utf8(line_of(&huge(number))).unwrap()));
+    lines.extend((40..44).map(|number| {
+        let mut huge = small(number);
+        huge.traffic.bytes_in = 1 << 61;
+        String::from_utf8(line_of(&huge)).unwrap()
+    }));
     fs::write(&path, lines.join("\n")).unwrap();
     let (parallel, in_order) = both_ways(&[path]);
     assert_eq!(parallel.len(), 39 + 1, "{:?}", parallel.iter().map(|it| it.second).max());

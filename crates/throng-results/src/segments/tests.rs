@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use throng_metrics::Gauges;
+use throng_metrics::{Gauges, TrafficInterval};
 
 use super::*;
 use crate::json::summary_json;
@@ -151,13 +151,13 @@ fn sums_take_parts_of_a_second_and_what_is_late() {
         second,
         phase,
         shards: 1,
-        bytes_in: 10,
+        traffic: TrafficInterval { bytes_in: 10, ..TrafficInterval::default() },
         gauges: Gauges { users_online: online, ..Gauges::default() },
         ..Interval::default()
     };
     let mut told = Vec::new();
     let mut tell = |sum: Interval| {
-        told.push((sum.second, sum.phase, sum.bytes_in, sum.gauges.users_online));
+        told.push((sum.second, sum.phase, sum.traffic.bytes_in, sum.gauges.users_online));
     };
     let mut sums = Sums::new(10);
     for (second, phase, online) in

@@ -210,7 +210,9 @@ impl Live {
                 compact(per_second(delivered).round() as u64, room)
             }
             Figure::Wanted => compact(per_second(since.population.wanted).round() as u64, room),
-            Figure::Bytes => format_bytes(per_second(since.bytes_in + since.bytes_out)),
+            Figure::Bytes => {
+                format_bytes(per_second(since.traffic.bytes_in + since.traffic.bytes_out))
+            }
         }
     }
 

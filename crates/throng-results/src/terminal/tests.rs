@@ -130,7 +130,7 @@ fn refused() -> Summary {
     let mut interval = Interval { shards: 1, ..Interval::default() };
     let errors = vec![(Cause::ConnectRefused, 1_500)];
     interval.steps = vec![StepInterval { count: 1_500, errors, ..StepInterval::default() }];
-    interval.connections.attempted = 1_500;
+    interval.connections.counts.attempted = 1_500;
     let detail = "connect 127.0.0.1:8443: Connection refused (os error 111)".to_string();
     let events = [
         Event::PhaseBegun { at_ns: 0, phase: 0 },
@@ -181,12 +181,12 @@ fn overloaded() -> Summary {
     info.thresholds = vec![threshold("http p99 < 1ms", 1e6)];
     let mut intervals = sample::intervals();
     for interval in &mut intervals[5..] {
-        (0..500).for_each(|n| interval.lateness.record(200_000_000 + n * 360_000));
+        (0..500).for_each(|n| interval.generator.lateness.record(200_000_000 + n * 360_000));
         interval.population.unmet = 1_234;
         interval.population.waited = 55;
         interval.steps[0].errors.push((Cause::PortsExhausted, 700));
         interval.steps[0].ok -= 700;
-        interval.resources.as_mut().unwrap().host_cpu = 1.0;
+        interval.generator.resources.as_mut().unwrap().host_cpu = 1.0;
     }
     sample::summary_of(info, &intervals, &sample::events())
 }
@@ -582,7 +582,7 @@ fn live_interval(second: u64, count: u64, codes: &[(u16, u64)]) -> Interval {
     step.latency.record(89_000_000);
     interval.steps.push(step);
     interval.gauges.users_online = 1_000;
-    (interval.bytes_in, interval.bytes_out) = (12_000_000, 300_000);
+    (interval.traffic.bytes_in, interval.traffic.bytes_out) = (12_000_000, 300_000);
     interval
 }
 
@@ -621,7 +621,7 @@ fn the_summary_of_users_who_only_stay() {
     interval.stage_mut(throng_metrics::Stage::Connect).latency.record_times(900_000, 100);
     interval.stage_mut(throng_metrics::Stage::Connect).ok = 100;
     (interval.gauges.users_online, interval.gauges.connections_open) = (100, 100);
-    (interval.connections.attempted, interval.connections.opened) = (100, 100);
+    (interval.connections.counts.attempted, interval.connections.counts.opened) = (100, 100);
     let ended = Event::PhaseEnded { at_ns: 10 * SECOND_NS, phase: 0 };
     let summary = sample::summary_of(info, &[interval], &[ended]);
     check(
@@ -671,7 +671,7 @@ fn a_line_fits_whatever_happens() {
         (100..600).map(|code| (code, 1_000_000_000 + u64::from(code))).collect();
     interval.steps[0].errors = vec![(Cause::CertificateRefused, 1_000_000_000_000)];
     interval.steps[0].latency.record_times(300_000_000_000_000, 99);
-    interval.bytes_in = 999_000_000_000;
+    interval.traffic.bytes_in = 999_000_000_000;
     for second in [1, 3_600, 360_000, 40_000_000] {
         live.add(&interval);
         let line = live.line(Time::from_secs(second));
@@ -723,7 +723,7 @@ fn failed_throughout(thresholds: bool) -> Summary {
     let mut figures = StepInterval { count: 454_624, errors, ..StepInterval::default() };
     figures.latency.record_times(400_000, 454_624);
     interval.steps = vec![figures];
-    interval.connections.opened = 50;
+    interval.connections.counts.opened = 50;
     let events = [
         Event::PhaseBegun { at_ns: 0, phase: 0 },
         Event::PhaseEnded { at_ns: 10 * SECOND_NS, phase: 0 },
@@ -764,8 +764,8 @@ fn a_run_in_which_nothing_succeeded_is_never_green() {
 fn that_throng_was_late_stands_beside_the_verdict() {
     let mut intervals = sample::intervals();
     for interval in &mut intervals[3..7] {
-        (0..500).for_each(|n| interval.lateness.record(15_000_000 + n * 10_000));
-        interval.resources.as_mut().unwrap().host_cpu = 0.999;
+        (0..500).for_each(|n| interval.generator.lateness.record(15_000_000 + n * 10_000));
+        interval.generator.resources.as_mut().unwrap().host_cpu = 0.999;
     }
     let summary = sample::summary_of(sample::info(), &intervals, &sample::events());
     assert_eq!(crate::exit_code(&summary), throng_base::Exit::Success);
@@ -835,11 +835,11 @@ fn throttled(lost_share: f64) -> Summary {
     let mut intervals = sample::intervals();
     for interval in &mut intervals {
         interval.shards = 2;
-        interval.lost_ns = (2e9 * lost_share) as u64;
-        interval.lost_max_ns = 45_000_000;
-        (0..50).for_each(|_| interval.lateness.record(40_000_000));
+        interval.generator.lost_ns = (2e9 * lost_share) as u64;
+        interval.generator.lost_max_ns = 45_000_000;
+        (0..50).for_each(|_| interval.generator.lateness.record(40_000_000));
         interval.steps[0].latency.record_times(45_000_000, 500);
-        let resources = interval.resources.as_mut().unwrap();
+        let resources = interval.generator.resources.as_mut().unwrap();
         resources.cpu.quota_periods = 10;
         resources.cpu.throttled_periods = 9;
         resources.cpu.throttled_ns = 420_000_000;

@@ -16,7 +16,7 @@ const FAILED_MIN: f64 = 0.01;
 const ENDS_MIN: f64 = 20.0;
 
 pub(super) fn judge(record: &Record) -> Judgement {
-    let ends = &record.whole.connections;
+    let ends = &record.whole.connections.counts;
     let unasked = (ends.closed_by_target + ends.reset + ends.timed_out) as f64;
     let by_us = ends.closed_by_us + ends.reset_by_us + ends.vanished + ends.half_closed;
     let all = unasked + by_us as f64;
@@ -58,7 +58,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         let by_target = matches!(row.ended, Ending::ClosedByTarget | Ending::Reset);
         by_target && !row.unopened && !row.time.is_empty()
     };
-    for row in record.whole.residence.iter().filter(unasked) {
+    for row in record.whole.connections.residence.iter().filter(unasked) {
         found = found.figure(say!(
             "{}: half of them lasted {} or less",
             row.ended.text(),

@@ -23,7 +23,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
 }
 
 fn found(record: &Record) -> Option<Finding> {
-    let connections = &record.whole.connections;
+    let connections = &record.whole.connections.counts;
     let (open, streams) = streams(record)?;
     let is_http2 = connections.http2 as f64 >= connections.opened.max(1) as f64 * HTTP2_MIN;
     let tcp = &record.whole.tcp;

@@ -70,8 +70,8 @@ impl Server<'_> {
 }
 
 pub(super) fn judge(record: &Record) -> Judgement {
-    let addresses = record.whole.targets.iter().map(Server::of_address).collect();
-    let instances = record.whole.instances.iter().map(Server::of_instance).collect();
+    let addresses = record.whole.parts.targets.iter().map(Server::of_address).collect();
+    let instances = record.whole.parts.instances.iter().map(Server::of_instance).collect();
     let worst = [(addresses, resolve as Next), (instances, ask_for)].into_iter().flat_map(
         |(servers, next): (Vec<Server<'_>>, Next)| {
             let mut services: Vec<u16> =

@@ -37,8 +37,8 @@ fn nearest_round(time_s: f64) -> f64 {
 fn timeout(record: &Record) -> Option<(Ending, f64, f64, Histogram)> {
     let mut all = Interval::default();
     record.sums.iter().for_each(|sum| all.merge_later(sum));
-    let ends: u64 = all.residence.iter().map(|row| row.time.count()).sum();
-    let rows = all.residence.into_iter().filter(|row| !row.unopened);
+    let ends: u64 = all.connections.residence.iter().map(|row| row.time.count()).sum();
+    let rows = all.connections.residence.into_iter().filter(|row| !row.unopened);
     let found = rows.filter_map(|row| {
         let is_asked = !matches!(row.ended, Ending::ClosedByTarget | Ending::Reset);
         if is_asked || row.time.count() < COUNT_MIN {

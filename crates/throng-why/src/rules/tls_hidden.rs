@@ -19,7 +19,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let Some(tls) = record.stage(Stage::Tls).filter(|it| it.count() >= HANDSHAKES_MIN) else {
         return Ok(Vec::new());
     };
-    let opened = record.whole.connections.opened.max(1);
+    let opened = record.whole.connections.counts.opened.max(1);
     let each = iterations as f64 / opened as f64;
     let total = record.whole.sum(|step| record.kind(step.0).is_asked());
     let responses = total.latency.mean() * total.latency.count() as f64 / iterations.max(1) as f64;

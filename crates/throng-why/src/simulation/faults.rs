@@ -219,7 +219,7 @@ fn restarted(seed: u64, seconds: usize) -> Simulated {
 fn bad_address(seed: u64, is_slow: bool) -> Simulated {
     let mut made = simulate(&World { addresses: 3, ..World::new(seed, 60) }, |_, _| {});
     for sum in &mut made.sums {
-        let row = &mut sum.targets[1];
+        let row = &mut sum.parts.targets[1];
         match is_slow {
             true => {
                 let middle = row.latency.value_at(0.5);
@@ -240,7 +240,8 @@ fn bad_instance(seed: u64, is_slow: bool) -> Simulated {
             let name = row.place.address.map(|it| it.ip().to_string()).unwrap_or_default();
             InstanceInterval { target: 0, name, count, failed, latency }
         };
-        sum.instances = std::mem::take(&mut sum.targets).into_iter().map(instance).collect();
+        sum.parts.instances =
+            std::mem::take(&mut sum.parts.targets).into_iter().map(instance).collect();
     }
     made
 }
@@ -249,7 +250,7 @@ fn bad_instance(seed: u64, is_slow: bool) -> Simulated {
 fn dead_address(seed: u64) -> Simulated {
     let mut made = simulate(&World { addresses: 3, ..World::new(seed, 60) }, |_, _| {});
     for sum in &mut made.sums {
-        let row = &mut sum.targets[1];
+        let row = &mut sum.parts.targets[1];
         (row.begun, row.count, row.ok) = (46, 46, 0);
     }
     made
@@ -275,9 +276,9 @@ fn unbalanced(seed: u64) -> Simulated {
     let world = World { addresses: 3, churn_s: Some(3.0), ..World::new(seed, 90) };
     let mut made = simulate(&world, |_, _| {});
     for sum in &mut made.sums {
-        let moved = sum.targets[2].connections_opened / 2;
-        sum.targets[2].connections_opened -= moved;
-        sum.targets[0].connections_opened += moved;
+        let moved = sum.parts.targets[2].connections_opened / 2;
+        sum.parts.targets[2].connections_opened -= moved;
+        sum.parts.targets[0].connections_opened += moved;
     }
     made
 }
@@ -568,7 +569,7 @@ fn head_of_line(seed: u64) -> Simulated {
         second.opened = if second.t == 0 { 50.0 } else { 0.0 };
     });
     let sum = &mut made.sums[0];
-    sum.connections.http2 = sum.connections.opened;
+    sum.connections.counts.http2 = sum.connections.counts.opened;
     (sum.tcp.count, sum.tcp.out_of_order) = (3_000, 400);
     let slow = |(user, at_ns)| Slow { user, at_ns, latency_ns: 240_000_000, ..Slow::default() };
     sum.slowest = [(1, 5_000), (1, 5_100), (1, 5_200), (1, 9_000_000_000), (2, 40_000_000_000)]

@@ -528,8 +528,8 @@ impl<'a> Desk<'a> {
     }
 
     fn interval(&mut self, interval: &Interval) {
-        self.attempted += interval.connections.attempted;
-        self.opened += interval.connections.opened;
+        self.attempted += interval.connections.counts.attempted;
+        self.opened += interval.connections.counts.opened;
         self.failed += interval.steps.iter().map(StepInterval::failed).sum::<u64>();
         self.loss.add(interval);
         if let Some(recorder) = &mut self.recorder

@@ -182,7 +182,7 @@ impl Pilot {
             self.sum.merge_later(part);
         }
         if counts {
-            self.late += u32::from(part.lateness.value_at(0.99) > LATE_NS);
+            self.late += u32::from(part.generator.lateness.value_at(0.99) > LATE_NS);
         }
         self.seconds.push(second);
         if let Some(gave_up) = gave_up {
@@ -265,7 +265,7 @@ impl Pilot {
     /// What kept the generator from the level, if something did.
     fn bound(&self) -> Option<GeneratorLimit> {
         let seconds = f64::from(self.passed.saturating_sub(self.settled.unwrap_or(0)));
-        let resources = self.sum.resources.clone().unwrap_or_default();
+        let resources = self.sum.generator.resources.clone().unwrap_or_default();
         if resources.ports_left == Some(0) {
             return Some(GeneratorLimit::Ports);
         }

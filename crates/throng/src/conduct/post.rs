@@ -267,7 +267,7 @@ impl Post {
         self.gauges = self.all_gauges.add(load, &interval);
         self.look();
         // Of posts in one process the first one tells what the process takes.
-        interval.resources = self.resources.take().filter(|_| self.machine == 0);
+        interval.generator.resources = self.resources.take().filter(|_| self.machine == 0);
         self.tell(Message::Interval(Box::new(interval)));
     }
 

@@ -105,8 +105,8 @@ impl Sample {
         let holds = [StepKind::Connect, StepKind::Stay];
         let asks = |step: u16| kind(step).is_some_and(|it| it.is_attempt() && !holds.contains(&it));
         let steps = interval.steps.iter().filter(|step| asks(step.step));
-        let resources = interval.resources.clone().unwrap_or_default();
-        let (gauges, ended) = (&interval.gauges, &interval.connections);
+        let resources = interval.generator.resources.clone().unwrap_or_default();
+        let (gauges, ended) = (&interval.gauges, &interval.connections.counts);
         let closed = [ended.closed_by_us, ended.closed_by_target, ended.reset, ended.reset_by_us];
         Sample {
             users: gauges.users_present.max(gauges.users_online),
@@ -117,10 +117,10 @@ impl Sample {
             closed: closed.into_iter().fold(ended.vanished, u64::saturating_add),
             requests: steps
                 .map(|step| step.count)
-                .fold(interval.messages.pushes, u64::saturating_add),
+                .fold(interval.traffic.messages.pushes, u64::saturating_add),
             heartbeats: interval.heartbeats.sent,
-            bytes_in: interval.bytes_in,
-            bytes_out: interval.bytes_out,
+            bytes_in: interval.traffic.bytes_in,
+            bytes_out: interval.traffic.bytes_out,
             is_long_lived: interval.lifecycle.begun > 0,
         }
     }

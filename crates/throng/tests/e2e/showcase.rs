@@ -199,13 +199,13 @@ fn interval(second: u64) -> Interval {
     one.gauges.connections_open = present;
     one.population.iterations_started = one.steps[0].count;
     one.population.iterations_finished = one.steps[0].count;
-    one.bytes_in = one.steps.iter().map(|row| row.bytes_in).sum();
-    one.bytes_out = one.steps.iter().map(|row| row.bytes_out).sum();
+    one.traffic.bytes_in = one.steps.iter().map(|row| row.bytes_in).sum();
+    one.traffic.bytes_out = one.steps.iter().map(|row| row.bytes_out).sum();
     for at in 0..100 {
-        one.lateness.record(40_000 + at * at * 60 + (wave(second, at) * 30e3) as u64);
+        one.generator.lateness.record(40_000 + at * at * 60 + (wave(second, at) * 30e3) as u64);
     }
     let busy = present as f64 / 400.0;
-    one.resources = Some(Resources {
+    one.generator.resources = Some(Resources {
         cpu: Cpu {
             cpu_user_ns: (busy * 210e6 + wave(second, 3) * 9e6) as u64 + 20_000_000,
             cpu_system_ns: (busy * 380e6 + wave(second, 5) * 12e6) as u64 + 20_000_000,
@@ -246,11 +246,11 @@ fn opening(one: &mut Interval) {
     };
     let reset = u64::from(SLOW.contains(&one.second) && one.second.is_multiple_of(5));
     let opened = came + reset;
-    (one.connections.attempted, one.connections.opened) = (opened, opened);
-    (one.connections.reconnects, one.connections.reset) = (reset, reset);
+    (one.connections.counts.attempted, one.connections.counts.opened) = (opened, opened);
+    (one.connections.counts.reconnects, one.connections.counts.reset) = (reset, reset);
     one.population.started = came;
     if reset > 0 {
-        let lived = ResidenceInterval::of(&mut one.residence, Ending::Reset, false);
+        let lived = ResidenceInterval::of(&mut one.connections.residence, Ending::Reset, false);
         lived.record_times(one.second * SECOND_NS / 2, reset);
     }
     for (stage, time_ns) in [(Stage::Connect, 310_000.0), (Stage::Tls, 1_900_000.0)] {

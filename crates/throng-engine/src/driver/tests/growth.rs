@@ -76,7 +76,11 @@ impl Outcome {
         let all = places.len();
         places.dedup();
         assert_eq!(places.len(), all);
-        assert!(self.sum.lateness.max() <= 1_000_000, "{:?}", self.sum.lateness.max());
+        assert!(
+            self.sum.generator.lateness.max() <= 1_000_000,
+            "{:?}",
+            self.sum.generator.lateness.max()
+        );
     }
 }
 
@@ -102,7 +106,7 @@ fn a_share_falls_out_and_comes_back() {
     let hold = Phase { churn: Some(churn), ..phase(Drive::Hold, Some(9 * S)) };
     let outcome = run_members(vec![users(100, S), hold], &[]);
     outcome.is_sound();
-    let connections = &outcome.sum.connections;
+    let connections = &outcome.sum.connections.counts;
     let ended = (connections.reset_by_us, connections.vanished, connections.closed_by_us);
     assert_eq!((connections.opened, ended), (200, (33, 33, 134)));
     assert_eq!(outcome.present(&[2, 4, 6, 8, 9]), [100; 5]);

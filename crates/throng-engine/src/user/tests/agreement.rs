@@ -268,5 +268,9 @@ fn requests_agree(seed: u64) {
     assert!(theirs + unsent <= tries + unheard, "seed {seed}: {theirs} + {unsent} of {tries}");
     assert!(tries <= theirs + unsent + rows.interrupted, "seed {seed}: {theirs} of {tries}");
     let (read, written) = (outcome.read, outcome.written);
-    assert_eq!((outcome.sum.bytes_in, outcome.sum.bytes_out), (read, written), "seed {seed}");
+    assert_eq!(
+        (outcome.sum.traffic.bytes_in, outcome.sum.traffic.bytes_out),
+        (read, written),
+        "seed {seed}"
+    );
 }

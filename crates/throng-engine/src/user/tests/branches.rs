@@ -36,7 +36,10 @@ fn branches_take_as_long_as_the_longest_of_them() {
         // The first time connections are opened too.
         assert!((takes..takes + 3).contains(&middle), "{width:?} {resources}: {middle} ms");
         let most = 5 * u64::from(width.unwrap_or(6).min(resources as u8));
-        assert_eq!(outcome.sum.connections.opened, most, "as many as are asked over, each kept");
+        assert_eq!(
+            outcome.sum.connections.counts.opened, most,
+            "as many as are asked over, each kept"
+        );
     }
 }
 

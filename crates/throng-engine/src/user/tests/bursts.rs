@@ -68,7 +68,7 @@ fn waits_for(before: u64, behind: u64) -> Outcome {
 fn what_comes_in_one_burst_is_there_for_each_expect() {
     let outcome = waits_for(0, BURST);
     assert_eq!((outcome.step(6).ok, outcome.step(6).errors.as_slice()), (BURST, &[][..]));
-    assert_eq!((outcome.sum.messages.dropped, outcome.sum.messages.pushes), (0, 0));
+    assert_eq!((outcome.sum.traffic.messages.dropped, outcome.sum.traffic.messages.pushes), (0, 0));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_is_dropped_is_counted_and_not_the_target_s_fault() {
     let outcome = waits_for(WAITING_MESSAGES_MAX as u64 + more, 0);
     // Those that were dropped came first; whoever waits for them later waits in vain.
     let expected = outcome.step(6);
-    assert_eq!(outcome.sum.messages.dropped, more);
+    assert_eq!(outcome.sum.traffic.messages.dropped, more);
     assert_eq!(expected.ok, WAITING_MESSAGES_MAX as u64);
     assert_eq!(expected.errors, [(Cause::MessagesDropped, more)]);
     let detail = &outcome.examples.last().unwrap().detail;
@@ -142,7 +142,7 @@ fn messages_wait_for_their_handler_and_are_handled_before_the_user_leaves() {
         let (outcome, acked) = handles(300, 10 * MS, stays);
         assert_eq!(acked, (1..=300).collect::<Vec<u64>>());
         assert_eq!((outcome.step(4).ok, outcome.step(5).ok), (300, 300));
-        let messages = &outcome.sum.messages;
+        let messages = &outcome.sum.traffic.messages;
         assert_eq!((messages.skipped, messages.dropped), (0, 0));
     }
 }
@@ -153,14 +153,14 @@ fn a_user_that_leaves_by_itself_is_done_with_its_messages_before() {
     let (outcome, acked) = handles_until(300, 10 * MS, vec![Statement::Leave, behind]);
     assert_eq!(acked, (1..=300).collect::<Vec<u64>>());
     assert_eq!((outcome.step(4).ok, outcome.step(5).ok), (300, 300));
-    assert_eq!((outcome.step(1).ok, outcome.sum.messages.skipped), (1, 0));
+    assert_eq!((outcome.step(1).ok, outcome.sum.traffic.messages.skipped), (1, 0));
 }
 
 #[test]
 fn handlers_that_are_cut_off_leave_messages_that_are_counted() {
     // The graceful stop is five seconds.
     let (outcome, acked) = handles(BURST, 10 * MS, 100 * MS);
-    let skipped = outcome.sum.messages.skipped;
+    let skipped = outcome.sum.traffic.messages.skipped;
     assert_eq!((outcome.step(4).ok, acked.len() as u64 + skipped), (BURST, BURST));
     assert!((80..=100).contains(&skipped), "{skipped}");
 }
@@ -173,7 +173,7 @@ fn messages_beyond_the_limit_fail_at_their_handler_and_blame_the_generator() {
     let handled = outcome.step(4);
     assert_eq!((handled.count, handled.ok), (pushes, pushes - more));
     assert_eq!(handled.errors, [(Cause::MessagesDropped, more)]);
-    assert_eq!(outcome.sum.messages.dropped, more);
+    assert_eq!(outcome.sum.traffic.messages.dropped, more);
 }
 
 /// One request with an answer that breaks the declaration.
@@ -221,7 +221,7 @@ fn a_broken_reply_ends_its_request_at_once_and_counts_once() {
             let failed = outcome.step(step);
             assert_eq!(failed.errors, [(Cause::Malformed, 3)]);
             assert!(failed.latency.max() < 50_000_000, "nothing is waited for");
-            assert_eq!((outcome.step(7).count, outcome.sum.messages.broken), (0, 3));
+            assert_eq!((outcome.step(7).count, outcome.sum.traffic.messages.broken), (0, 3));
         }
     }
 }
@@ -261,7 +261,7 @@ fn rows_count_the_delimiter_of_what_comes_as_of_what_is_sent() {
     outcome.is_sound(34);
     let row = outcome.step(1);
     assert_eq!((row.ok, row.bytes_out, row.bytes_in), (3, 21, 21));
-    assert_eq!((outcome.sum.bytes_out, outcome.sum.bytes_in), (21, 21));
+    assert_eq!((outcome.sum.traffic.bytes_out, outcome.sum.traffic.bytes_in), (21, 21));
 }
 
 #[test]
@@ -283,5 +283,8 @@ fn each_byte_of_a_stream_counts_for_one_answer() {
     let outcome = run(program, 35, |world| world, server);
     outcome.is_sound(35);
     assert_eq!((outcome.step(1).ok, outcome.step(6).ok), (1, BURST));
-    assert_eq!((outcome.step(1).bytes_in, outcome.step(6).bytes_in), (7, outcome.sum.bytes_in - 7));
+    assert_eq!(
+        (outcome.step(1).bytes_in, outcome.step(6).bytes_in),
+        (7, outcome.sum.traffic.bytes_in - 7)
+    );
 }

@@ -256,8 +256,12 @@ fn replies_are_told_apart_by_what_they_carry() {
         assert_eq!((asked.errors.as_slice(), asked.ok > 5_000), (&[][..], true), "{}", asked.ok);
         let beats = &outcome.sum.heartbeats;
         assert!(beats.answered > 3_000 && beats.lost == 0, "{beats:?}");
-        assert!(outcome.sum.messages.pushes > 2 * asked.ok, "{:?}", outcome.sum.messages);
-        assert_eq!(outcome.sum.messages.broken + outcome.sum.messages.unasked, 0);
+        assert!(
+            outcome.sum.traffic.messages.pushes > 2 * asked.ok,
+            "{:?}",
+            outcome.sum.traffic.messages
+        );
+        assert_eq!(outcome.sum.traffic.messages.broken + outcome.sum.traffic.messages.unasked, 0);
     }
 }
 
@@ -311,7 +315,7 @@ fn what_comes_is_handled_at_any_time() {
         outcome.is_sound(12);
         assert_eq!(outcome.step(1).errors, []);
         assert_eq!(outcome.step(1).ok, 200);
-        assert_eq!((outcome.step(4).ok, outcome.sum.messages.skipped), (400, 0));
+        assert_eq!((outcome.step(4).ok, outcome.sum.traffic.messages.skipped), (400, 0));
         // Each was acknowledged once and by its own id, those that came meanwhile too.
         let mut ids = acked.borrow().clone();
         ids.sort_unstable();
@@ -380,7 +384,7 @@ fn an_expected_message_may_come_before_it_is_expected() {
     assert_eq!((expected.count, expected.ok), (400, 300));
     assert_eq!(expected.errors, [(Cause::Timeout, 100)]);
     // What one waits for by its kind and fields does not cost the connection.
-    assert_eq!(outcome.sum.connections.opened, 10);
+    assert_eq!(outcome.sum.connections.counts.opened, 10);
 }
 
 #[test]
@@ -400,7 +404,7 @@ fn broken_packets_are_counted_and_end_what_the_scenario_wants() {
         });
         let outcome = run(program, 14, |world| world, server);
         outcome.is_sound(14);
-        let broken = outcome.sum.messages.broken;
+        let broken = outcome.sum.traffic.messages.broken;
         let ok = outcome.step(1).ok;
         match then {
             OnError::Count => assert_eq!((broken, ok), (3, 3)),
@@ -494,8 +498,9 @@ fn bodies_end_with_their_connection() {
     });
     let outcome = run(program, 18, |world| world, server);
     outcome.is_sound(18);
-    let ended = outcome.sum.connections.reset + outcome.sum.connections.closed_by_target;
-    assert!(ended > 100, "{:?}", outcome.sum.connections);
+    let ended =
+        outcome.sum.connections.counts.reset + outcome.sum.connections.counts.closed_by_target;
+    assert!(ended > 100, "{:?}", outcome.sum.connections.counts);
     let asked = outcome.step(1);
     assert_eq!(asked.count - asked.ok, asked.errors.iter().map(|(_, count)| count).sum::<u64>());
     assert!(asked.ok > 1000 && asked.count - asked.ok >= ended / 2, "{:?}", asked.errors);

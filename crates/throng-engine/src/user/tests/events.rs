@@ -102,7 +102,7 @@ fn events_are_messages() {
     assert_eq!(outcome.sum.total().errors, []);
     assert_eq!((outcome.step(0).ok, outcome.step(1).ok, outcome.step(4).ok), (20, 40, 20));
     assert_eq!(outcome.step(3).ok, 20 * 9, "the handler gets every event that no step waits for");
-    assert_eq!(outcome.sum.messages.received, 20 * 11);
+    assert_eq!(outcome.sum.traffic.messages.received, 20 * 11);
     let between = &outcome.step(3).latency;
     assert_eq!(between.count(), 20 * 9, "each has one before it");
     assert!((9 * MS..=12 * MS).contains(&Duration::from_nanos(between.min())), "{between:?}");
@@ -137,11 +137,17 @@ fn events_that_come_with_the_end_of_their_stream_are_taken_by_the_steps_behind()
     let outcome = play("[DONE]");
     outcome.is_sound(5);
     assert_eq!((outcome.ended(1), outcome.step(1).ok), ((3, vec![]), 3));
-    assert_eq!((outcome.sum.messages.received, outcome.sum.messages.pushes), (4, 1));
+    assert_eq!(
+        (outcome.sum.traffic.messages.received, outcome.sum.traffic.messages.pushes),
+        (4, 1)
+    );
     let outcome = play("never");
     outcome.is_sound(5);
     assert_eq!(outcome.ended(1), (2, vec![(Cause::ClosedEarly, 1)]));
-    assert_eq!((outcome.sum.messages.received, outcome.sum.messages.pushes), (4, 2));
+    assert_eq!(
+        (outcome.sum.traffic.messages.received, outcome.sum.traffic.messages.pushes),
+        (4, 2)
+    );
 }
 
 /// What is kept is what would be kept of a connection that is open: in whichever order it is
@@ -163,7 +169,7 @@ fn what_a_stream_said_before_it_ended_is_taken_in_any_order_and_counted_once() {
             let outcome = run(one, 5, |world| world, ending(said, later));
             outcome.is_sound(5);
             assert_eq!(outcome.ended(1), (taken, vec![]), "{said:?} {later:?}");
-            let messages = &outcome.sum.messages;
+            let messages = &outcome.sum.traffic.messages;
             let counted = (messages.received, messages.pushes + messages.unasked + taken);
             assert_eq!(counted, (said.len() as u64, said.len() as u64), "{said:?} {later:?}");
         }
@@ -247,7 +253,7 @@ fn the_end_of_a_stream_is_the_loss_of_its_connection() {
         outcome.is_sound(seed);
         let errors: Vec<Cause> = outcome.step(2).errors.iter().map(|(cause, _)| *cause).collect();
         assert_eq!(errors, [Cause::Lost], "{end:?}");
-        let connections = &outcome.sum.connections;
+        let connections = &outcome.sum.connections.counts;
         let lost = connections.closed_by_target + connections.reset;
         assert!(lost > 50 && connections.reconnects >= lost - 10, "{connections:?}");
         assert!(outcome.step(3).ok >= lost * 6, "six events of each stream");

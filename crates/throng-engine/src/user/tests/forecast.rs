@@ -108,10 +108,10 @@ fn holds_nearly(name: &str, program: Program, drawn: f64) -> (Program, Outcome) 
         |least: f64, came: f64, most: f64| (least * (1.0 - drawn), came, most * (1.0 + drawn));
     let begun = sum.population.iterations_started as f64;
     between(name, "iterations", near(all(&least.iterations), begun, all(&most.iterations)));
-    let asked = if is_http { sum.total().count } else { sum.messages.sent } as f64;
+    let asked = if is_http { sum.total().count } else { sum.traffic.messages.sent } as f64;
     between(name, "requests", near(least.requests(), asked, most.requests()));
     between(name, "requests expected", (least.requests(), mean.requests(), most.requests()));
-    let opened = sum.connections.opened as f64;
+    let opened = sum.connections.counts.opened as f64;
     between(name, "connections", (least.connections, opened, most.connections));
     let seconds = outcome.end.as_nanos() as f64 / 1e9;
     between(name, "seconds", (most.seconds, seconds, least.seconds + LEAVING_SECONDS));
@@ -142,7 +142,10 @@ fn is_exact(name: &str, program: Program) {
     let begun = outcome.sum.population.iterations_started as f64;
     assert_eq!(mean.iterations.iter().sum::<f64>(), begun, "{name}: iterations");
     assert_eq!(mean.requests(), outcome.sum.total().count as f64, "{name}: requests");
-    assert_eq!(mean.connections, outcome.sum.connections.opened as f64, "{name}: connections");
+    assert_eq!(
+        mean.connections, outcome.sum.connections.counts.opened as f64,
+        "{name}: connections"
+    );
 }
 
 #[test]
@@ -316,7 +319,7 @@ fn a_number_of_iterations_is_done_exactly() {
     assert_eq!((total.count, total.ok), (10_001, 10_001));
     assert_eq!(outcome.sum.population.iterations_finished, 10_001);
     // Keep-alive: one connection per user, no more.
-    assert_eq!(outcome.sum.connections.opened, 50);
+    assert_eq!(outcome.sum.connections.counts.opened, 50);
     let p50 = total.latency.value_at(0.5);
     assert!((1_040_000..1_200_000).contains(&p50), "{p50}");
 }

@@ -46,7 +46,7 @@ fn has_met_all(outcome: &Outcome) {
     assert_eq!(outcome.sum.total().errors, []);
     let ok: Vec<u64> = [1, 2].map(|step| outcome.step(step).ok).into();
     assert_eq!(ok, [50, 50]);
-    let messages = &outcome.sum.messages;
+    let messages = &outcome.sum.traffic.messages;
     assert_eq!((messages.received, messages.pushes, messages.dropped), (100, 0, 0));
 }
 

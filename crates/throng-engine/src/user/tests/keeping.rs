@@ -41,7 +41,7 @@ fn bodies_beyond_the_budget_fail_and_the_run_goes_on() {
     let example = outcome.examples.iter().find(|one| one.cause == Cause::MemoryLimit).unwrap();
     assert!(example.detail.english().contains("100 KB"), "{:?}", example.detail);
     // The connection is good for the next answer.
-    assert_eq!(outcome.sum.connections.opened, 8);
+    assert_eq!(outcome.sum.connections.counts.opened, 8);
     // Not even one.
     let outcome = eight_users(contains(), Some(30_000));
     assert_eq!(outcome.errors(Cause::MemoryLimit), 80);

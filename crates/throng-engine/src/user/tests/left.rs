@@ -13,7 +13,7 @@ fn nobody_waits_for_a_target_that_does_not_close() {
     // A connection takes up to 0.1 ms, and an answer up to 1.2 ms.
     assert!(outcome.end < Time::ZERO + 200 * MS, "{:?}", outcome.end);
     assert_eq!(outcome.sum.total().ok, 100);
-    let connections = &outcome.sum.connections;
+    let connections = &outcome.sum.connections.counts;
     assert_eq!((connections.opened, connections.closed_by_us), (100, 100));
 }
 
@@ -46,7 +46,7 @@ fn a_target_that_closes_is_left_to_do_so() {
     let server = http_server(|_| vec![(MS, say(CLOSING)), (5 * MS, Deed::Close)]);
     let outcome = run(one(vec![get(Vec::new()), pause(MS)], 100), 1, |world| world, server);
     outcome.is_sound(1);
-    let connections = &outcome.sum.connections;
+    let connections = &outcome.sum.connections.counts;
     assert_eq!(connections.closed_by_us + connections.closed_by_target, 100);
     // The last few may still be open when the run is over.
     assert!(connections.closed_by_target >= 90, "{connections:?}");
@@ -60,7 +60,7 @@ fn more_connections_are_not_left_than_may_be() {
     let program = program(Scheme::Http, sessions, HTTP, phase(drive, None));
     let outcome = run(program, 1, |world| world, server);
     outcome.is_sound(1);
-    assert_eq!(outcome.sum.connections.closed_by_us, 5000);
+    assert_eq!(outcome.sum.connections.counts.closed_by_us, 5000);
     let most = outcome.intervals.iter().map(|one| one.gauges.connections_open).max();
     assert!(most <= Some(500 + 256), "{most:?}");
 }

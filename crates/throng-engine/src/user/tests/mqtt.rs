@@ -167,7 +167,7 @@ fn messages_of_all_levels_are_acknowledged_and_come_by_their_topic() {
             assert!(counts[1] >= 1_800 && counts[1] == counts[2], "{counts:?}");
             assert_eq!(outcome.step(0).codes, [(base::status(0), 200)]);
             assert_eq!(outcome.step(1).codes, [(base::status(qos.level()), 200)]);
-            assert_eq!(outcome.sum.messages.unasked, 0);
+            assert_eq!(outcome.sum.traffic.messages.unasked, 0);
         }
     }
 }
@@ -384,5 +384,5 @@ fn handlers_hear_their_topics() {
     let outcome = run(program, 47, |world| world, server);
     let (ok, errors) = outcome.ended(3);
     assert_eq!((ok, &errors[..]), (10, &[(Cause::BodyUnexpected, 5)][..]));
-    assert_eq!(outcome.sum.messages.pushes, 20);
+    assert_eq!(outcome.sum.traffic.messages.pushes, 20);
 }

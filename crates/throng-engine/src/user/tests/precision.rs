@@ -40,13 +40,17 @@ fn response_times_know_nothing_of_windows() {
         is_true(&outcome, true);
         let (sum, total) = (&outcome.sum, outcome.sum.total());
         assert!((39_900..=40_001).contains(&total.begun), "{}", total.begun);
-        assert!(u128::from(sum.lateness.max()) <= precision.as_nanos(), "{precision:?}");
+        assert!(u128::from(sum.generator.lateness.max()) <= precision.as_nanos(), "{precision:?}");
         // As many go together as are due in a window.
-        assert_eq!(sum.together.begun, total.begun);
-        let mean = sum.together.mean().unwrap();
+        assert_eq!(sum.generator.together.begun, total.begun);
+        let mean = sum.generator.together.mean().unwrap();
         let most = (20_000.0 * precision.as_secs_f64()).max(1.0);
         assert!(mean <= most * 1.05 && mean >= most * 0.5, "{precision:?}: {mean} of {most}");
-        assert!(sum.together.max as f64 <= most + 2.0, "{precision:?}: {:?}", sum.together);
+        assert!(
+            sum.generator.together.max as f64 <= most + 2.0,
+            "{precision:?}: {:?}",
+            sum.generator.together
+        );
     }
 }
 
@@ -62,8 +66,16 @@ fn thinking_users_share_wakings_too() {
     // A pause ends up to a window later, on average half of one.
     let (few, many) = (shared.step(0).ok as f64, plain.step(0).ok as f64);
     assert!(few < many && few > many * 0.95, "{few} of {many}");
-    assert!(shared.sum.lateness.max() <= 1_000_000, "{}", shared.sum.lateness.max());
-    assert!(shared.sum.together.mean() > Some(10.0), "{:?}", shared.sum.together);
+    assert!(
+        shared.sum.generator.lateness.max() <= 1_000_000,
+        "{}",
+        shared.sum.generator.lateness.max()
+    );
+    assert!(
+        shared.sum.generator.together.mean() > Some(10.0),
+        "{:?}",
+        shared.sum.generator.together
+    );
 }
 
 #[test]
@@ -127,7 +139,7 @@ fn a_pause_does_not_hide_that_its_iteration_started_late() {
 fn few_events_wake_at_once() {
     let outcome = play(vec![get(Vec::new())], at_rate(100.0, 10), 5 * MS);
     is_true(&outcome, true);
-    assert_eq!((outcome.sum.lateness.max(), outcome.sum.together.max), (0, 1));
+    assert_eq!((outcome.sum.generator.lateness.max(), outcome.sum.generator.together.max), (0, 1));
 }
 
 #[test]

@@ -14,9 +14,9 @@ impl Outcome {
     pub(super) fn has_residences(&self, seed: u64) {
         let Outcome { sum, .. } = self;
         let times = |of: &dyn Fn(&&ResidenceInterval) -> bool| {
-            sum.residence.iter().filter(of).map(|row| row.time.count()).sum::<u64>()
+            sum.connections.residence.iter().filter(of).map(|row| row.time.count()).sum::<u64>()
         };
-        let mut counters = sum.connections.clone();
+        let mut counters = sum.connections.counts.clone();
         for ending in Ending::ALL {
             let counted = *ending.of(&mut counters);
             assert_eq!(times(&|row| row.ended == ending), counted, "seed {seed}: {ending:?}");
@@ -68,13 +68,13 @@ impl Outcome {
     /// What went to addresses, where there are several.
     fn all_targets(&self) -> TargetInterval {
         let mut all = TargetInterval::default();
-        self.sum.targets.iter().for_each(|row| all.merge(row));
+        self.sum.parts.targets.iter().for_each(|row| all.merge(row));
         all
     }
 
     /// Of iterations by their session.
     pub(super) fn has_sessions(&self, seed: u64) {
-        let (rows, all) = (&self.sum.sessions, &self.sum.population);
+        let (rows, all) = (&self.sum.parts.sessions, &self.sum.population);
         if rows.is_empty() {
             return;
         }
@@ -89,10 +89,10 @@ impl Outcome {
     }
 
     pub(super) fn has_targets(&self, seed: u64) {
-        if self.sum.targets.is_empty() {
+        if self.sum.parts.targets.is_empty() {
             return;
         }
-        let (all, connections) = (self.all_targets(), &self.sum.connections);
+        let (all, connections) = (self.all_targets(), &self.sum.connections.counts);
         assert_eq!(all.begun, all.count + all.interrupted, "seed {seed}: {all:?}");
         assert_eq!(all.connections_attempted, connections.attempted, "seed {seed}");
         assert_eq!(all.connections_opened, connections.opened, "seed {seed}");
@@ -119,7 +119,8 @@ fn what_goes_to_two_targets_is_told_apart() {
         one.sessions[0].links[0].targets = Box::new([0, 1]);
         let outcome = run(one, seed, |world| world, http_server(|_| vec![(MS, say(HELLO))]));
         outcome.is_sound(seed);
-        let (rows, all, total) = (&outcome.sum.targets, outcome.all_targets(), outcome.sum.total());
+        let (rows, all, total) =
+            (&outcome.sum.parts.targets, outcome.all_targets(), outcome.sum.total());
         assert_eq!(rows.len(), 2);
         assert_eq!((all.begun, all.count, all.ok), (total.begun, total.count, total.ok));
         assert_eq!((all.interrupted, &all.latency), (total.interrupted, &total.latency));
@@ -145,7 +146,7 @@ fn what_sessions_do_is_told_apart() {
         let play = Play { stop_at, shards: 1 + seed % 2, ..Play::new(one, seed) };
         let outcome = play.run(|world| world, http_server(|_| vec![(MS, say(HELLO))]));
         outcome.is_sound(seed);
-        let rows = &outcome.sum.sessions;
+        let rows = &outcome.sum.parts.sessions;
         assert_eq!(rows.iter().map(|row| row.session).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!((rows[0].time.count(), rows[0].failed), (rows[0].finished, 0), "seed {seed}");
         assert!(rows[0].finished > 10 && rows[2].failed > 10, "seed {seed}: {rows:?}");

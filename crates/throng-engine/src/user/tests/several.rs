@@ -123,14 +123,14 @@ fn users_live_on_a_connection_and_ask_over_another() {
     assert_eq!(outcome.sum.total().errors, []);
     assert_eq!(outcome.step(0).ok, 30, "each logs in once");
     assert_eq!(outcome.step(1).ok, 30, "and connects once");
-    let opened = outcome.sum.connections.opened;
+    let opened = outcome.sum.connections.counts.opened;
     assert!((60..=210).contains(&opened), "a chat each, and up to six for requests: {opened}");
     assert!(outcome.step(2).ok > 60 && outcome.step(5).ok > 60, "asked over both");
     let besides = outcome.step(6).ok;
     assert!(besides > 30 * 40, "asked besides, every 40 ms: {besides}");
     assert!(outcome.sum.heartbeats.answered > 30 * 20, "{:?}", outcome.sum.heartbeats);
     assert_eq!(outcome.sum.heartbeats.lost, 0);
-    assert_eq!(outcome.sum.connections.closed_by_us, opened, "and all are closed in order");
+    assert_eq!(outcome.sum.connections.counts.closed_by_us, opened, "and all are closed in order");
 }
 
 #[test]
@@ -157,7 +157,8 @@ fn the_books_are_kept_whatever_connection_is_lost() {
         let play = Play { stop_at, shards: 1 + seed % 2, ..Play::new(one, seed) };
         let outcome = play.run(|world| world.refuse(0.05).clog(0.1), server(seed % 3));
         outcome.is_sound(seed);
-        lost += outcome.sum.connections.reset + outcome.sum.connections.closed_by_target;
+        lost +=
+            outcome.sum.connections.counts.reset + outcome.sum.connections.counts.closed_by_target;
         broken += outcome.sum.lifecycle.broken;
     }
     assert!(lost > 100 && broken > 50, "{lost} {broken}");

@@ -106,7 +106,7 @@ fn heartbeats_that_are_not_answered_are_lost() {
     let expected = beats.sent / 10;
     assert!(beats.lost >= expected - 20 && beats.lost <= expected, "{beats:?}");
     assert_eq!(outcome.errors(Cause::HeartbeatLost), beats.lost);
-    assert_eq!(outcome.sum.connections.opened, 100, "who misses an answer stays");
+    assert_eq!(outcome.sum.connections.counts.opened, 100, "who misses an answer stays");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_heartbeat_without_a_deadline_expects_nothing() {
     let beats = &outcome.sum.heartbeats;
     assert!(beats.sent >= 40 && beats.answered + beats.lost == 0, "{beats:?}");
     assert_eq!(outcome.step(3).ok, beats.sent);
-    assert!(outcome.sum.messages.pushes >= 40, "the echoes are nobody's answers");
+    assert!(outcome.sum.traffic.messages.pushes >= 40, "the echoes are nobody's answers");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn messages_that_nobody_asked_for_are_told_apart_from_answers() {
     let beats = &outcome.sum.heartbeats;
     assert!(beats.answered >= 250 && beats.lost == 0, "{beats:?}");
     assert_eq!(outcome.step(4).ok, beats.answered);
-    assert_eq!(outcome.sum.messages.pushes, 2 * beats.answered);
+    assert_eq!(outcome.sum.traffic.messages.pushes, 2 * beats.answered);
     assert_eq!(stage(&outcome, Stage::FirstMessage).ok, 50);
 }
 
@@ -237,10 +237,10 @@ fn who_falls_out_comes_back_and_the_number_stays() {
         let outcome = run(program, 28, |world| world, chat_server(0));
         outcome.is_sound(28);
         let sum = &outcome.sum;
-        assert_eq!(sum.connections.reconnects, 100, "{how:?}: 20 in each of five seconds");
-        assert_eq!(sum.connections.opened, 200, "{how:?}");
+        assert_eq!(sum.connections.counts.reconnects, 100, "{how:?}: 20 in each of five seconds");
+        assert_eq!(sum.connections.counts.opened, 200, "{how:?}");
         let left = if how == Parting::Fin { 200 } else { 100 };
-        assert_eq!(field(&sum.connections), left, "{how:?}: {:?}", sum.connections);
+        assert_eq!(field(&sum.connections.counts), left, "{how:?}: {:?}", sum.connections.counts);
         assert_eq!((sum.lifecycle.complete, sum.lifecycle.broken), (200, 0), "{how:?}");
         assert_eq!(sum.population.started, 100, "{how:?}: the same users");
         assert_eq!(sum.total().errors, [], "{how:?}");
@@ -273,15 +273,21 @@ fn users_come_back_as_reconnect_has_it() {
         outcome
     };
     let back = play(None);
-    assert_eq!((back.sum.connections.reconnects, back.sum.connections.opened), (50, 100));
-    assert_eq!(back.intervals[0].connections.reconnects, 0, "half a second at least is waited");
+    assert_eq!(
+        (back.sum.connections.counts.reconnects, back.sum.connections.counts.opened),
+        (50, 100)
+    );
+    assert_eq!(
+        back.intervals[0].connections.counts.reconnects, 0,
+        "half a second at least is waited"
+    );
     assert_eq!(back.sum.lifecycle.broken, 50);
     assert_eq!(stage(&back, Stage::Steady).errors, [(Cause::Lost, 50)]);
     let pictured = back.pictured();
     assert_eq!(pictured[0].1[UserState::Away as usize], 50, "{pictured:?}");
     assert!(pictured.iter().any(|(_, states)| states[UserState::Online as usize] == 50));
     let gone = play(Some(0));
-    assert_eq!((gone.sum.connections.opened, gone.sum.population.finished), (50, 50));
+    assert_eq!((gone.sum.connections.counts.opened, gone.sum.population.finished), (50, 50));
     assert!(gone.intervals.iter().all(|one| one.second == 0 || one.gauges.users_present == 0));
 }
 

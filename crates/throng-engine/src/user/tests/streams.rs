@@ -104,7 +104,7 @@ fn each_stream_goes_on_as_soon_as_it_is_free() {
         assert_eq!((total.count, total.ok), (20_000, 20_000), "{streams}");
         let done = &outcome.sum.population;
         assert_eq!((done.iterations_started, done.iterations_finished), (20_000, 20_000));
-        assert_eq!(outcome.sum.connections.opened, 2, "{streams}");
+        assert_eq!(outcome.sum.connections.counts.opened, 2, "{streams}");
         // As many are on their way as come in the time that one takes (J. D. C. Little, 1961).
         let time = outcome.end.as_nanos() as f64;
         let on_their_way = 20_000.0 * total.latency.mean() / time / 2.0;
@@ -154,7 +154,7 @@ fn who_arrives_does_one_iteration_whatever_the_streams() {
     let one = at_once(8, vec![get(Vec::new())], phase(drive, Some(2 * S)));
     let outcome = run(one, 1, |world| world, h2_server(5 * MS, |_| Fate::Good));
     outcome.is_sound(1);
-    assert_eq!((outcome.sum.total().ok, outcome.sum.connections.opened), (200, 200));
+    assert_eq!((outcome.sum.total().ok, outcome.sum.connections.counts.opened), (200, 200));
 }
 
 /// Users that post over streams, with an answer within a second.
@@ -202,7 +202,7 @@ fn what_a_server_that_goes_away_has_not_looked_at_is_sent_again_whatever_the_met
         assert_eq!((total.ok, total.count), (4000, 4000), "{code} {:?}", total.errors);
         assert_eq!((processed, asked), (4000, 4000 + total.resent), "{code}");
         assert!(total.resent > 20, "{code}: {}", total.resent);
-        assert!((80..=90).contains(&outcome.sum.connections.opened), "{:?}", outcome.sum);
+        assert!((80..=90).contains(&outcome.sum.connections.counts.opened), "{:?}", outcome.sum);
         // Its time goes on: it is one attempt, from when it was due.
         assert!(total.latency.max() < 20_000_000, "{} ns", total.latency.max());
     }
@@ -225,7 +225,7 @@ fn refused_streams_are_sent_again_whatever_the_method() {
     assert_eq!(asked, 4000 + total.resent);
     assert!(total.resent > 300, "{}", total.resent);
     // The connection goes on.
-    assert_eq!(outcome.sum.connections.opened, 4);
+    assert_eq!(outcome.sum.connections.counts.opened, 4);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn nobody_waits_for_a_connection_that_is_going_away() {
     outcome.is_sound(1);
     let total = outcome.sum.total();
     assert_eq!((total.ok, total.count), (3200, 3200), "{:?}", total.errors);
-    assert_eq!(outcome.sum.connections.opened, opened.get());
+    assert_eq!(outcome.sum.connections.counts.opened, opened.get());
     assert!((16..=18).contains(&opened.get()), "{}", opened.get());
     // Only those that the server itself kept waiting took long.
     let quick = (total.count - opened.get()) as f64 / total.count as f64;
@@ -322,7 +322,7 @@ fn requests_that_wait_for_a_stream_are_served_in_turn() {
         outcome.is_sound(seed);
         let total = outcome.sum.total();
         assert_eq!((total.ok, total.count), (4000, 4000), "{:?}", total.errors);
-        assert_eq!(outcome.sum.connections.opened, 2);
+        assert_eq!(outcome.sum.connections.counts.opened, 2);
     }
 }
 

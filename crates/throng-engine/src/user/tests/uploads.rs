@@ -86,7 +86,7 @@ fn comes_whole(code: &[Statement], clogged: f64, traced: bool) {
     assert!(posted.iter().all(|one| one.1 == body && one.0.contains("Length: 40000\r\n")));
     assert!(posted.iter().any(|one| one.0.contains("Cookie: a=1")));
     let bytes: usize = heard.iter().map(|one| one.0.len() + one.1.len()).sum();
-    assert_eq!((outcome.written, outcome.sum.bytes_out), (bytes as u64, bytes as u64));
+    assert_eq!((outcome.written, outcome.sum.traffic.bytes_out), (bytes as u64, bytes as u64));
     let is_whole = |one: &Trace| matches!(&one.what, What::Sent(sent) if sent.length > 40_000);
     assert_eq!(outcome.traces.iter().any(is_whole), traced);
 }

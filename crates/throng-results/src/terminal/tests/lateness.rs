@@ -6,8 +6,8 @@ use super::*;
 pub(super) fn beside_its_target() -> Summary {
     let mut intervals = sample::intervals();
     for interval in &mut intervals {
-        (0..500).for_each(|n| interval.lateness.record(15_000_000 + n * 10_000));
-        let resources = interval.resources.as_mut().unwrap();
+        (0..500).for_each(|n| interval.generator.lateness.record(15_000_000 + n * 10_000));
+        let resources = interval.generator.resources.as_mut().unwrap();
         (resources.cpu.cpu_user_ns, resources.cpu.cpu_system_ns) = (200_000_000, 200_000_000);
         (resources.host_cpu, resources.cpu.run_queue_ns) = (0.999, 300_000_000);
     }

@@ -395,10 +395,10 @@ fn a_generator_at_its_limit_is_told() {
 fn every_way_in_which_a_connection_ends_is_told() {
     let mut intervals = sample::im_intervals();
     intervals.truncate(100);
-    let connections = &mut intervals[60].connections;
+    let connections = &mut intervals[60].connections.counts;
     (connections.closed_by_us, connections.reset_by_us, connections.vanished) = (1, 2, 3);
     (connections.closed_by_target, connections.reset, connections.timed_out) = (4, 5, 6);
-    let resources = intervals[60].resources.as_mut().unwrap();
+    let resources = intervals[60].generator.resources.as_mut().unwrap();
     (resources.packets_dropped, resources.listen_dropped) = (17, 12);
     resources.cpu.run_queue_ns = 90 * SECOND_NS;
     let summary = sample::summary_of(sample::im_info(), &intervals, &sample::im_events()[..3]);

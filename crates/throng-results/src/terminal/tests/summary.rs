@@ -119,7 +119,7 @@ fn merged() -> Summary {
     let of_machine = |interval: &Interval, machine: u16| {
         let mut interval = Interval { machine, ..interval.clone() };
         if machine == 1 {
-            (0..900).for_each(|n| interval.lateness.record(40_000_000 + n * 100_000));
+            (0..900).for_each(|n| interval.generator.lateness.record(40_000_000 + n * 100_000));
         }
         interval
     };

@@ -122,11 +122,11 @@ impl Figures {
             second.users = gauges.users_online;
             second.present = gauges.users_present.max(gauges.users_online);
             second.open = gauges.connections_open;
-            second.late_ns = second.late_ns.max(interval.lateness.value_at(0.99));
-            let resources = interval.resources.as_ref();
+            second.late_ns = second.late_ns.max(interval.generator.lateness.value_at(0.99));
+            let resources = interval.generator.resources.as_ref();
             second.host_cpu = second.host_cpu.max(resources.map_or(0.0, |it| it.host_cpu));
         }
-        for stage in &interval.stages {
+        for stage in &interval.connections.stages {
             let funnel = self.funnel.entry(stage.stage).or_default();
             funnel.began += stage.began;
             funnel.ok += stage.ok;

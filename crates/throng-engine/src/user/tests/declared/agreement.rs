@@ -186,9 +186,9 @@ fn messages_agree(seed: u64) {
     let outcome = play.run(|world| world.clog(clogged), server);
     outcome.is_sound(seed);
 
-    let said = format!("seed {seed}, calm {calm}: {books:?}\n{:?}", outcome.sum.messages);
+    let said = format!("seed {seed}, calm {calm}: {books:?}\n{:?}", outcome.sum.traffic.messages);
     let asks = outcome.step(ASKS.0);
-    let (beats, messages) = (&outcome.sum.heartbeats, &outcome.sum.messages);
+    let (beats, messages) = (&outcome.sum.heartbeats, &outcome.sum.traffic.messages);
     let pushes = outcome.step(4);
     let acks = outcome.step(ACKS.0);
     let told = |cause| sum(&asks.errors, cause);
@@ -214,7 +214,7 @@ fn messages_agree(seed: u64) {
     // within one.
     let handled = acks.begun + messages.skipped;
     assert!(handled <= pushes.ok, "{said}: {handled} of {}", pushes.ok);
-    assert!(pushes.ok - handled <= outcome.sum.connections.opened, "{said}: {handled}");
+    assert!(pushes.ok - handled <= outcome.sum.connections.counts.opened, "{said}: {handled}");
     if calm {
         let sent = books.asks.get() + books.pings.get() + books.acks.get();
         assert_eq!(messages.sent, sent, "{said}");
@@ -224,5 +224,9 @@ fn messages_agree(seed: u64) {
         assert!(lacking <= asks.interrupted + told(Cause::Timeout), "{said}: {lacking}");
     }
     let (read, written) = (outcome.read, outcome.written);
-    assert_eq!((outcome.sum.bytes_in, outcome.sum.bytes_out), (read, written), "{said}");
+    assert_eq!(
+        (outcome.sum.traffic.bytes_in, outcome.sum.traffic.bytes_out),
+        (read, written),
+        "{said}"
+    );
 }
