@@ -12,7 +12,7 @@ use crate::ast::{self, Field};
 use crate::fields;
 use crate::json;
 use crate::keys;
-use crate::mqtt::need_mqtt;
+use crate::native::{self, Headers};
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
 use crate::synonyms::did_you_mean;
@@ -104,13 +104,14 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             }
         }
         match key.text.as_str() {
-            // Of an event: its name and its id. Of a message of MQTT: its properties.
+            // Of an event: its name and its id.
             "header" if cx.scope.spoken.has_headers() => read_header_checks(cx, value, out),
             "status" | "header" if matches!(answer, Answer::Message) => only_http(cx, key),
             "field" => no_fields(cx, key.place),
-            "topic" if need_mqtt(cx, key).is_some() => {
-                let want = read_text_check(cx, value, Plain::Equals);
-                let pick = Pick::Header("topic".into());
+            word if native::of_header(word).is_some() => {
+                let has_it = need_header(cx, key);
+                let want = has_it.and_then(|()| read_text_check(cx, value, Plain::Equals));
+                let pick = Pick::Header(word.into());
                 out.extend(want.map(|want| Check { pick, want }));
             }
             "status" => {
@@ -137,7 +138,6 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             }
             "digest" => read_digests(cx, value, out),
             "that" => read_conditions(cx, value, out),
-            "topic" => {}
             _ => read_json_key(cx, key, value, out),
         }
     }
@@ -151,6 +151,18 @@ pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
         .error("wrong-check", message, key.place)
         .label(say!("only available for HTTP responses"));
     cx.note(error.help(say!("check `text`, `json` or `time`")));
+}
+
+/// A header with a word of its own, which only one protocol has.
+pub(crate) fn need_header(cx: &mut Context<'_>, key: &Key) -> Option<()> {
+    let word = key.text.as_str();
+    let own = cx.scope.spoken.native().and_then(|native| native.only_here(word));
+    if own.is_some() || matches!(cx.scope.spoken, Spoken::Unknown) {
+        return Some(());
+    }
+    let native = native::of_header(word)?;
+    let error = cx.error("step-scheme", native.only_here(word)?.clone(), key.place);
+    cx.fail(error.label(native.not_spoken()).help(say!("remove `{word}`")))
 }
 
 /// Only a declared protocol has fields. What a protocol with a mistake has, is not known.
@@ -286,15 +298,14 @@ fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
     let help = say!("write `header: {{content-type: text/plain}}`");
     for (key, value) in cx.entries(node, say!("a map of headers"), help.clone()).unwrap_or_default()
     {
-        let is_property = matches!(cx.scope.spoken, Spoken::Mqtt);
-        if !is_property && !crate::headers::is_token(&key.text) {
+        let has_values = matches!(cx.scope.spoken.headers(), Headers::Values(_));
+        if !has_values && !crate::headers::is_token(&key.text) {
             let message = say!("`{}` is not a valid header name", shorten(&key.text));
             let error = cx.error("bad-header", message, key.place).label(say!("not a header name"));
             cx.note(error.help(help.clone()));
             continue;
         }
-        // What MQTT says of a message has types: `qos: 1`, `retain: true`.
-        let (name, want) = match is_property {
+        let (name, want) = match has_values {
             true => (key.text.clone(), read_found(cx, value, Meaning::Json)),
             false => (key.text.to_ascii_lowercase(), read_text_check(cx, value, Plain::Equals)),
         };

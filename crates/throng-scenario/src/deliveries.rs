@@ -466,11 +466,7 @@ impl Reader<'_, '_> {
             }
             (_, false) if own.is_some() => declared(self.pattern(node, own?)?, own?),
             _ => {
-                let spoken = match self.reaches.has_streams() {
-                    true => &Spoken::Events,
-                    false if self.reaches.has_mqtt() => &Spoken::Mqtt,
-                    false => self.cx.scope.spoken,
-                };
+                let spoken = self.reaches.with_headers().unwrap_or(self.cx.scope.spoken);
                 let meant = self.cx.speaking(spoken, |cx| read_looks(cx, node));
                 Some(Received { which: meant?.which, protocol: None, replies: None })
             }

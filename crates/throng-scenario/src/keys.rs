@@ -81,7 +81,7 @@ const MARKS: Shape = OneOf(&[Text, Kind(&MARK)]);
 const PARTINGS: Shape = Words(&["fin", "reset", "vanish", "half_close"]);
 const TARGETS: Shape = OneOf(&[Text, Kind(&TARGET), ADDRESS_LIST]);
 const ADDRESS_LIST: Shape = List(&OneOf(&[Text, Kind(&ADDRESS)]));
-const SPOKEN: Shape = OneOf(&[Words(&["none", "mqtt"]), Text, Map(&Anything)]);
+const SPOKEN: Shape = OneOf(&[Words(crate::native::WORDS), Text, Map(&Anything)]);
 const HANDLERS: Shape = List(&Kind(&HANDLER));
 const EVERIES: Shape = List(&Kind(&EVERY));
 /// The path of a file, or the declaration itself.

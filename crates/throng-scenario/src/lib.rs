@@ -38,6 +38,7 @@ mod lookup;
 mod monitor;
 mod mqtt;
 mod names;
+mod native;
 mod once;
 mod output;
 mod parts;

@@ -4,9 +4,9 @@ use throng_program::{Check, Pick, Segment, Text, Want};
 use throng_protocol::mqtt::topic::{self, TopicError, check_filter, check_name};
 
 use crate::ast::Field;
+use crate::checks::need_header;
 use crate::read::Context;
-use crate::scope::Spoken;
-use crate::syntax::{Key, Kind, Node};
+use crate::syntax::{Kind, Node};
 use crate::template::Escape;
 use crate::words::shorten;
 
@@ -73,7 +73,7 @@ pub(crate) fn read_topic_filter(
     checks: &mut Vec<Check>,
 ) -> Option<()> {
     let Some((key, node)) = field.entry() else { return Some(()) };
-    need_mqtt(cx, key)?;
+    need_header(cx, key)?;
     let filter = read_filter(cx, node)?;
     if is_shared(&filter) {
         let message = say!("the topic of a message never starts with `$share/`");
@@ -81,16 +81,6 @@ pub(crate) fn read_topic_filter(
     }
     checks.push(Check { pick: Pick::Header("topic".into()), want: Want::Topic(filter) });
     Some(())
-}
-
-/// Only messages of MQTT have a topic.
-pub(crate) fn need_mqtt(cx: &mut Context<'_>, key: &Key) -> Option<()> {
-    if matches!(cx.scope.spoken, Spoken::Mqtt | Spoken::Unknown) {
-        return Some(());
-    }
-    let message = say!("only MQTT messages have a topic");
-    let error = cx.error("step-scheme", message, key.place);
-    cx.fail(error.label(say!("the connection does not use MQTT")).help(say!("remove `topic`")))
 }
 
 /// Whether it is the filter of a shared subscription.

@@ -12,6 +12,7 @@ use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::MethodId;
 
 use crate::ast::{self, Map as _, Seen};
+use crate::native::{self, Native};
 use crate::proto;
 use crate::protocol::load_protocol;
 use crate::read::Context;
@@ -77,30 +78,20 @@ impl Reach {
         matches!(self.scheme, Some(Scheme::Ws | Scheme::Wss))
     }
 
-    pub(crate) fn is_mqtt(&self) -> bool {
-        matches!(self.spoken, Spoken::Mqtt)
+    /// What throng knows of its connections.
+    pub(crate) fn native(&self) -> &'static Native {
+        self.spoken.native().unwrap_or_else(|| native::of_scheme(self.scheme))
     }
 
     /// Whether what comes is cut into messages, and not bytes without ends.
     pub(crate) fn has_messages(&self) -> bool {
-        let by_scheme = self.is_websocket() || self.scheme == Some(Scheme::Udp);
-        let by_spoken =
-            matches!(self.spoken, Spoken::Declared(_) | Spoken::Call(_) | Spoken::Records(_));
-        by_spoken || by_scheme || self.spoken.has_headers()
+        matches!(self.spoken, Spoken::Declared(_) | Spoken::Records(_)) || self.native().messages
     }
 
-    /// Whether opening a connection there takes a request of HTTP, with what this key says of it.
+    /// Whether a connection there is opened with what this key says.
     pub(crate) fn opens_with(&self, key: &str) -> bool {
-        let of_call = ["metadata", "compress", "message"].contains(&key);
-        if self.scheme.is_none() || key == "connect" && self.called().is_some() {
-            return true;
-        }
-        match of_call {
-            true => self.called().is_some(),
-            _ if key == "mqtt" => self.is_mqtt(),
-            false if ["json", "form", "body"].contains(&key) => self.is_event_stream(),
-            false => self.is_websocket() || self.is_event_stream() && key != "protocols",
-        }
+        let carrier = native::of_scheme(self.scheme);
+        self.scheme.is_none() || [self.native(), carrier].iter().any(|it| it.opening.contains(&key))
     }
 
     /// What a `connect` that leads there says.
@@ -115,20 +106,14 @@ impl Reach {
     pub(crate) fn has_no_path(&self) -> Said {
         match self.scheme {
             Some(Scheme::Udp) => say!("datagrams have no path"),
-            _ if self.is_mqtt() => say!("an MQTT connection has no path"),
-            _ => say!("a TCP connection has no path"),
+            _ => say!("{} has no path", self.native().one),
         }
     }
 
     /// That opening a connection there does not go with a key.
     pub(crate) fn has_no(&self, key: &str) -> Said {
-        match &self.spoken {
-            Spoken::Events => say!("an event stream has no `{key}`"),
-            Spoken::Call(_) => say!("a gRPC call has no `{key}`"),
-            _ if self.is_websocket() => say!("a WebSocket has no `{key}`"),
-            Spoken::Mqtt => say!("an MQTT connection has no `{key}`"),
-            _ => say!("a TCP connection has no `{key}`"),
-        }
+        let native = if self.is_websocket() { &native::WEBSOCKET } else { self.native() };
+        say!("{} has no `{key}`", native.one)
     }
 
     /// What is said to be spoken may be that of another target: where it does not go with the
@@ -141,8 +126,9 @@ impl Reach {
     }
 
     fn speak_as_scheme(&mut self) {
-        if self.scheme.is_some_and(Scheme::is_mqtt) {
-            (self.protocol, self.spoken) = (None, Spoken::Mqtt);
+        let native = native::of_scheme(self.scheme);
+        if native.by_name.is_some() {
+            (self.protocol, self.spoken) = (None, Spoken::Native(native));
         }
     }
 
@@ -245,13 +231,14 @@ const TARGETS_HELP: Said =
     say!("write `targets: {{api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}}`");
 
 impl Reaches {
-    pub(crate) fn has_streams(&self) -> bool {
-        self.has_streams
-    }
-
-    pub(crate) fn has_mqtt(&self) -> bool {
+    /// What is spoken where messages say something of themselves beside their content, if anything.
+    pub(crate) fn with_headers(&self) -> Option<&Spoken> {
         let homes = std::iter::once(&self.common).chain(self.own.values());
-        homes.flat_map(|home| &home.places).any(Reach::is_mqtt)
+        let mut spoken = homes.flat_map(|home| &home.places).map(|place| &place.spoken);
+        match self.has_streams {
+            true => Some(&Spoken::Events),
+            false => spoken.find(|spoken| spoken.has_headers()),
+        }
     }
 
     pub(crate) fn read(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> Reaches {
@@ -523,8 +510,10 @@ impl Reaches {
     }
 
     fn load(&mut self, cx: &mut Context<'_>, node: &Node) -> Speaks {
-        if matches!(&node.kind, Kind::Scalar { text, .. } if text == "mqtt") {
-            return (None, Spoken::Mqtt);
+        if let Kind::Scalar { text, .. } = &node.kind
+            && let Some(native) = native::of_word(text)
+        {
+            return (None, Spoken::Native(native));
         }
         // Where it ends is all that is said of a message.
         if let Kind::Map(entries) = &node.kind
@@ -602,7 +591,7 @@ fn goes_with(spoken: &Spoken, scheme: Option<Scheme>) -> bool {
         Spoken::Records(_) => {
             return matches!(scheme, Scheme::Ws | Scheme::Wss | Scheme::Tcp | Scheme::Tls);
         }
-        Spoken::Mqtt => return matches!(scheme, Scheme::Ws | Scheme::Wss) || scheme.is_mqtt(),
+        Spoken::Native(native) => return native.goes_over(scheme),
         _ => return true,
     };
     let bare = |scheme| match scheme {
@@ -620,34 +609,32 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
         return;
     }
     let Some(scheme) = reach.scheme else { return };
-    if matches!(reach.spoken, Spoken::Records(_)) {
-        let message =
-            say!("`{}` does not support messages that end with a delimiter", scheme.word());
-        let error = cx.error("scheme-mismatch", message, node.place);
-        let help = say!("write the target as `ws://…` or `tcp://…`, or remove `delimiter`");
-        return cx.note(error.label(say!("the protocol and the target do not match")).help(help));
-    }
-    if reach.is_mqtt() {
-        let message = say!("MQTT is not supported with `{}` targets", scheme.word());
-        let error = cx.error("scheme-mismatch", message, node.place);
-        let label = say!("the protocol and the target do not match");
-        let help = say!("write the target as `mqtt://…`, or as `ws://…` for MQTT over WebSocket");
-        return cx.note(error.label(label).help(help));
-    }
-    let Spoken::Declared(protocol) = &reach.spoken else { return };
-    let transport = scheme_of(protocol.declaration().transport).word();
-    let message = say!("the protocol uses `{transport}`, but the target uses `{}`", scheme.word());
-    let error = cx
-        .error("scheme-mismatch", message, node.place)
-        .label(say!("the protocol and the target do not match"));
-    let help = match scheme {
-        Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs => {
-            say!("write the target as `{transport}://…`")
-        }
-        other => say!(
-            "write the target as `{transport}://…`, or `transport: {}` in the protocol",
-            other.word()
+    let word = scheme.word();
+    let (message, help) = match &reach.spoken {
+        Spoken::Records(_) => (
+            say!("`{word}` does not support messages that end with a delimiter"),
+            say!("write the target as `ws://…` or `tcp://…`, or remove `delimiter`"),
         ),
+        Spoken::Native(Native { by_name: Some(named), .. }) => (
+            say!("{} is not supported with `{word}` targets", named.name),
+            say!(
+                "write the target as `{0}://…`, or as `ws://…` for {1} over WebSocket",
+                named.word,
+                named.name
+            ),
+        ),
+        Spoken::Declared(protocol) => {
+            let transport = scheme_of(protocol.declaration().transport).word();
+            let help = match reach.is_asked() {
+                true => say!("write the target as `{transport}://…`"),
+                false => say!(
+                    "write the target as `{transport}://…`, or `transport: {word}` in the protocol"
+                ),
+            };
+            (say!("the protocol uses `{transport}`, but the target uses `{word}`"), help)
+        }
+        _ => return,
     };
-    cx.note(error.help(help));
+    let error = cx.error("scheme-mismatch", message, node.place);
+    cx.note(error.label(say!("the protocol and the target do not match")).help(help));
 }

@@ -9,8 +9,8 @@ use crate::checks::{Answer, json_path_of, no_fields};
 use crate::fields::{field_pick, warn_hidden};
 use crate::headers::is_token;
 use crate::json::read_path;
+use crate::native::Headers;
 use crate::read::Context;
-use crate::scope::Spoken;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 use crate::wants::read_pick;
@@ -75,7 +75,9 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
         _ if text.starts_with("json.") || text.starts_with("json[") => {
             Pick::Json(read_path(cx, json_path_of(text), node.place)?)
         }
-        "topic" if matches!(cx.scope.spoken, Spoken::Mqtt) => Pick::Header("topic".into()),
+        word if cx.scope.spoken.native().and_then(|it| it.only_here(word)).is_some() => {
+            Pick::Header(word.into())
+        }
         _ => match text.strip_prefix("header.") {
             Some(name) => read_header(cx, node, name, answer)?,
             None => return unknown_save(cx, node, text),
@@ -96,7 +98,7 @@ fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>
     if !answer.has_head() && !cx.scope.spoken.has_headers() {
         return not_of_message(cx, node, "header");
     }
-    if matches!(cx.scope.spoken, Spoken::Mqtt) {
+    if matches!(cx.scope.spoken.headers(), Headers::Values(_)) {
         return Some(Pick::Header(name.into()));
     }
     if !is_token(name) {

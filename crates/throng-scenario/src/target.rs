@@ -9,6 +9,7 @@ use throng_protocol::websocket::DeflateOffer;
 use crate::ast::{self, Field};
 use crate::instance;
 use crate::lookup;
+use crate::native;
 use crate::read::Context;
 use crate::route;
 use crate::scope::{FileRole, Spoken, scheme_of};
@@ -163,14 +164,8 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     }
     if !matches!(url.path.as_str(), "" | "/") {
         let place = cx.place_of(node, &url.path);
-        let step = match url.scheme {
-            Scheme::Ws | Scheme::Wss => format!("connect: {}", url.path),
-            scheme if scheme.is_mqtt() => {
-                format!("publish: {}", url.path.trim_start_matches('/'))
-            }
-            Scheme::Grpc | Scheme::Grpcs => format!("grpc: {}", url.path.trim_start_matches('/')),
-            _ => format!("http: GET {}", url.path),
-        };
+        let step = native::of_scheme(Some(url.scheme)).step;
+        let step = format!("{step}{}", url.path.trim_start_matches('/'));
         let error = cx
             .error("target-path", say!("a target URL cannot have a path"), place)
             .label(say!("this belongs in a step"))

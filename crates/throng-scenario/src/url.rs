@@ -3,6 +3,8 @@
 use throng_base::Said;
 use throng_program::Scheme;
 
+use crate::native;
+
 /// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
@@ -29,10 +31,11 @@ fn wrong<T>(message: Said, part: &str, help: Said) -> Result<T, UrlError> {
     Err(UrlError { message, part: part.into(), help })
 }
 
-const SCHEMES: Said = say!(
-    "valid schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls`, `udp`, `grpc`, `grpcs`, `mqtt` \
-         and `mqtts`"
-);
+fn schemes() -> Said {
+    let [others @ .., last] = Scheme::ALL.map(|scheme| format!("`{}`", scheme.word()));
+    let others = Said::listed(others.map(Said::of_others));
+    say!("valid schemes are {others} and {last}")
+}
 
 impl Url {
     pub fn parse(text: &str) -> Result<Url, UrlError> {
@@ -43,12 +46,11 @@ impl Url {
         let Some(scheme) =
             Scheme::ALL.into_iter().find(|scheme| scheme.word().eq_ignore_ascii_case(word))
         else {
-            return wrong(say!("the URL has an unknown scheme"), word, SCHEMES);
+            return wrong(say!("the URL has an unknown scheme"), word, schemes());
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        // In a topic of MQTT it is a wildcard.
-        let path = match scheme.is_mqtt() {
+        let path = match native::of_scheme(Some(scheme)).keeps_hash {
             true => path,
             false => path.split('#').next().unwrap_or(""),
         };

@@ -1,24 +1,26 @@
 //! MQTT in the words in which a person writes it.
 
-use throng_program::Text;
 use throng_program::mqtt::{Client, Order, Property, Publish};
+use throng_program::{Content, Text};
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version};
 
 use super::shown::shown;
 
 /// `publish rooms/1`, `subscribe rooms/+, jobs/#`
-pub(super) fn line(order: &Order) -> String {
+pub(super) fn line(content: &Content) -> Option<String> {
+    let Content::Mqtt(order) = content else { return None };
     let list = |filters: Vec<&Text>| filters.into_iter().map(shown).collect::<Vec<_>>().join(", ");
-    let topics = match order {
+    let topics = match &**order {
         Order::Publish(publish) => shown(&publish.topic),
         Order::Subscribe(one) => list(one.filters.iter().map(|(filter, _)| filter).collect()),
         Order::Unsubscribe(one) => list(one.filters.iter().collect()),
     };
-    format!("{} {topics}", order.word())
+    Some(format!("{} {topics}", order.word()))
 }
 
-pub(super) fn notes(order: &Order, notes: &mut Vec<String>) {
-    match order {
+pub(super) fn notes(content: &Content, notes: &mut Vec<String>) {
+    let Content::Mqtt(order) = content else { return };
+    match &**order {
         Order::Publish(publish) => of_message(publish, notes),
         Order::Subscribe(subscribe) => {
             let first = subscribe.filters.first().map(|(_, options)| *options);

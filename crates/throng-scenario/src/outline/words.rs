@@ -11,7 +11,7 @@ use throng_metrics::Comparison;
 use throng_program::{
     Audience, Beat, Begins, Call, Check, Connect, Content, Delivery, Ends, Failing, Handler,
     Heartbeat, Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program,
-    Retry, RetryOn, Save, Scheme, Session, Slow, Statement, Stay, Text, Until, Want, Which,
+    Retry, RetryOn, Save, Session, Slow, Statement, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::grpc::{Code, Encoding};
@@ -19,6 +19,7 @@ use throng_protocol::protobuf::{MethodId, Schema};
 
 use super::shown::{expression, shorten, shown};
 use super::{DataOutline, Line, mqtt};
+use crate::native;
 
 /// What is not worth a note: what steps have when nobody says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -48,7 +49,7 @@ impl Words<'_> {
             Statement::Disconnect { how, .. } => format!("disconnect {}", how.word()),
             Statement::Send(one) => {
                 self.name(one.step, &self.usual(one.link, &one.message, "send"), &mut notes);
-                of_order(&one.message, &mut notes);
+                mqtt::notes(&one.message.content, &mut notes);
                 limits(None, TIMEOUT, one.failing, &mut notes);
                 self.spoken("send", one.link, &one.message)
             }
@@ -63,7 +64,7 @@ impl Words<'_> {
             }
             Statement::Request(one) => {
                 self.name(one.step, &self.usual(one.link, &one.message, "request"), &mut notes);
-                of_order(&one.message, &mut notes);
+                mqtt::notes(&one.message.content, &mut notes);
                 if !one.answer.is_any() {
                     notes.push(format!("match {}", self.which(one.link, &one.answer)));
                 }
@@ -230,14 +231,10 @@ impl Words<'_> {
             opened(call, notes);
             return format!("connect {}", self.method(call.method));
         }
-        match scheme {
-            Some(Scheme::Tcp | Scheme::Tls | Scheme::Udp | Scheme::Mqtt | Scheme::Mqtts) | None => {
-                "connect".into()
-            }
-            Some(_) => match &one.request {
-                Some(request) => format!("connect {} {}", request.method, shown(&one.path)),
-                None => format!("connect {}", shown(&one.path)),
-            },
+        match &one.request {
+            _ if !native::of_scheme(scheme).paths => "connect".into(),
+            Some(request) => format!("connect {} {}", request.method, shown(&one.path)),
+            None => format!("connect {}", shown(&one.path)),
         }
     }
 
@@ -318,17 +315,14 @@ impl Words<'_> {
             (Content::Declared(one), Some(protocol)) => {
                 protocol.info(one.template.message).name.clone()
             }
-            (Content::Mqtt(order), _) => mqtt::line(order),
-            _ => verb.into(),
+            _ => mqtt::line(&message.content).unwrap_or_else(|| verb.into()),
         }
     }
 
     /// What is said on a connection that stays.
     fn spoken(&self, verb: &str, link: u8, message: &Message) -> String {
-        match &message.content {
-            Content::Mqtt(order) => mqtt::line(order),
-            _ => format!("{verb} {}", self.message(link, message)),
-        }
+        let line = mqtt::line(&message.content);
+        line.unwrap_or_else(|| format!("{verb} {}", self.message(link, message)))
     }
 
     fn protocol(&self, link: u8) -> Option<&Protocol> {
@@ -352,7 +346,7 @@ impl Words<'_> {
                 let name = |schema: &Schema| schema.message_name(message.template.message()).into();
                 schema.map_or(String::new(), name)
             }
-            Content::Mqtt(order) => mqtt::line(order),
+            content @ Content::Mqtt(_) => mqtt::line(content).unwrap_or_default(),
             Content::Plain { kind, content } => match (kind, content.as_literal()) {
                 (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
                 _ => shown(content),
@@ -627,11 +621,4 @@ pub(super) fn of_source(source: &Source) -> DataOutline {
     };
     let columns = source.used().map(str::to_string).collect();
     DataOutline { name: source.name.clone(), origin, take, columns }
-}
-
-/// What is said of a message beside its topic, where it is one of MQTT.
-fn of_order(message: &Message, notes: &mut Vec<String>) {
-    if let Content::Mqtt(order) = &message.content {
-        mqtt::notes(order, notes);
-    }
 }

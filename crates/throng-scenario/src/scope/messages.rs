@@ -8,6 +8,7 @@ use throng_protocol::framed::declaration::Transport;
 use throng_protocol::framed::{FieldPath, MessageId, PathMistake, Protocol, Range};
 use throng_protocol::protobuf::{MessageType, Method, MethodId, Schema};
 
+use crate::native::{CALL, EVENTS, Headers, Native};
 use crate::synonyms::did_you_mean;
 
 /// What a message may be, and so which fields it has.
@@ -127,14 +128,34 @@ pub(crate) enum Spoken {
     Events,
     /// The messages of a gRPC call that stays open.
     Call(Called),
-    /// MQTT, on a stream of bytes or in the messages of a WebSocket.
-    Mqtt,
+    /// What a scheme or `protocol` names.
+    Native(&'static Native),
 }
 
 impl Spoken {
-    /// Whether a message says something of itself beside its content, by name, as headers do.
+    /// What throng knows of it beyond what the scheme says.
+    pub(crate) fn native(&self) -> Option<&'static Native> {
+        match self {
+            Spoken::Events => Some(&EVENTS),
+            Spoken::Call(_) => Some(&CALL),
+            Spoken::Native(native) => Some(native),
+            Spoken::Plain | Spoken::Unknown | Spoken::Declared(_) | Spoken::Records(_) => None,
+        }
+    }
+
+    /// Whether it is what `protocol` calls so.
+    pub(crate) fn is(&self, word: &str) -> bool {
+        let named = self.native().and_then(|native| native.by_name);
+        named.is_some_and(|named| named.word == word)
+    }
+
+    /// What a message says of itself beside its content.
+    pub(crate) fn headers(&self) -> Headers {
+        self.native().map_or(Headers::None, |native| native.headers)
+    }
+
     pub(crate) fn has_headers(&self) -> bool {
-        matches!(self, Spoken::Events | Spoken::Mqtt)
+        !matches!(self.headers(), Headers::None)
     }
 }
 

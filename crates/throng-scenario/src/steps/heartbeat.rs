@@ -173,7 +173,7 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
     if !cx.bool(node)? {
         return cx.bad_value(node, say!("`ping` must be `true` or omitted"), HELP);
     }
-    if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket() && !reach.is_mqtt()) {
+    if let Some(scheme) = reach.scheme.filter(|_| !reach.native().pings) {
         let message = say!("`ping` is not supported with `{}` targets", scheme.word());
         let error = cx
             .error("step-scheme", message, key.place)

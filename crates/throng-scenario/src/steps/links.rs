@@ -6,6 +6,7 @@ use throng_base::Said;
 use throng_program::{LINKS_MAX, Link, Scheme};
 
 use crate::ast::{self, Field, Verb};
+use crate::native;
 use crate::reach::{Home, Reach, asks_for_events, list, unknown_target};
 use crate::read::Context;
 use crate::scope::Spoken;
@@ -294,7 +295,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             return None;
         }
         let via = self.via(number);
-        check_mqtt(cx, verb, via.reach).map(|()| via)
+        check_verb(cx, verb, via.reach).map(|()| via)
     }
 
     /// Says that one of several connections has to be named, by this key.
@@ -556,7 +557,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             },
             lasts,
             events: reach.is_event_stream(),
-            mqtt: reach.is_mqtt(),
+            mqtt: reach.spoken.is("mqtt"),
             ..Link::default()
         };
         let (heartbeat, settled) = (None, Vec::new());
@@ -618,10 +619,6 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
         _ if is_grpc && verb == "http" => {
             say!("call a gRPC method of this target: `- grpc: package.Service/Method`")
         }
-        "grpc" => say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),
-        "publish" | "subscribe" | "unsubscribe" => MQTT_HELP,
-        "http" => say!("an `http` step requires a target with `http://` or `https://`"),
-        EVENTS => say!("an event stream requires a target with `http://` or `https://`"),
         "connect" => {
             say!(
                 "remove it: HTTP connections are opened on demand; for an event stream, write \
@@ -634,7 +631,7 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
                  target"
             )
         }
-        _ => say!("a target with `ws://`, `wss://`, `tcp://` or `tls://` is required"),
+        _ => native::of_verb(verb).unwrap_or(native::of_scheme(None)).needs.clone(),
     };
     let (message, label) = match scheme {
         Some(scheme) => (
@@ -662,30 +659,25 @@ fn connect_help(reach: &Reach) -> Said {
     }
 }
 
-const MQTT_HELP: Said = say!("write the target as `mqtt://…`; for `ws://…`, add `protocol: mqtt`");
-
-/// Whether a verb is one of MQTT exactly where MQTT is spoken.
-fn check_mqtt(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()> {
-    let needs_mqtt = match verb {
-        Verb::Publish(_) | Verb::Subscribe(_) | Verb::Unsubscribe(_) => true,
-        Verb::Send(_) | Verb::Request(_) => false,
-        _ => return Some(()),
-    };
-    if needs_mqtt == reach.is_mqtt() || reach.scheme.is_none() {
+/// Whether what is spoken has the verb: a protocol with verbs of its own has them in place of the
+/// usual ones.
+fn check_verb(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()> {
+    let (word, native) = (verb.word(), reach.native());
+    if native.verbs.contains(&word) || reach.scheme.is_none() {
         return Some(());
     }
-    let word = verb.word();
-    let (message, label, help) = match needs_mqtt {
-        true => (
-            say!("`{word}` requires an MQTT connection"),
-            say!("the connection does not use MQTT"),
-            MQTT_HELP,
+    let is_usual = matches!(verb, Verb::Send(_) | Verb::Request(_));
+    let needed = native::of_verb(word).filter(|needed| needed.by_name.is_some());
+    let (message, label, help) = match (needed, native.by_name) {
+        (Some(needed), _) => {
+            (say!("`{word}` requires {}", needed.one), needed.not_spoken(), needed.needs.clone())
+        }
+        (None, Some(named)) if is_usual => (
+            say!("`{word}` is not supported on {}", native.one),
+            say!("the connection uses {}", named.name),
+            named.sends.clone(),
         ),
-        false => (
-            say!("`{word}` is not supported on an MQTT connection"),
-            say!("the connection uses MQTT"),
-            say!("write `- publish: TOPIC` with `text`, `json`, `hex` or `file`"),
-        ),
+        _ => return Some(()),
     };
     cx.fail(cx.error("step-scheme", message, verb.place()).label(label).help(help))
 }

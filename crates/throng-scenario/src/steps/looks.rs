@@ -93,8 +93,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         checks.push(Check { pick: Pick::Body, want: Want::Matches(regex) });
     }
     let before = checks.len();
-    read_event_name(cx, fields.event, checks)?;
-    read_topic_filter(cx, fields.topic, checks)?;
+    read_headers(cx, fields.event, fields.topic, checks)?;
     if let Some(Check { want: Want::Equals(name) | Want::Topic(name), .. }) = checks.get(before) {
         meant.name = name_of(name).or(meant.name);
     }
@@ -123,12 +122,19 @@ fn name_of_field(check: &Check) -> Option<String> {
     Some(format!("{}={value}", shorten(&path)))
 }
 
-/// Which event of a stream is meant, by its name, if the pattern says that.
-pub(crate) fn read_event_name(
+/// What a pattern says that is not in the content of a message.
+pub(crate) fn read_headers(
     cx: &mut Context<'_>,
-    field: Field<'_>,
+    event: Field<'_>,
+    topic: Field<'_>,
     checks: &mut Vec<Check>,
 ) -> Option<()> {
+    read_event_name(cx, event, checks)?;
+    read_topic_filter(cx, topic, checks)
+}
+
+/// Which event of a stream is meant, by its name, if the pattern says that.
+fn read_event_name(cx: &mut Context<'_>, field: Field<'_>, checks: &mut Vec<Check>) -> Option<()> {
     let Some((key, node)) = field.entry() else { return Some(()) };
     if !matches!(cx.scope.spoken, Spoken::Events | Spoken::Unknown) {
         let message = say!("only events of an event stream have a name");

@@ -17,7 +17,7 @@ use crate::declared::{self, check_kind, is_message, read_declared};
 use crate::headers::{Headers, check_path, is_token, read_step_cookies, read_step_headers};
 use crate::json::read_json_checks;
 use crate::keys;
-use crate::mqtt::read_topic_filter;
+use crate::native;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::save::read_saves;
@@ -27,7 +27,7 @@ use crate::steps::ends::read_close;
 use crate::steps::failing::{read_failing, read_reconnect, read_timeout};
 use crate::steps::grpc::{read_open_call, read_spoken as read_spoken_on_call};
 use crate::steps::http::read_request_line;
-use crate::steps::looks::{read_event_name, read_pattern, read_reply_looks};
+use crate::steps::looks::{read_headers, read_pattern, read_reply_looks};
 use crate::steps::mqtt;
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
@@ -58,15 +58,10 @@ pub(crate) fn read_connect(
         false => None,
     };
     let mut protocols = fields.protocols.node().map(|node| read_protocols(cx, node));
-    let mqtt = match reach.is_mqtt() {
-        true => {
-            if reach.is_websocket() {
-                protocols.get_or_insert_with(|| vec![Text::literal("mqtt")]);
-            }
-            Some(Box::new(mqtt::read_client(cx, fields.mqtt)?))
-        }
-        false => None,
-    };
+    if let Some(named) = reach.native().by_name.filter(|_| reach.is_websocket()) {
+        protocols.get_or_insert_with(|| vec![Text::literal(named.subprotocol)]);
+    }
+    let mqtt = mqtt::read_client(cx, fields.mqtt)?.map(Box::new);
     let timeout = match fields.timeout.node() {
         Some(node) => cx.time_limit(node),
         None => Some(cx.scope.defaults.connect_timeout.unwrap_or(Duration::from_secs(10))),
@@ -100,7 +95,8 @@ fn read_opening(
     reach: &Reach,
 ) -> Option<(Option<String>, Text)> {
     let Some(node) = fields.connect.node().filter(|node| !node.is_null()) else {
-        return Some((None, Text::literal(if reach.is_mqtt() { "/mqtt" } else { "/" })));
+        let path = reach.native().by_name.map_or("/", |named| named.path);
+        return Some((None, Text::literal(path)));
     };
     if !reach.opens_with("connect") {
         let error = cx.error("step-scheme", reach.has_no_path(), node.place);
@@ -129,31 +125,24 @@ fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Rea
     let asked = [fields.headers, fields.protocols, fields.auth].into_iter().chain(bodies(fields));
     for field in asked.chain([fields.metadata, fields.compress, fields.message, fields.mqtt]) {
         if let Some(key) = field.key().filter(|key| !reach.opens_with(&key.text)) {
-            let name = key.text.as_str();
-            let error = cx.error("step-scheme", reach.has_no(name), key.place);
-            let (label, help) = match (name, reach.called()) {
-                ("json" | "form" | "body", _) => {
-                    (say!("only event stream requests support it"), say!("remove it"))
-                }
-                ("metadata" | "compress" | "message", _) => {
-                    (say!("only gRPC calls support it"), say!("remove it"))
-                }
-                ("mqtt", None) if reach.is_websocket() => {
-                    let help = say!("add `protocol: mqtt` next to `target`");
-                    (say!("the connection does not use MQTT"), help)
-                }
-                ("mqtt", _) => (say!("only MQTT connections support this"), say!("remove it")),
-                ("auth", _) if reach.is_mqtt() => {
-                    let help = say!("write `mqtt: {{user: name, password: word}}`");
-                    (say!("MQTT has separate keys for the user and the password"), help)
-                }
-                (_, Some(_)) => {
-                    (say!("supported only with WebSocket"), say!("write `metadata: {{…}}`"))
-                }
-                _ => (say!("supported only with WebSocket"), say!("remove it")),
-            };
+            let error = cx.error("step-scheme", reach.has_no(&key.text), key.place);
+            let (label, help) = instead_of(&key.text, reach);
             cx.note(error.label(label).help(help));
         }
+    }
+}
+
+/// What is said of a key that opens other connections: label and help.
+fn instead_of(key: &str, reach: &Reach) -> (Said, Said) {
+    if let Some((_, label, help)) = reach.native().instead.iter().find(|row| row.0 == key) {
+        return ((*label).clone(), (*help).clone());
+    }
+    let native = native::of_key(key).unwrap_or(&native::WEBSOCKET);
+    match native.by_name.filter(|_| reach.is_websocket()) {
+        Some(named) => {
+            (native.not_spoken(), say!("add `protocol: {}` next to `target`", named.word))
+        }
+        None => (native.only.clone(), say!("remove it")),
     }
 }
 
@@ -586,8 +575,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     if let Some(node) = fields.json.node() {
         cx.with_answer(|cx| read_json_checks(cx, node, checks));
     }
-    read_event_name(cx, fields.event, checks)?;
-    read_topic_filter(cx, fields.topic, checks)?;
+    read_headers(cx, fields.event, fields.topic, checks)?;
     if let Some(key) = fields.close.key() {
         let message = say!("`close` can only be used alone, in an `expect` step");
         let error = cx.error("conflicting-keys", message, key.place);

@@ -32,8 +32,15 @@ const TWO_BYTES_MAX: u64 = u16::MAX as u64;
 /// The largest variable byte integer (MQTT 5, 1.5.5).
 const VARINT_MAX: u64 = 268_435_455;
 
-/// Who a user is that connects.
-pub(super) fn read_client(cx: &mut Context<'_>, field: Field<'_>) -> Option<Client> {
+/// Who a user is that connects, where MQTT is spoken.
+pub(super) fn read_client(cx: &mut Context<'_>, field: Field<'_>) -> Option<Option<Client>> {
+    match cx.scope.spoken.is("mqtt") {
+        true => read_user(cx, field).map(Some),
+        false => Some(None),
+    }
+}
+
+fn read_user(cx: &mut Context<'_>, field: Field<'_>) -> Option<Client> {
     let mut client = Client {
         version: Version::V5,
         client_id: Text::default(),

@@ -1,0 +1,233 @@
+//! What throng speaks without a declaration: a row for each protocol, with what its connections can
+//! do and how sentences call it. Readers ask the row of a connection, and never which protocol it
+//! is. A new protocol adds its row to [`ROWS`].
+
+use throng_base::Said;
+use throng_program::Scheme;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Native {
+    /// A connection: `an MQTT connection`.
+    pub(crate) one: &'static Said,
+    /// Those that say what is spoken.
+    pub(crate) schemes: &'static [Scheme],
+    /// Where `protocol` says it.
+    pub(crate) by_name: Option<ByName>,
+    /// What comes is cut into messages, and is not bytes without ends.
+    pub(crate) messages: bool,
+    pub(crate) headers: Headers,
+    /// It has pings of its own.
+    pub(crate) pings: bool,
+    /// It is opened with a path.
+    pub(crate) paths: bool,
+    /// A `#` in the path of a URL is a part of it, and does not end it.
+    pub(crate) keeps_hash: bool,
+    /// The keys of a `connect` step that opens it, and the label where it does not have them.
+    pub(crate) opening: &'static [&'static str],
+    pub(crate) only: &'static Said,
+    /// Keys that it does not have: label and help instead of the usual ones.
+    pub(crate) instead: &'static [(&'static str, &'static Said, &'static Said)],
+    /// The verbs that need such a target, and what is said where there is none.
+    pub(crate) verbs: &'static [&'static str],
+    pub(crate) needs: &'static Said,
+    /// The beginning of the step where a path is written, without the `/` in front of it.
+    pub(crate) step: &'static str,
+}
+
+/// Of a protocol that a scenario can name, and that has its own way to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByName {
+    /// Behind `protocol`.
+    pub(crate) word: &'static str,
+    /// In sentences.
+    pub(crate) name: &'static str,
+    /// Over WebSocket, if the step does not say it.
+    pub(crate) path: &'static str,
+    pub(crate) subprotocol: &'static str,
+    /// What is written in place of `send` and `request`.
+    pub(crate) sends: &'static Said,
+}
+
+/// What a message says of itself beside its content, by name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Headers {
+    None,
+    Texts,
+    /// Numbers and truth values too. Some need no `header` in front of them; with each of these,
+    /// what is said of messages that do not have it.
+    Values(&'static [(&'static str, &'static Said)]),
+}
+
+/// What follows `protocol` in place of a file or a declaration.
+pub(crate) const WORDS: &[&str] = &["none", "mqtt"];
+
+/// Before others: the row that a key of `connect` belongs to.
+static ROWS: [&Native; 8] = [&WEBSOCKET, &EVENTS, &CALL, &MQTT, &HTTP, &GRPC, &UDP, &BYTES];
+
+static BYTES: Native = Native {
+    one: &say!("a TCP connection"),
+    schemes: &[Scheme::Tcp, Scheme::Tls],
+    by_name: None,
+    messages: false,
+    headers: Headers::None,
+    pings: false,
+    paths: false,
+    keeps_hash: false,
+    opening: &[],
+    only: &ONLY_WEBSOCKET,
+    instead: &[],
+    verbs: &[],
+    needs: &say!("a target with `ws://`, `wss://`, `tcp://` or `tls://` is required"),
+    step: "http: GET /",
+};
+
+static UDP: Native = Native { schemes: &[Scheme::Udp], messages: true, ..BYTES };
+
+static HTTP: Native = Native {
+    schemes: &[Scheme::Http, Scheme::Https],
+    paths: true,
+    verbs: &["http"],
+    needs: &say!("an `http` step requires a target with `http://` or `https://`"),
+    ..BYTES
+};
+
+static GRPC: Native = Native {
+    schemes: &[Scheme::Grpc, Scheme::Grpcs],
+    paths: true,
+    verbs: &["grpc"],
+    needs: &say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),
+    step: "grpc: ",
+    ..BYTES
+};
+
+pub(crate) static WEBSOCKET: Native = Native {
+    one: &say!("a WebSocket"),
+    schemes: &[Scheme::Ws, Scheme::Wss],
+    messages: true,
+    pings: true,
+    paths: true,
+    opening: &["connect", "headers", "protocols", "auth"],
+    step: "connect: /",
+    ..BYTES
+};
+
+/// Server-sent events, over HTTP.
+pub(crate) static EVENTS: Native = Native {
+    one: &say!("an event stream"),
+    schemes: &[],
+    messages: true,
+    headers: Headers::Texts,
+    opening: &["connect", "headers", "auth", "json", "form", "body"],
+    only: &say!("only event stream requests support it"),
+    verbs: &["events"],
+    needs: &say!("an event stream requires a target with `http://` or `https://`"),
+    ..BYTES
+};
+
+/// The messages of a gRPC call that stays open.
+pub(crate) static CALL: Native = Native {
+    one: &say!("a gRPC call"),
+    schemes: &[],
+    messages: true,
+    opening: &["connect", "metadata", "compress", "message"],
+    only: &say!("only gRPC calls support it"),
+    instead: &[
+        ("headers", &ONLY_WEBSOCKET, &METADATA),
+        ("protocols", &ONLY_WEBSOCKET, &METADATA),
+        ("auth", &ONLY_WEBSOCKET, &METADATA),
+    ],
+    ..BYTES
+};
+
+/// On a stream of bytes or in the messages of a WebSocket.
+static MQTT: Native = Native {
+    one: &say!("an MQTT connection"),
+    schemes: &[Scheme::Mqtt, Scheme::Mqtts],
+    by_name: Some(ByName {
+        word: "mqtt",
+        name: "MQTT",
+        path: "/mqtt",
+        subprotocol: "mqtt",
+        sends: &say!("write `- publish: TOPIC` with `text`, `json`, `hex` or `file`"),
+    }),
+    messages: true,
+    headers: Headers::Values(&[("topic", &say!("only MQTT messages have a topic"))]),
+    pings: true,
+    keeps_hash: true,
+    opening: &["mqtt"],
+    only: &say!("only MQTT connections support it"),
+    instead: &[(
+        "auth",
+        &say!("MQTT has its own user and password"),
+        &say!("write `mqtt: {{user: name, password: word}}`"),
+    )],
+    verbs: &["publish", "subscribe", "unsubscribe"],
+    needs: &say!("write the target as `mqtt://…`; for `ws://…`, add `protocol: mqtt`"),
+    step: "publish: ",
+    ..BYTES
+};
+
+static ONLY_WEBSOCKET: Said = say!("supported only with WebSocket");
+
+static METADATA: Said = say!("write `metadata: {{…}}`");
+
+/// What a scheme says; of one that is not known, no more than that bytes go both ways.
+pub(crate) fn of_scheme(scheme: Option<Scheme>) -> &'static Native {
+    find(|row| scheme.is_some_and(|scheme| row.schemes.contains(&scheme))).unwrap_or(&BYTES)
+}
+
+/// What `protocol` names.
+pub(crate) fn of_word(word: &str) -> Option<&'static Native> {
+    find(|row| row.by_name.is_some_and(|named| named.word == word))
+}
+
+pub(crate) fn of_verb(verb: &str) -> Option<&'static Native> {
+    find(|row| row.verbs.contains(&verb))
+}
+
+/// What a key of `connect` opens.
+pub(crate) fn of_key(key: &str) -> Option<&'static Native> {
+    find(|row| row.opening.contains(&key))
+}
+
+/// What says this word of its messages.
+pub(crate) fn of_header(word: &str) -> Option<&'static Native> {
+    find(|row| row.only_here(word).is_some())
+}
+
+fn find(is: impl Fn(&Native) -> bool) -> Option<&'static Native> {
+    ROWS.into_iter().find(|row| is(row))
+}
+
+impl Native {
+    /// Whether connections of a scheme can speak it: one that is named goes over WebSocket too.
+    pub(crate) fn goes_over(&self, scheme: Scheme) -> bool {
+        self.schemes.contains(&scheme) || WEBSOCKET.schemes.contains(&scheme)
+    }
+
+    /// What is said of messages of others, where its own say this of themselves.
+    pub(crate) fn only_here(&self, word: &str) -> Option<&'static Said> {
+        let Headers::Values(words) = self.headers else { return None };
+        words.iter().find(|(own, _)| *own == word).map(|(_, only)| *only)
+    }
+
+    /// That a connection does not speak it.
+    pub(crate) fn not_spoken(&self) -> Said {
+        say!("the connection does not use {}", self.by_name.map_or("", |named| named.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scheme_has_one_row_and_every_named_protocol_its_word() {
+        for scheme in Scheme::ALL {
+            let rows = ROWS.iter().filter(|row| row.schemes.contains(&scheme));
+            assert_eq!(rows.count(), 1, "{scheme:?}");
+        }
+        let words = ROWS.iter().filter_map(|row| Some(row.by_name?.word));
+        assert_eq!(["none"].into_iter().chain(words).collect::<Vec<_>>(), WORDS);
+    }
+}
