@@ -14,7 +14,8 @@
 //! - [`mqtt`]: reason codes of MQTT among the statuses of all protocols.
 //! - [`exit`]: the exit codes.
 //! - [`turns`]: which of two sides works when.
-//! - [`plain`]: files that others name: plain ones, up to a bound.
+//! - [`plain`]: files that others name: plain ones, up to a bound. [`private`]: files for their
+//!   owner alone. [`system`]: what differs between Unix and Windows.
 
 #![forbid(unsafe_code)]
 
@@ -43,6 +44,10 @@ pub mod secret;
 pub mod share;
 pub mod turns;
 pub mod units;
+#[cfg(unix)]
+pub mod unix;
+#[cfg(not(unix))]
+pub mod windows;
 
 pub use clean::clean;
 pub use clock::{Clock, Time};
@@ -57,3 +62,7 @@ pub use secret::Secrets;
 pub use share::{Dealt, Share};
 pub use throng_words::{packed, say, tell};
 pub use turns::{Side, Turns};
+#[cfg(unix)]
+pub use unix as system;
+#[cfg(not(unix))]
+pub use windows as system;

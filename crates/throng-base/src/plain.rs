@@ -4,10 +4,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use crate::said::Told;
+use crate::system;
 
 /// What a shell hands over by these names is open already, and reading it was asked for.
 const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"];
@@ -16,7 +16,7 @@ const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"];
 pub fn open(path: &Path) -> io::Result<File> {
     // Before it is opened too: opening a device may do something to it.
     fit(&std::fs::metadata(path)?)?;
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let file = system::without_waiting(OpenOptions::new().read(true)).open(path)?;
     // It may have become another one since.
     fit(&file.metadata()?)?;
     Ok(file)
@@ -40,9 +40,10 @@ pub fn read_text(path: &Path, bytes_max: usize) -> io::Result<String> {
 /// As [`read`], of a path that the command line gives: what a shell hands over by a path, as in
 /// `throng run <(make-scenario)`, may be a pipe.
 pub fn read_given(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    match is_given(path) && !std::fs::metadata(path)?.is_file() {
-        true => read_all(File::open(path)?, bytes_max),
-        false => read(path, bytes_max),
+    let given = if is_given(path) { system::handed_over(path)? } else { None };
+    match given {
+        Some(given) => read_all(given, bytes_max),
+        None => read(path, bytes_max),
     }
 }
 
@@ -56,7 +57,7 @@ pub fn read_given_text(path: &Path, bytes_max: usize) -> io::Result<String> {
     text(read_given(path, bytes_max)?)
 }
 
-fn read_all(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
+fn read_all(file: impl io::Read, bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take((bytes_max as u64).saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() > bytes_max {
@@ -81,15 +82,12 @@ fn too_large(bytes_max: usize) -> io::Error {
 
 fn fit(data: &std::fs::Metadata) -> io::Result<()> {
     let kind = data.file_type();
-    let what = match () {
-        () if kind.is_file() => return Ok(()),
+    match () {
+        () if kind.is_file() => Ok(()),
         // As reading one says it.
-        () if kind.is_dir() => return Err(io::Error::from_raw_os_error(libc::EISDIR)),
-        () if kind.is_fifo() => say!("it is a pipe, not a file"),
-        () if kind.is_socket() => say!("it is a socket, not a file"),
-        () => say!("it is a device, not a file"),
-    };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, Told(what)))
+        () if kind.is_dir() => Err(io::Error::from_raw_os_error(system::EISDIR)),
+        () => Err(io::Error::new(io::ErrorKind::InvalidInput, Told(system::unreadable(kind)))),
+    }
 }
 
 #[cfg(test)]

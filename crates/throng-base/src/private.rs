@@ -1,17 +1,37 @@
-//! Files of keys: nobody but their owner can read them, and a torn one is never left.
+//! Files and folders that only their owner can read: records, recordings, keys. A file of a key is
+//! complete or absent.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::Said;
+use crate::{Said, system};
+
+/// Creates something that only its owner can read.
+pub trait Private {
+    /// A new file gets the mode 0600, a new folder 0700. Windows has no modes: both get the access
+    /// list of the folder around them. In the profile of a user, that is the user, the
+    /// administrators and the system.
+    fn private(&mut self) -> &mut Self;
+}
+
+impl Private for OpenOptions {
+    fn private(&mut self) -> &mut OpenOptions {
+        system::private_file(self)
+    }
+}
+
+impl Private for DirBuilder {
+    fn private(&mut self) -> &mut DirBuilder {
+        system::private_folder(self)
+    }
+}
 
 pub fn make_folder(path: &Path) -> Result<(), Said> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    let made = DirBuilder::new().recursive(true).private().create(path);
     made.map_err(|error| failed(path, &error))
 }
 
@@ -20,7 +40,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Said> {
     let beside = path.with_extension("new");
     let written = || -> io::Result<()> {
         let _ = fs::remove_file(&beside);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).private().open(&beside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&beside, path)

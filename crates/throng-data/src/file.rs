@@ -3,10 +3,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use throng_base::{Said, plain};
+use throng_base::{Said, plain, system};
 
 use crate::csv::{self, Scan};
 use crate::error::DataError;
@@ -99,7 +98,7 @@ pub(crate) trait ReadAt {
 
 impl ReadAt for File {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        FileExt::read_at(self, buffer, offset)
+        system::read_at(self, buffer, offset)
     }
 }
 

@@ -8,6 +8,7 @@
 //! - [`monitor`]: all of that and more, once a second. `threads`, `memory`, `network`,
 //!   `quota`: its parts.
 //! - [`probe`]: the whole host as series, for `throng monitor` on the host of a target.
+//! - `unix`: system calls; `windows`: the same names there.
 //! - `kernel`: the texts of `/proc`, parsed; `monitor` and `probe` share it.
 //!
 //! Everything is read from files below a [`Root`], so that tests can describe other computers.
@@ -27,7 +28,11 @@ mod network;
 pub mod probe;
 mod quota;
 mod threads;
+#[cfg(unix)]
+mod unix;
 pub mod usage;
+#[cfg(not(unix))]
+mod windows;
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +41,12 @@ pub use listening::Listening;
 pub use memory::{MemoryBound, MemoryLeft, address_space_limit, room};
 pub use monitor::{Monitor, Reading};
 pub use network::{SocketCost, Throughput, source_ports};
-pub use usage::{HostCpu, HostShare, ProcessUsage, kill_group, set_nice};
+pub use system::{SIGINT, SIGKILL, SIGTERM, set_nice, signal_group};
+#[cfg(unix)]
+use unix as system;
+pub use usage::{HostCpu, HostShare, ProcessUsage, kill_group};
+#[cfg(not(unix))]
+use windows as system;
 
 /// Where `/proc`, `/sys` and `/etc` are.
 #[derive(Clone, Debug)]

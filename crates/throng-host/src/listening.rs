@@ -5,7 +5,7 @@ use std::fs::read_dir;
 
 use crate::Root;
 use crate::kernel::process;
-use crate::usage::ticks_per_second;
+use crate::system::ticks_per_second;
 
 /// State `LISTEN` in `/proc/net/tcp` (include/net/tcp_states.h).
 const LISTEN: &str = "0A";

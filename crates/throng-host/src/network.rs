@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::Root;
 use crate::kernel::{counters, interfaces, sockets, softnet};
-use crate::usage::page_bytes;
+use crate::system::page_bytes;
 
 /// What a TCP socket that is open and polled costs the kernel where it does not tell: TCP 2,521,
 /// its inode 862, its file 195, its directory entry 195, its place in an epoll 128. Measured from

@@ -1,8 +1,11 @@
 //! What is being used: by this process, and by everything that runs on the host.
 
+use std::process::Child;
+
 use crate::Root;
 use crate::facts::{field, kilobytes};
 use crate::kernel::processor_times;
+use crate::system::{SIGKILL, cpu_time, signal_group};
 
 /// What this process has used until now and uses now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,54 +41,11 @@ impl ProcessUsage {
     }
 }
 
-/// User and system time of this process.
-fn cpu_time() -> (u64, u64) {
-    // SAFETY: an all-zero rusage is a valid value of that plain C structure.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a live rusage that is ours alone.
-    let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-    if result != 0 {
-        return (0, 0);
-    }
-    let nanos = |time: libc::timeval| {
-        let (seconds, micros) = (time.tv_sec.max(0) as u64, time.tv_usec.max(0) as u64);
-        seconds * 1_000_000_000 + micros * 1_000
-    };
-    (nanos(usage.ru_utime), nanos(usage.ru_stime))
-}
-
-/// How large a page of memory is: the unit of much that the kernel counts.
-pub(crate) fn page_bytes() -> u64 {
-    // SAFETY: the call takes a plain number and touches no memory of ours.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(4096)
-}
-
-/// How many ticks a second has in what the kernel counts for processes and processors.
-pub(crate) fn ticks_per_second() -> f64 {
-    // SAFETY: the call takes a plain number and touches no memory of ours.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    if ticks > 0 { ticks as f64 } else { 100.0 }
-}
-
-/// Sets how much this process stands back behind others, -20 to 19: it and all threads it starts
-/// from now on. Lower than it is now only root may.
-pub fn set_nice(nice: i32) -> std::io::Result<()> {
-    // SAFETY: the call takes plain numbers and touches no memory of ours; 0 is this thread, whose
-    // value the threads that it starts take over.
-    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
-}
-
-/// Kills a process group, such as that of a child with `process_group(0)`, by the number of its
-/// first process. One that is gone is none.
-pub fn kill_group(process: u32) {
-    if let Ok(group @ 2..) = libc::pid_t::try_from(process) {
-        // SAFETY: the call takes plain numbers; a negative one is a group.
-        unsafe { libc::kill(-group, libc::SIGKILL) };
-    }
+/// Kills a child that has a process group of its own, with the whole group.
+pub fn kill_group(child: &mut Child) {
+    signal_group(child.id(), SIGKILL);
+    // On Windows, which has no groups. A child that has ended is not an error.
+    let _ = child.kill();
 }
 
 /// Reads how busy the processors of the whole host are, between one call and the next.

@@ -2,11 +2,11 @@
 //! longer than it may take.
 
 use std::io::Read as _;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use throng_base::system::in_own_group;
 use throng_base::units::{format_bytes, write_duration};
 use throng_base::{Clock, Said, Time};
 use throng_host::kill_group;
@@ -28,15 +28,15 @@ pub fn printed<S: AsRef<str>>(
     let until = clock.now() + limits.time;
     let (program, arguments) = command.split_first().ok_or(say!("there is no command"))?;
     let mut own = Command::new(program.as_ref());
-    own.args(arguments.iter().map(AsRef::as_ref)).stdin(Stdio::null()).process_group(0);
-    own.stdout(Stdio::piped()).stderr(Stdio::piped());
+    own.args(arguments.iter().map(AsRef::as_ref)).stdin(Stdio::null());
+    in_own_group(&mut own).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = own.spawn().map_err(|error| Said::of_error(&error))?;
     let output = read(child.stdout.take(), limits.bytes);
     let errors = read(child.stderr.take(), limits.bytes);
     let take = |pipe: &Receiver<String>| take(pipe, until, limits.time, clock);
     let came = take(&output).and_then(|text| Ok((text, take(&errors)?)));
     // What it has left in the background would hold its pipes for ever.
-    kill_group(child.id());
+    kill_group(&mut child);
     let status = ended(&mut child)?;
     let (output, errors) = came?;
     if output.len() as u64 > limits.bytes {

@@ -4,13 +4,12 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use throng_base::Said;
+use throng_base::{Said, system::in_own_group};
 use throng_host::kill_group;
 use throng_program::monitor::SshHost;
 
@@ -72,7 +71,7 @@ impl Remote {
         command.arg("--").arg(&host.login).arg(format!("exec sh -c {}", quoted(&script)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C at the terminal ends the run first, and this with it.
-        command.process_group(0);
+        in_own_group(&mut command);
         let failed = |error: io::Error| {
             let error = Said::of_error(&error);
             say!("`{program}` cannot be started: {error}", error = &error)
@@ -128,7 +127,7 @@ impl Remote {
 
     /// Why the connection has ended.
     fn ended(&mut self) -> Said {
-        kill_group(self.child.id());
+        kill_group(&mut self.child);
         let code = self.child.wait().ok().and_then(|status| status.code());
         let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match code {
@@ -148,7 +147,7 @@ impl Remote {
 impl Drop for Remote {
     /// The other end can no longer write, so it stops and removes the copied binary.
     fn drop(&mut self) {
-        kill_group(self.child.id());
+        kill_group(&mut self.child);
         let _ = self.child.wait();
     }
 }

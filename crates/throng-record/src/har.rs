@@ -3,7 +3,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{self, HeaderMap, HeaderName};
 use serde_json::{Value, json};
+use throng_base::private::Private as _;
+use throng_base::system::write_all_at;
 use throng_base::{Clock, Time, form_decoded};
 use throng_protocol::http1::content::{ContentDecoder, ContentError};
 
@@ -55,8 +56,8 @@ impl Har {
         if overwrite && path.exists() {
             std::fs::remove_file(path)?;
         }
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all_at([HEAD, END].concat().as_bytes(), 0)?;
+        let file = OpenOptions::new().write(true).create_new(true).private().open(path)?;
+        write_all_at(&file, [HEAD, END].concat().as_bytes(), 0)?;
         let written = Written { bytes: HEAD.len() as u64, ..Written::default() };
         Ok(Har { file, clock: Clock::start(), written: Mutex::new(written) })
     }
@@ -72,7 +73,7 @@ impl Har {
         let comma = if written.requests > 0 { "," } else { "" };
         let text = format!("{comma}\n{json}{END}");
         let bodies = [Some(&entry.sent), entry.response.as_ref().map(|it| &it.received)];
-        match self.file.write_all_at(text.as_bytes(), written.bytes) {
+        match write_all_at(&self.file, text.as_bytes(), written.bytes) {
             Ok(()) => {
                 written.bytes += (text.len() - END.len()) as u64;
                 written.requests += 1;

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use throng_base::private::Private as _;
 use throng_host::HostFacts;
 use throng_metrics::{Interval, StepKind, Threshold, TrendUnit, Verdict};
 
@@ -35,13 +35,10 @@ pub(crate) const SEQ: &str = "seq";
 /// The field that says of which of several machines a line is.
 pub(crate) const MACHINE: &str = "machine";
 
-/// Records hold what was sent and what came: they are for who made them.
-pub(crate) const DIRECTORY_MODE: u32 = 0o700;
-pub(crate) const FILE_MODE: u32 = 0o600;
-
-/// Makes a file of a record that is not there yet; what is written goes to its end.
+/// Makes a file of a record that is not there yet; what is written goes to its end. Records hold
+/// what was sent and what came: their files and folders are for who made them.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(path)
+    OpenOptions::new().append(true).create_new(true).private().open(path)
 }
 
 /// Who, when, where and what: written when a run begins and again when it ends.
@@ -438,7 +435,7 @@ pub fn create_directory(parent: &Path, started: Duration, name: &str) -> io::Res
             1 => parent.join(&base),
             _ => parent.join(format!("{base}-{number}")),
         };
-        match std::fs::DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
+        match std::fs::DirBuilder::new().private().create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             result => return result.map(|()| path),
         }

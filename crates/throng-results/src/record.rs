@@ -4,16 +4,15 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use throng_base::Diagnostic;
+use throng_base::private::Private as _;
 use throng_metrics::Interval;
 
 use crate::directory::{
-    DIRECTORY_MODE, EVENTS_FILE, FILE_MODE, INTERVALS_FILE, MACHINE, RUN_FILE, RunInfo,
-    SCENARIO_FILE, SEQ, Totals, create_new,
+    EVENTS_FILE, INTERVALS_FILE, MACHINE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals, create_new,
 };
 use crate::event::Event;
 use crate::lines::json_onto;
@@ -95,7 +94,7 @@ impl Recorder {
             move |error| RecordError { path, error }
         };
         let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(DIRECTORY_MODE);
+        builder.recursive(true).private();
         builder.create(directory).map_err(failed(directory))?;
         let scenario = directory.join(SCENARIO_FILE);
         create_new(&scenario)
@@ -159,7 +158,7 @@ impl Recorder {
     /// The lines so far become a segment, which is packed while the run goes on.
     fn end_segment(&mut self) -> io::Result<()> {
         let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(DIRECTORY_MODE);
+        builder.recursive(true).private();
         builder.create(segments::folder(&self.directory))?;
         let path = &self.intervals.path;
         let new = path.with_extension("new");
@@ -219,8 +218,7 @@ impl Recorder {
             text.push(b'\n');
             // Over what was reserved: emptied first, the room would be gone.
             let mut open = OpenOptions::new();
-            let mut file =
-                open.write(true).create(true).truncate(false).mode(FILE_MODE).open(&new)?;
+            let mut file = open.write(true).create(true).truncate(false).private().open(&new)?;
             file.write_all(&text)?;
             file.set_len(text.len() as u64)?;
             file.sync_all()?;
@@ -245,7 +243,7 @@ const END_BYTES: usize = 4096;
 /// Makes a file of a record, for who made it alone, and the folders that it is in.
 pub fn create_file(path: &Path) -> Result<File, RecordError> {
     let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(DIRECTORY_MODE);
+    builder.recursive(true).private();
     let made = path.parent().map_or(Ok(()), |folder| builder.create(folder));
     made.and_then(|()| create_new(path))
         .map_err(|error| RecordError { path: path.to_path_buf(), error })
@@ -420,12 +418,12 @@ mod tests {
         let mut recorder = Recorder::create(&directory, &RunInfo::default(), "x").unwrap();
         recorder.finish(&RunInfo::default()).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&directory), DIRECTORY_MODE);
+        assert_eq!(mode(&directory), 0o700);
         for entry in std::fs::read_dir(&directory).unwrap() {
-            assert_eq!(mode(&entry.unwrap().path()), FILE_MODE);
+            assert_eq!(mode(&entry.unwrap().path()), 0o600);
         }
         let named = crate::create_directory(parent.path(), std::time::Duration::ZERO, "x").unwrap();
-        assert_eq!(mode(&named), DIRECTORY_MODE);
+        assert_eq!(mode(&named), 0o700);
     }
 
     #[test]

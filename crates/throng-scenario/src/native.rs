@@ -155,10 +155,10 @@ static MQTT: Native = Native {
     pings: true,
     keeps_hash: true,
     opening: &["mqtt"],
-    only: &say!("only MQTT connections support it"),
+    only: &say!("only MQTT connections support this"),
     instead: &[(
         "auth",
-        &say!("MQTT has its own user and password"),
+        &say!("MQTT has separate keys for the user and the password"),
         &say!("write `mqtt: {{user: name, password: word}}`"),
     )],
     verbs: &["publish", "subscribe", "unsubscribe"],

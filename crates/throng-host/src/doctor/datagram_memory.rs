@@ -3,7 +3,7 @@
 use throng_base::units::format_count;
 
 use super::{Finding, Host, Needs, Severity, in_bytes, tcp_memory};
-use crate::usage::page_bytes;
+use crate::system::page_bytes;
 
 const RULE: &str = "udp-memory";
 const KEY: &str = "net.ipv4.udp_mem";

@@ -3,7 +3,7 @@
 use throng_base::units::format_count;
 
 use super::{Finding, Fix, Host, Needs, Severity, in_bytes};
-use crate::usage::page_bytes;
+use crate::system::page_bytes;
 
 const RULE: &str = "tcp-memory";
 const KEY: &str = "net.ipv4.tcp_mem";

@@ -3,8 +3,8 @@
 use super::*;
 use crate::memory::MemoryBound;
 use crate::network::source_ports;
+use crate::system::page_bytes;
 use crate::tests::{computer, write};
-use crate::usage::page_bytes;
 
 const SECOND: Duration = Duration::from_secs(1);
 

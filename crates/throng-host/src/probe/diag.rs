@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-pub(super) const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
+/// `AF_INET` and `AF_INET6` of linux/socket.h.
+pub(super) const FAMILIES: [u8; 2] = [2, 10];
+/// `IPPROTO_TCP` of linux/in.h.
+const TCP: u8 = 6;
 /// The states of tcp_states.h, by their number.
 pub(super) const STATES: [&str; 13] = [
     "",
@@ -98,7 +101,7 @@ fn request(family: u8, states: u32, extensions: u8, code: &[u8], sequence: u32) 
     bytes.extend(REQUEST_DUMP.to_ne_bytes());
     bytes.extend(sequence.to_ne_bytes());
     bytes.extend(0u32.to_ne_bytes());
-    bytes.extend([family, libc::IPPROTO_TCP as u8, extensions, 0]);
+    bytes.extend([family, TCP, extensions, 0]);
     bytes.extend(states.to_ne_bytes());
     // The addresses and ports of one socket: all, where they are 0.
     bytes.resize(REQUEST_BYTES, 0);

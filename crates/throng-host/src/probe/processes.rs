@@ -11,7 +11,7 @@ use super::series::Figures;
 use crate::Root;
 use crate::facts::descriptor_limits_in;
 use crate::kernel::{ProcessStat, named, process};
-use crate::usage::{page_bytes, ticks_per_second};
+use crate::system::{page_bytes, ticks_per_second};
 
 /// Bytes of a program's name that the kernel keeps (proc(5), `comm`).
 const NAME_BYTES_MAX: usize = 15;

@@ -5,7 +5,7 @@ use throng_base::Clock;
 use super::series::Figures;
 use crate::facts::HostFacts;
 use crate::kernel::{MODES, disks, named, pressures, processor_times};
-use crate::usage::ticks_per_second;
+use crate::system::ticks_per_second;
 use crate::{ProcessUsage, Root};
 
 /// A sector of `/proc/diskstats`, whatever the disk has.

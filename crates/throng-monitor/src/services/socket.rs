@@ -2,9 +2,9 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use throng_base::system::{LocalStream, connect};
 use throng_base::{Clock, Said, Time};
 
 /// Of an answer.
@@ -12,7 +12,7 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(super) enum Socket {
     Tcp(TcpStream),
-    Unix(UnixStream),
+    Unix(LocalStream),
 }
 
 /// A moment up to which something has to be done.
@@ -37,7 +37,7 @@ impl Socket {
     pub(super) fn connect(place: &str, deadline: &Deadline<'_>) -> Result<Socket, Said> {
         let failed = |error: io::Error| Said::of_error(&error);
         if place.starts_with('/') {
-            return UnixStream::connect(place).map(Socket::Unix).map_err(failed);
+            return connect(place.as_ref()).map(Socket::Unix).map_err(failed);
         }
         let mut trouble = say!("it has no address");
         for address in place.to_socket_addrs().map_err(failed)? {

@@ -1,0 +1,56 @@
+//! System calls of Unix. `windows.rs` has the same functions. All unsafe code of this crate is
+//! here.
+
+use std::io;
+
+pub use libc::{SIGINT, SIGKILL, SIGTERM};
+
+/// User and system time of this process, in nanoseconds.
+pub(crate) fn cpu_time() -> (u64, u64) {
+    // SAFETY: an all-zero rusage is a valid value of that plain C structure.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live rusage that is ours alone.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    if result != 0 {
+        return (0, 0);
+    }
+    let nanos = |time: libc::timeval| {
+        let (seconds, micros) = (time.tv_sec.max(0) as u64, time.tv_usec.max(0) as u64);
+        seconds * 1_000_000_000 + micros * 1_000
+    };
+    (nanos(usage.ru_utime), nanos(usage.ru_stime))
+}
+
+/// How large a page of memory is: the unit of much that the kernel counts.
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: the call takes a plain number and touches no memory of ours.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(4096)
+}
+
+/// How many ticks a second has in what the kernel counts for processes and processors.
+pub(crate) fn ticks_per_second() -> f64 {
+    // SAFETY: the call takes a plain number and touches no memory of ours.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    if ticks > 0 { ticks as f64 } else { 100.0 }
+}
+
+/// Sets how much this process stands back behind others, -20 to 19: it and all threads it starts
+/// from now on. Lower than it is now only root may.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: the call takes plain numbers and touches no memory of ours; 0 is this thread, whose
+    // value the threads that it starts take over.
+    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sends a signal to all processes of a group, which is that of a child that was put in one of its
+/// own, by the number of the child. A group that is gone needs none.
+pub fn signal_group(child: u32, signal: i32) {
+    if let Ok(group @ 2..) = libc::pid_t::try_from(child) {
+        // SAFETY: the call takes plain numbers; a negative one is a group.
+        unsafe { libc::kill(-group, signal) };
+    }
+}

@@ -1,0 +1,26 @@
+//! The functions of `unix.rs` on Windows, where no load is generated and no host is measured.
+
+use std::io;
+
+pub use libc::{SIGINT, SIGTERM};
+
+pub const SIGKILL: i32 = 9;
+
+pub(crate) fn cpu_time() -> (u64, u64) {
+    (0, 0)
+}
+
+pub(crate) fn page_bytes() -> u64 {
+    4096
+}
+
+pub(crate) fn ticks_per_second() -> f64 {
+    100.0
+}
+
+pub fn set_nice(_: i32) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Windows has no signals for groups: [`kill_group`](crate::kill_group) ends the child alone.
+pub fn signal_group(_: u32, _: i32) {}
