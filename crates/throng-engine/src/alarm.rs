@@ -3,13 +3,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use throng_base::{Clock, Time};
-use tokio::io::unix::AsyncFd;
 
-use crate::system::{self, TimerFd};
+use crate::system::{self, Timer};
 
 /// To sleep for less is not worth it: falling asleep and waking take as long.
 const SLEEP_MIN: Duration = Duration::from_micros(10);
@@ -36,7 +35,7 @@ enum AtOnce {
 }
 
 enum Kind {
-    Timer(AsyncFd<TimerFd>),
+    Timer(Timer),
     #[cfg(test)]
     Simulated(crate::world::Bell),
 }
@@ -44,7 +43,7 @@ enum Kind {
 impl Alarm {
     /// An alarm in real time; must be called in the runtime that is to be woken.
     pub(crate) fn timer() -> io::Result<Alarm> {
-        Ok(Alarm::new(Kind::Timer(TimerFd::new()?.register()?)))
+        Ok(Alarm::new(Kind::Timer(Timer::new()?)))
     }
 
     #[cfg(test)]
@@ -115,7 +114,7 @@ impl Alarm {
         match &self.kind {
             // Setting a timer that exists to a valid time does not fail.
             Kind::Timer(timer) => {
-                let _ = timer.get_ref().set(time - now);
+                let _ = timer.set(time - now);
             }
             #[cfg(test)]
             Kind::Simulated(bell) => bell.ring_at(time),
@@ -139,18 +138,7 @@ impl Alarm {
             }
         }
         match &self.kind {
-            Kind::Timer(timer) => loop {
-                match timer.poll_read_ready(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    // The runtime is shutting down; nobody waits any more.
-                    Poll::Ready(Err(_)) => return Poll::Pending,
-                    Poll::Ready(Ok(mut ready)) => {
-                        if ready.try_io(|timer| timer.get_ref().clear()).is_ok() {
-                            break;
-                        }
-                    }
-                }
-            },
+            Kind::Timer(timer) => ready!(timer.poll(cx)),
             #[cfg(test)]
             Kind::Simulated(bell) => {
                 if !bell.poll_rung(cx, self.set.get()) {

@@ -3,11 +3,18 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::unix::AsyncFd;
+
+/// None is ever opened.
+pub(crate) use tokio::net::TcpStream as UnixStream;
+
+/// Never compared: no error of this number comes.
+pub(crate) const EHOSTDOWN: i32 = 112;
+/// Nothing is sent.
+pub(crate) const MSG_NOSIGNAL: i32 = 0x4000;
 
 /// What was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,27 +48,27 @@ pub(crate) fn raise_descriptor_limit() -> u64 {
     0
 }
 
-pub(crate) fn bind_address_no_port(_: &impl AsRawFd) -> io::Result<()> {
+pub(crate) fn bind_address_no_port<S>(_: &S) -> io::Result<()> {
     unsupported()
 }
 
-pub(crate) fn set_local_port_range(_: &impl AsRawFd, _: u32) -> io::Result<()> {
+pub(crate) fn set_local_port_range<S>(_: &S, _: u32) -> io::Result<()> {
     unsupported()
 }
 
-pub(crate) fn set_tcp_repair(_: &impl AsRawFd) -> io::Result<()> {
+pub(crate) fn set_tcp_repair<S>(_: &S) -> io::Result<()> {
     unsupported()
 }
 
-pub(crate) fn tcp_state(_: &impl AsRawFd) -> io::Result<(u32, u32, u32)> {
+pub(crate) fn tcp_state<S>(_: &S) -> io::Result<(u32, u32, u32)> {
     unsupported()
 }
 
-pub(crate) fn stamp_arrivals(_: &impl AsRawFd) -> io::Result<()> {
+pub(crate) fn stamp_arrivals<S>(_: &S) -> io::Result<()> {
     unsupported()
 }
 
-pub(crate) fn receive(_: &impl AsRawFd, _: &mut [u8]) -> io::Result<Received> {
+pub(crate) fn receive<S>(_: &S, _: &mut [u8]) -> io::Result<Received> {
     unsupported()
 }
 
@@ -69,15 +76,15 @@ pub(crate) fn sleep_exactly() {}
 
 pub(crate) fn sleep(_: Duration) {}
 
-pub(crate) fn unacknowledged(_: &impl AsRawFd) -> io::Result<u64> {
+pub(crate) fn unacknowledged<S>(_: &S) -> io::Result<u64> {
     unsupported()
 }
 
-pub(crate) fn peek(_: &impl AsRawFd, _: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn peek<S>(_: &S, _: &mut [u8]) -> io::Result<usize> {
     unsupported()
 }
 
-pub(crate) fn are_over<'a, S: AsRawFd + 'a>(sockets: impl Iterator<Item = &'a S>) -> Vec<bool> {
+pub(crate) fn are_over<'a, S: 'a>(sockets: impl Iterator<Item = &'a S>) -> Vec<bool> {
     sockets.map(|_| false).collect()
 }
 
@@ -85,14 +92,10 @@ pub(crate) fn interface_addresses(_: &str) -> io::Result<Option<Vec<IpAddr>>> {
     unsupported()
 }
 
-pub(crate) struct TimerFd(std::os::fd::OwnedFd);
+pub(crate) struct Timer(());
 
-impl TimerFd {
-    pub(crate) fn new() -> io::Result<TimerFd> {
-        unsupported()
-    }
-
-    pub(crate) fn register(self) -> io::Result<AsyncFd<TimerFd>> {
+impl Timer {
+    pub(crate) fn new() -> io::Result<Timer> {
         unsupported()
     }
 
@@ -100,13 +103,7 @@ impl TimerFd {
         unsupported()
     }
 
-    pub(crate) fn clear(&self) -> io::Result<()> {
-        unsupported()
-    }
-}
-
-impl AsRawFd for TimerFd {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
-        self.0.as_raw_fd()
+    pub(crate) fn poll(&self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
     }
 }

@@ -7,6 +7,8 @@ use throng_metrics::{Cause, Ending};
 use throng_protocol::mqtt::Answer;
 use throng_protocol::{http1, http2};
 
+use crate::system;
+
 /// The longest piece of an answer that an example shows.
 const SHOWN_BYTES_MAX: usize = 80;
 
@@ -147,7 +149,7 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
         Some(libc::ECONNREFUSED) => Cause::ConnectRefused,
         Some(libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED) => Cause::Reset,
         Some(libc::ETIMEDOUT) => Cause::ConnectTimeout,
-        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN) => {
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | system::EHOSTDOWN) => {
             Cause::Unreachable
         }
         Some(libc::EMFILE | libc::ENFILE) => Cause::DescriptorsExhausted,

@@ -4,7 +4,8 @@ use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
@@ -19,6 +20,9 @@ pub(crate) struct Received {
     /// clock, 0 where it does not tell.
     pub(crate) stamp: u64,
 }
+
+pub(crate) use libc::{EHOSTDOWN, MSG_NOSIGNAL};
+pub(crate) use tokio::net::UnixStream;
 
 #[cfg(test)]
 pub(crate) use counting::allocations;
@@ -283,10 +287,11 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
 
 /// A timer that is ready to read when its time has come (timerfd_create(2)), precise to
 /// microseconds where the runtime's own timers are to milliseconds.
-pub(crate) struct TimerFd(OwnedFd);
+pub(crate) struct Timer(AsyncFd<OwnedFd>);
 
-impl TimerFd {
-    pub(crate) fn new() -> io::Result<TimerFd> {
+impl Timer {
+    /// A timer of the runtime of the calling thread.
+    pub(crate) fn new() -> io::Result<Timer> {
         let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
         // SAFETY: the call takes no pointers.
         let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) };
@@ -294,14 +299,11 @@ impl TimerFd {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the descriptor is new and nobody else owns it.
-        Ok(TimerFd(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    /// Registers the timer with the runtime of the calling thread.
-    pub(crate) fn register(self) -> io::Result<AsyncFd<TimerFd>> {
-        // SAFETY: the descriptor is owned by the timer, which the registration owns; it is open,
-        // and the same, for as long as the registration lives.
-        Ok(unsafe { AsyncFd::register_with_interest(self, Interest::READABLE) }?)
+        let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: the registration owns the descriptor, which is open, and the same, for as long as
+        // that lives.
+        let watched = unsafe { AsyncFd::register_with_interest(owned, Interest::READABLE) };
+        Ok(Timer(watched?))
     }
 
     /// Sets the timer to go off once after `wait`; at once when it is zero.
@@ -316,30 +318,35 @@ impl TimerFd {
         let spec = libc::itimerspec { it_interval: zero, it_value: value };
         // SAFETY: `spec` lives through the call; the old value is not asked for.
         let done = unsafe {
-            libc::timerfd_settime(self.0.as_raw_fd(), 0, &raw const spec, std::ptr::null_mut())
+            let fd = self.0.get_ref().as_raw_fd();
+            libc::timerfd_settime(fd, 0, &raw const spec, std::ptr::null_mut())
         };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Takes note that the timer went off; an error of kind `WouldBlock` when it did not.
-    pub(crate) fn clear(&self) -> io::Result<()> {
-        let mut count = [0u8; 8];
-        // SAFETY: `count` is writable for its eight bytes.
-        let read = unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
-        if read == 8 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    /// Ready when the timer went off, which is forgotten then.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.0.poll_read_ready(cx) {
+                Poll::Pending => return Poll::Pending,
+                // The runtime is shutting down; nobody waits any more.
+                Poll::Ready(Err(_)) => return Poll::Pending,
+                Poll::Ready(Ok(mut ready)) => {
+                    if ready.try_io(|timer| clear(timer.get_ref())).is_ok() {
+                        return Poll::Ready(());
+                    }
+                }
+            }
+        }
     }
 }
 
-impl AsFd for TimerFd {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl AsRawFd for TimerFd {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
-        self.0.as_raw_fd()
-    }
+/// Takes note that a timer went off; an error of kind `WouldBlock` when it did not.
+fn clear(timer: &OwnedFd) -> io::Result<()> {
+    let mut count = [0u8; 8];
+    // SAFETY: `count` is writable for its eight bytes.
+    let read = unsafe { libc::read(timer.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
+    if read == 8 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Counts what a test's thread allocates.

@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use socket2::{SockRef, Socket};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use crate::system::Received;
+use crate::system::{Received, UnixStream};
 use datagrams::Datagrams;
 use stream::Stamped;
 

@@ -1,65 +1,54 @@
 //! What [`system`](crate) is on Linux, for other systems: the target is compiled there, because the
-//! command line names its options, but none is served there, and nothing of this is called.
+//! command line names its options, but none is served there. No timer and no bell can be made.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use socket2::Socket;
-use tokio::io::unix::AsyncFd;
 use tokio::net::TcpStream;
 
 fn unsupported<T>() -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-pub(crate) struct TimerFd(OwnedFd);
+pub(crate) enum Timer {}
 
-impl TimerFd {
-    pub(crate) fn new() -> io::Result<TimerFd> {
+impl Timer {
+    pub(crate) fn new() -> io::Result<Timer> {
         unsupported()
     }
 
     pub(crate) fn arm(&self, _: Duration) -> io::Result<()> {
-        unsupported()
+        match *self {}
+    }
+
+    pub(crate) async fn expired(&self) -> io::Result<()> {
+        match *self {}
     }
 }
 
-impl AsRawFd for TimerFd {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-pub(crate) struct Bell(OwnedFd);
+pub(crate) enum Bell {}
 
 impl Bell {
     pub(crate) fn new() -> io::Result<Bell> {
         unsupported()
     }
 
-    pub(crate) fn try_clone(&self) -> io::Result<Bell> {
-        unsupported()
+    pub(crate) fn hung(&self) -> io::Result<HungBell> {
+        match *self {}
     }
 
-    pub(crate) fn ring(&self) {}
-
-    pub(crate) fn hear(&self) {}
-}
-
-impl AsRawFd for Bell {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+    pub(crate) fn ring(&self) {
+        match *self {}
     }
 }
 
-pub(crate) trait OwnsDescriptor: AsRawFd {}
+pub(crate) enum HungBell {}
 
-impl OwnsDescriptor for TimerFd {}
-impl OwnsDescriptor for Bell {}
-
-pub(crate) fn watch<T: OwnsDescriptor>(_: T) -> io::Result<AsyncFd<T>> {
-    unsupported()
+impl HungBell {
+    pub(crate) async fn rung(&self) -> io::Result<()> {
+        match *self {}
+    }
 }
 
 pub(crate) fn stamp_arrivals(_: &Socket) -> io::Result<()> {
@@ -82,6 +71,10 @@ pub(crate) fn own_descriptor_table() -> io::Result<()> {
 }
 
 pub(crate) fn part_descriptor_table() -> io::Result<()> {
+    unsupported()
+}
+
+pub(crate) fn share_port(_: &Socket, _: bool) -> io::Result<()> {
     unsupported()
 }
 

@@ -11,19 +11,20 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::TcpStream;
 
 /// A timer of the kernel, exact to some microseconds where a timer wheel is exact to one
-/// millisecond. Readable when it has expired.
-pub(crate) struct TimerFd(OwnedFd);
+/// millisecond.
+pub(crate) struct Timer(AsyncFd<OwnedFd>);
 
-impl TimerFd {
-    pub(crate) fn new() -> io::Result<TimerFd> {
+impl Timer {
+    /// Must be called inside the runtime that is to wait for it.
+    pub(crate) fn new() -> io::Result<Timer> {
         let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
         // SAFETY: timerfd_create takes no pointers.
         let fd = checked(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
         // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
-        Ok(TimerFd(unsafe { OwnedFd::from_raw_fd(fd) }))
+        watch(unsafe { OwnedFd::from_raw_fd(fd) }).map(Timer)
     }
 
-    /// Expires once after `delay`; an earlier setting is forgotten.
+    /// Expires once after `delay`; an earlier setting is forgotten, and its expiry too.
     pub(crate) fn arm(&self, delay: Duration) -> io::Result<()> {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let value = libc::timespec {
@@ -32,16 +33,15 @@ impl TimerFd {
             tv_nsec: libc::c_long::from(delay.subsec_nanos()).max(1),
         };
         let setting = libc::itimerspec { it_interval: zero, it_value: value };
-        let fd = self.0.as_raw_fd();
+        let fd = self.0.get_ref().as_raw_fd();
         // SAFETY: `setting` lives over the call, and the old setting is not asked for.
         let result = unsafe { libc::timerfd_settime(fd, 0, &setting, std::ptr::null_mut()) };
         checked(result).map(drop)
     }
-}
 
-impl AsRawFd for TimerFd {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+    /// Waits until it expires.
+    pub(crate) async fn expired(&self) -> io::Result<()> {
+        self.0.readable().await.map(|mut guard| guard.clear_ready())
     }
 }
 
@@ -58,9 +58,10 @@ impl Bell {
         Ok(Bell(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// A second handle of the same bell, in the descriptor table of the calling thread.
-    pub(crate) fn try_clone(&self) -> io::Result<Bell> {
-        self.0.try_clone().map(Bell)
+    /// The same bell for the worker that it wakes: a second handle, in the descriptor table of the
+    /// calling thread and known to its runtime.
+    pub(crate) fn hung(&self) -> io::Result<HungBell> {
+        watch(self.0.try_clone()?).map(HungBell)
     }
 
     pub(crate) fn ring(&self) {
@@ -69,31 +70,27 @@ impl Bell {
         // is no failure: the bell rings already.
         let _ = unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
+}
 
-    /// Takes note of the rings so far.
-    pub(crate) fn hear(&self) {
+/// See [`Bell::hung`].
+pub(crate) struct HungBell(AsyncFd<OwnedFd>);
+
+impl HungBell {
+    /// Waits until it rings, and takes note of the rings so far.
+    pub(crate) async fn rung(&self) -> io::Result<()> {
+        self.0.readable().await?.clear_ready();
         let mut rings = 0u64;
+        let fd = self.0.get_ref().as_raw_fd();
         // SAFETY: at most eight bytes are written to a value of eight bytes.
-        let _ = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut rings).cast(), 8) };
+        let _ = unsafe { libc::read(fd, (&raw mut rings).cast(), 8) };
+        Ok(())
     }
 }
-
-impl AsRawFd for Bell {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-/// What owns one descriptor for as long as it lives, and never changes it.
-pub(crate) trait OwnsDescriptor: AsRawFd {}
-
-impl OwnsDescriptor for TimerFd {}
-impl OwnsDescriptor for Bell {}
 
 /// Lets the present runtime watch whether the descriptor is readable.
-pub(crate) fn watch<T: OwnsDescriptor>(owner: T) -> io::Result<AsyncFd<T>> {
-    // SAFETY: the owner neither closes nor replaces its descriptor while the runtime watches it.
-    Ok(unsafe { AsyncFd::register(owner) }?)
+fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is owned by what the runtime watches, and is the same until the end.
+    Ok(unsafe { AsyncFd::register(fd) }?)
 }
 
 /// Lets the kernel tell when bytes arrived (socket(7), `SO_TIMESTAMPNS`); the sockets that a
@@ -184,6 +181,11 @@ fn is_internet_socket(fd: RawFd) -> bool {
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_DOMAIN, value, &raw mut length)
     };
     result == 0 && (domain == libc::AF_INET || domain == libc::AF_INET6)
+}
+
+/// Whether other listeners may take the same address (socket(7), `SO_REUSEPORT`).
+pub(crate) fn share_port(listener: &Socket, shared: bool) -> io::Result<()> {
+    listener.set_reuse_port(shared)
 }
 
 /// Lets a group of listeners on one address (`SO_REUSEPORT`) get its connections by where they come

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use throng_base::{Clock, Random, Time, clock};
-use tokio::io::unix::AsyncFd;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
@@ -145,7 +144,7 @@ pub(crate) fn run(seat: Seat, ready: &SyncSender<io::Result<SocketAddr>>) {
     }
 }
 
-async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system::Bell>)> {
+async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, system::HungBell)> {
     let socket = listen(seat.address, seat.shared_address)?;
     // Once for the group, by its first member.
     if seat.setup.options.by_source && seat.shared_address && seat.index == 0 {
@@ -161,7 +160,7 @@ async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system
         ));
     }
     let listener = TcpListener::from_std(socket.into())?;
-    let bell = system::watch(seat.setup.post.bell(seat.index).try_clone()?)?;
+    let bell = seat.setup.post.bell(seat.index).hung()?;
     let clock = seat.setup.clock.clone();
     let worker = Rc::new(Worker {
         index: seat.index,
@@ -183,7 +182,7 @@ async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system
 fn listen(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(shared)?;
+    system::share_port(&socket, shared)?;
     // Accepted sockets inherit it.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
@@ -204,7 +203,7 @@ pub(crate) fn check_free(address: SocketAddr) -> io::Result<()> {
 }
 
 impl Worker {
-    async fn serve(self: Rc<Self>, listener: TcpListener, bell: AsyncFd<system::Bell>) {
+    async fn serve(self: Rc<Self>, listener: TcpListener, bell: system::HungBell) {
         let accepting = Rc::clone(&self);
         spawn_local(async move { accepting.accept(listener).await });
         let timing = Rc::clone(&self);
@@ -225,9 +224,9 @@ impl Worker {
             _ => {}
         }
         while !self.setup.is_stopped() {
-            let Ok(mut guard) = bell.readable().await else { break };
-            guard.clear_ready();
-            bell.get_ref().hear();
+            if bell.rung().await.is_err() {
+                break;
+            }
             self.look_at_queue();
             match self.setup.options.batch {
                 Duration::ZERO => self.open_mail(),

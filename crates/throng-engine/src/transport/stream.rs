@@ -7,9 +7,9 @@ use std::task::{Context, Poll, ready};
 
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 
-use crate::system::{self, Received};
+use crate::system::{self, Received, UnixStream};
 
 /// A socket that only asks for stamps: the kernel begins to stamp a moment after the first one
 /// asked, and goes on as long as there is one.
@@ -67,7 +67,7 @@ pub(crate) fn poll_send(
         ready!(socket.poll_write_ready(cx))?;
         let mut full = None;
         let written = socket.try_io(Interest::WRITABLE, || {
-            let flags = libc::MSG_NOSIGNAL;
+            let flags = system::MSG_NOSIGNAL;
             let count = SockRef::from(socket).send_vectored_with_flags(pieces, flags)?;
             if count == all {
                 return Ok(count);

@@ -1,5 +1,6 @@
 //! Connecting to a unix socket (unix(7)): a name instead of addresses and ports.
 
+use std::future::poll_fn;
 use std::io;
 use std::time::Duration;
 
@@ -7,10 +8,9 @@ use socket2::{Domain, SockAddr, Type};
 use throng_base::Said;
 use throng_metrics::Cause;
 use throng_program::UnixSocket;
-use tokio::net::UnixStream;
 
 use crate::failure::{Failure, cause_of};
-use crate::system::{self, TimerFd};
+use crate::system::{self, Timer, UnixStream};
 
 /// How long a connection waits that the queue of the socket has no room for, before it asks again.
 /// It doubles each time: TCP would send its first packet again after a second.
@@ -35,9 +35,10 @@ pub(crate) async fn connect(to: &UnixSocket) -> Result<UnixStream, Failure> {
 }
 
 async fn pause(time: Duration) -> io::Result<()> {
-    let timer = TimerFd::new()?.register()?;
-    timer.get_ref().set(time)?;
-    timer.readable().await.map(drop)
+    let timer = Timer::new()?;
+    timer.set(time)?;
+    poll_fn(|cx| timer.poll(cx)).await;
+    Ok(())
 }
 
 fn refused(to: &UnixSocket, error: &io::Error) -> Failure {
@@ -92,7 +93,7 @@ mod tests {
         runtime().block_on(async {
             connect(&to).await.unwrap();
             let mut second = std::pin::pin!(connect(&to));
-            let polled = std::future::poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx))).await;
+            let polled = poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx))).await;
             assert!(polled.is_pending(), "the queue has no room for a second");
             listener.accept().unwrap();
             second.await.unwrap();

@@ -9,13 +9,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use throng_base::{Clock, Time};
-use tokio::io::unix::AsyncFd;
 
 use super::Due;
-use crate::system::{self, TimerFd};
+use crate::system;
 
 pub(crate) struct Timer {
-    fd: AsyncFd<TimerFd>,
+    kernel: system::Timer,
     clock: Clock,
     heap: RefCell<BinaryHeap<Reverse<Entry>>>,
     /// When the timerfd will expire; never, while due entries are being done.
@@ -34,7 +33,7 @@ impl Timer {
     /// Must be called inside the worker's runtime.
     pub(crate) fn new(clock: Clock) -> io::Result<Timer> {
         Ok(Timer {
-            fd: system::watch(TimerFd::new()?)?,
+            kernel: system::Timer::new()?,
             clock,
             heap: RefCell::new(BinaryHeap::new()),
             armed: Cell::new(Time::NEVER),
@@ -66,7 +65,7 @@ impl Timer {
     pub(crate) async fn run(&self, mut action: impl FnMut(Due, Time)) -> io::Result<()> {
         loop {
             // Setting the timer again takes its expiry back, so that it need not be read.
-            self.fd.readable().await?.clear_ready();
+            self.kernel.expired().await?;
             let now = self.clock.now();
             // All that is due now is done before the timer is set again.
             self.armed.set(Time::ZERO);
@@ -90,7 +89,7 @@ impl Timer {
     fn arm(&self, at: Time) {
         // A timer that cannot be armed would leave answers unsent; the arguments are in range,
         // so that the kernel has no reason to refuse.
-        if at < self.armed.get() && self.fd.get_ref().arm(at - self.clock.now()).is_ok() {
+        if at < self.armed.get() && self.kernel.arm(at - self.clock.now()).is_ok() {
             self.armed.set(at);
         }
     }
