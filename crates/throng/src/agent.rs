@@ -6,8 +6,7 @@ mod bounds;
 mod spool;
 mod supervisor;
 
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,6 +25,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
 use crate::arguments::{AgentArguments, LimitArguments};
+use crate::files::private_directory;
 use crate::fleet;
 use crate::machine::Machine;
 use crate::screen::Screen;
@@ -121,7 +121,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
 /// as it runs.
 fn own_directory(directory: &Path, name: &str) -> Result<(PathBuf, File), Said> {
     let own = directory.join(name);
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&own);
+    let made = private_directory(&own);
     let own = made.and_then(|()| own.canonicalize()).map_err(|error| Said::of_error(&error))?;
     let lock = File::create(own.join("lock")).map_err(|error| Said::of_error(&error))?;
     match lock.try_lock() {
@@ -135,7 +135,7 @@ fn own_directory(directory: &Path, name: &str) -> Result<(PathBuf, File), Said> 
 pub(crate) fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
     let is_pasted = join.starts_with("throng-join-");
     if is_pasted {
-        crate::hide_argument(join);
+        crate::system::hide_argument(join);
     }
     let path = if join == "-" { "/dev/stdin" } else { join };
     let text = match is_pasted {

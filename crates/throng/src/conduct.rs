@@ -68,6 +68,7 @@ use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
 use crate::signals::Signals;
+use crate::system;
 pub(crate) use child::{be, told};
 use desk::{Desk, Orders, Outlets, Posts};
 use fleet::{Before, Fleet, Wanted};
@@ -79,7 +80,7 @@ pub(crate) use socket::connect;
 /// The terminal is as it was; also after a panic.
 pub(crate) fn restore_terminal() {
     dashboard::give_back();
-    keys::restore();
+    system::give_terminal_back();
 }
 
 /// Where records go when nothing else is said.

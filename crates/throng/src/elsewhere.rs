@@ -2,11 +2,10 @@
 //! records there; load, and measurements of the host, need Linux.
 
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
-use throng_base::Diagnostic;
+use throng_base::{Diagnostic, system::LocalStream};
 
 use crate::arguments;
 
@@ -35,6 +34,33 @@ pub(crate) fn in_directory<T>(
     work(&directory.join(name))
 }
 
-pub(crate) fn is_owner(_: &UnixStream) -> bool {
+pub(crate) fn is_owner(_: &LocalStream) -> bool {
     false
 }
+
+pub(crate) fn reserve_no_address_space() {}
+
+pub(crate) fn hide_argument(_: &str) {}
+
+pub(crate) fn has_output() -> bool {
+    true
+}
+
+/// No run is watched here.
+pub(crate) fn is_in_front() -> bool {
+    false
+}
+
+pub(crate) fn has_terminal() -> bool {
+    false
+}
+
+pub(crate) fn has_taken_terminal() -> bool {
+    false
+}
+
+pub(crate) fn take_terminal(_: bool) -> bool {
+    false
+}
+
+pub(crate) fn give_terminal_back() {}

@@ -3,10 +3,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
+use throng_base::private::Private as _;
 use throng_base::{Diagnostic, Said};
 use throng_results::markdown::summary_markdown;
 use throng_results::page::{html, report_data};
@@ -33,7 +33,8 @@ pub(crate) fn write_page(summary: &Summary, path: Option<&Path>) -> Result<Value
 pub(crate) fn write_html(data: &Value, path: &Path) -> Result<(), Box<Diagnostic>> {
     let page = html(data);
     // What a run has heard is for who started it, as its record is.
-    let written = write_whole(path, 0o600, |file| file.write_all(page.as_bytes()));
+    let written =
+        write_whole(path, OpenOptions::new().private(), |file| file.write_all(page.as_bytes()));
     written.map_err(|error| unwritable(HTML, path, &error))
 }
 
@@ -65,7 +66,8 @@ pub(crate) fn write_files(
 ) -> Vec<Diagnostic> {
     let mut failed = Vec::new();
     let mut write = |flag, path: &Path, text: String| {
-        let written = write_whole(path, 0o666, |file| file.write_all(text.as_bytes()));
+        let written =
+            write_whole(path, &mut OpenOptions::new(), |file| file.write_all(text.as_bytes()));
         let written = written.map_err(|error| unwritable(flag, path, &error));
         failed.extend(written.err().map(|told| *told));
     };
@@ -86,9 +88,10 @@ pub(crate) fn unwritable(flag: &'static str, path: &Path, error: &io::Error) -> 
 
 /// Writes a file beside where it is to be and puts it there when it is whole: half of one would be
 /// taken for all of it. What was there before stays until then. A pipe or a device is written to.
+/// `options` say who may read a new one.
 pub(crate) fn write_whole(
     path: &Path,
-    mode: u32,
+    options: &mut OpenOptions,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     // A link stays one.
@@ -103,7 +106,7 @@ pub(crate) fn write_whole(
     // One that was killed, whose number we have, may have left it.
     let _ = fs::remove_file(&beside);
     let whole = || {
-        let open = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside);
+        let open = options.write(true).create_new(true).open(&beside);
         let mut file = match open {
             Ok(file) => file,
             // A folder that takes no new file may hold one that can be written.
@@ -134,7 +137,7 @@ pub(crate) fn inside(directory: &Path, path: &str) -> Option<PathBuf> {
 
 /// A directory, and those above it, which nobody else may read.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    fs::DirBuilder::new().recursive(true).private().create(path)
 }
 
 /// A file, and the directories above it, which nobody else may read.
@@ -142,7 +145,6 @@ pub(crate) fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         private_directory(parent)?;
     }
-    let mut file =
-        File::options().create(true).write(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = File::options().create(true).write(true).truncate(true).private().open(path)?;
     file.write_all(bytes)
 }

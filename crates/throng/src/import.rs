@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use throng_base::{Diagnostic, Exit, Said, plain};
+use throng_base::{Diagnostic, Exit, Said, plain, system::EEXIST};
 use throng_import::{FILE_BYTES_MAX, Format, Imported, LeftOut, Options};
 use throng_monitor::ask_up_to;
 use throng_program::HttpCall;
@@ -182,7 +182,7 @@ pub(crate) fn write(path: &Path, imported: &Imported, force: bool) -> Result<(),
         std::iter::once((path.to_path_buf(), imported.scenario.as_bytes())).chain(beside).collect();
     // All or nothing: a scenario without its files would be worse than none.
     if let Some((path, _)) = all.iter().find(|(path, _)| !force && path.exists()) {
-        return Err(unwritable(path, &io::Error::from_raw_os_error(libc::EEXIST)));
+        return Err(unwritable(path, &io::Error::from_raw_os_error(EEXIST)));
     }
     for (path, content) in all {
         let mut options = OpenOptions::new();

@@ -14,6 +14,7 @@
 //! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
 //! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
 //! - `system`: what only Linux does; `elsewhere`: the same for other systems, which make no load.
+//! - `signals`: who asks the process to stop; of Unix, and of Windows.
 //! - `saved`: what the pages give to be saved.
 //! - `post`: one of several processes of a run. `compare`, `history`, `report`, `target`: the other
 //!   commands. `screen`: everything that is printed. `speech`: in which language.
@@ -76,7 +77,6 @@ mod target;
 mod version;
 mod why;
 
-use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -108,90 +108,6 @@ fn give_back_memory() {
     unsafe { libmimalloc_sys::mi_collect(true) }
 }
 
-/// Under a limit on the address space (`ulimit -v`) the allocators must not reserve what they do
-/// not use: mimalloc reserves 1 GiB at its first allocation, and glibc 64 MiB for each thread. They
-/// read these settings when a process starts, so it starts once more.
-fn reserve_no_address_space() {
-    const SETTINGS: [(&str, &str); 2] =
-        [("MIMALLOC_ARENA_RESERVE", "0"), ("MALLOC_ARENA_MAX", "1")];
-    let is_set = SETTINGS.iter().all(|(name, _)| std::env::var_os(name).is_some());
-    if is_set || throng_host::address_space_limit().is_none() {
-        return;
-    }
-    let mut words = std::env::args_os();
-    if let (Ok(program), Some(name)) = (std::env::current_exe(), words.next()) {
-        // It returns only where it fails; then all goes on as it is.
-        let _ = std::process::Command::new(program).arg0(name).args(words).envs(SETTINGS).exec();
-    }
-}
-
-/// A file may not grow beyond `ulimit -f`: the write that would make it fails with an error, as on
-/// a full disk, in place of a signal that ends the process in the middle of a run.
-fn fail_writes_of_large_files() {
-    // SAFETY: the call replaces the action of one signal; no handler of ours is installed.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-}
-
-/// Sends a signal to all processes of a group. One that is gone needs none.
-fn signal_group(group: u32, signal: libc::c_int) {
-    let Ok(group) = libc::pid_t::try_from(group) else { return };
-    if group > 1 {
-        // SAFETY: the call takes no pointer; the group is that of a child that was put in one of
-        // its own, so this process is not in it.
-        unsafe { libc::kill(-group, signal) };
-    }
-}
-
-/// Whether whoever started this process wants a signal ignored: `nohup` does.
-fn ignores(signal: libc::c_int) -> bool {
-    let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: nothing is changed where the new action is null; the present one is written to
-    // `action`, which is read only when the call has done so.
-    unsafe {
-        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
-            && action.assume_init().sa_sigaction == libc::SIG_IGN
-    }
-}
-
-/// Overwrites an argument of the command line, which the kernel shows to everybody (`ps`,
-/// `/proc/PID/cmdline`) as it stands in the memory of this process.
-fn hide_argument(argument: &str) {
-    // proc_pid_stat(5): the name in brackets may hold anything; `arg_start` and `arg_end` are
-    // fields 48 and 49, and field 3 is the first behind it.
-    let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else { return };
-    let Some((_, fields)) = stat.rsplit_once(')') else { return };
-    let mut fields = fields.split_whitespace().skip(45).map(str::parse::<usize>);
-    let (Some(Ok(start)), Some(Ok(end))) = (fields.next(), fields.next()) else { return };
-    if argument.is_empty() || start == 0 || end <= start {
-        return;
-    }
-    // SAFETY: the kernel says that the arguments of this process lie there. They are written to
-    // by nobody else: this is done before any thread is started, and Rust copies them when asked.
-    let arguments = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, end - start) };
-    let length = argument.len();
-    for at in 0..arguments.len().saturating_sub(length - 1) {
-        if arguments[at..at + length] == *argument.as_bytes() {
-            arguments[at..at + length].fill(b'*');
-        }
-    }
-}
-
-/// Whether whoever started this process has closed its standard output (`>&-`). It is asked before
-/// Rust's own beginning, which opens `/dev/null` in its place.
-static HAS_OUTPUT: AtomicBool = AtomicBool::new(true);
-
-extern "C" fn look_at_output() {
-    // SAFETY: the call only asks for the flags of a descriptor.
-    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    HAS_OUTPUT.store(flags >= 0, Ordering::Relaxed);
-}
-
-// SAFETY: what stands in this section is called before `main`, with arguments that a function
-// without any ignores; this one needs nothing that has to be set up before.
-#[used]
-#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
-static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
-
 /// A part of throng has panicked, or stood still: whatever else comes of the run, this is a bug.
 static HAS_BUG: AtomicBool = AtomicBool::new(false);
 
@@ -214,11 +130,9 @@ fn tell_bug(reason: &Said) {
 
 /// The whole program, from its arguments to its exit code.
 pub fn main() -> ExitCode {
-    // What is used here is linked, and so is called before.
-    std::hint::black_box(&LOOK_AT_OUTPUT);
-    screen::has_output(HAS_OUTPUT.load(Ordering::Relaxed));
-    reserve_no_address_space();
-    fail_writes_of_large_files();
+    screen::has_output(system::has_output());
+    system::reserve_no_address_space();
+    signals::fail_writes_of_large_files();
     report_panics();
     let words: Vec<_> = std::env::args_os().collect();
     speech::choose(&words);

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Said};
+use throng_base::{Diagnostic, Exit, Said, system::EEXIST};
 use throng_engine::{AllowList, certificate_words, tls_config};
 use throng_import::{Format, Options};
 use throng_program::Tls;
@@ -122,7 +122,7 @@ fn prepared(
     lists.extend(list("--allow", &arguments.allow)?);
     let hosts = list("--host", &arguments.host)?;
     if !arguments.force && arguments.out.exists() {
-        let exists = io::Error::from_raw_os_error(libc::EEXIST);
+        let exists = io::Error::from_raw_os_error(EEXIST);
         return Err(unwritable(&arguments.out, &exists));
     }
     let ca = arguments.cacert.clone();

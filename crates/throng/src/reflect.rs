@@ -1,6 +1,7 @@
 //! Server reflection: the descriptors of gRPC services from the server that has them, before a
 //! load, or for the scenarios of others.
 
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -104,7 +105,9 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
     match file {
         None => output(&set),
         Some(path) => {
-            if let Err(error) = write_whole(path, 0o666, |file| file.write_all(&set)) {
+            if let Err(error) =
+                write_whole(path, &mut OpenOptions::new(), |file| file.write_all(&set))
+            {
                 return told(unwritable(path, &error));
             }
             let size = units::format_bytes(set.len() as f64);

@@ -1,5 +1,6 @@
 //! `throng report`: the summary of a recorded run, printed again.
 
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,7 @@ fn write_csv(run: &Run, path: &Path, screen: Screen) -> Result<(), Box<Diagnosti
     }
     let failed = |error: &std::io::Error| unwritable("--csv", path, error);
     let mut read = Ok(());
-    let written = write_whole(path, 0o666, |file| {
+    let written = write_whole(path, &mut OpenOptions::new(), |file| {
         let mut file = std::io::BufWriter::new(file);
         let mut written = Ok(());
         read = seconds_csv(run, |piece| {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use throng_base::clean::{clean_json, on_screen};
-use throng_base::{Diagnostic, Exit, Said, Severity, language};
+use throng_base::{Diagnostic, Exit, Said, Severity, language, system::EBADF};
 use throng_results::terminal::Style;
 
 /// Text for people, on one of the two outputs.
@@ -159,7 +159,7 @@ pub(crate) fn has_output(is_open: bool) {
 /// Writes to the standard output; [`delivered`] tells at the end whether that was possible.
 pub(crate) fn output(bytes: &[u8]) {
     if OUTPUT_CLOSED.load(Ordering::Relaxed) {
-        return note_failure(Err(io::Error::from_raw_os_error(libc::EBADF)), false);
+        return note_failure(Err(io::Error::from_raw_os_error(EBADF)), false);
     }
     let mut output = io::stdout().lock();
     let written = output.write_all(bytes).and_then(|()| output.flush());

@@ -3,12 +3,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Arc, OnceLock};
 
-use throng_base::Said;
+use throng_base::{Said, system::signal_of};
 use throng_fleet::agent::{Finish, Spool};
 
 use crate::conduct::fleet::LINES_FILE;
@@ -81,7 +80,7 @@ impl Spooled {
 
     fn cut_short(&self) -> Option<Said> {
         let status = self.status.as_ref().and_then(|status| status.get());
-        let how = match (status.and_then(|it| it.signal()), status.and_then(|it| it.code())) {
+        let how = match (status.and_then(|it| signal_of(*it)), status.and_then(|it| it.code())) {
             (Some(signal), _) => say!("it was terminated by signal {signal}"),
             (None, Some(code)) => say!("it exited with code {code}"),
             (None, None) => say!("its agent was no longer running"),

@@ -6,10 +6,6 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Sender, channel};
@@ -19,6 +15,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use throng_base::private::Private as _;
+use throng_base::system::{LocalStream, in_own_group, to_child};
 use throng_base::{Said, clock::wall_now};
 use throng_fleet::agent::{Begin, Child, Host};
 use throng_fleet::presence::Incarnation;
@@ -125,20 +123,17 @@ impl Supervisor {
         (part, rate_max): (&Part, Option<f64>),
         told: &Told,
     ) -> io::Result<(Making, Spooled)> {
-        let lines = File::options()
-            .create_new(true)
-            .append(true)
-            .mode(0o600)
-            .open(home.join(LINES_FILE))?;
+        let lines =
+            File::options().create_new(true).append(true).private().open(home.join(LINES_FILE))?;
         // It belongs to what is opened, so the child holds it for as long as it lives.
         lines.try_lock()?;
         let errors =
-            File::options().create(true).append(true).mode(0o600).open(home.join(ERRORS_FILE))?;
+            File::options().create(true).append(true).private().open(home.join(ERRORS_FILE))?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("post").current_dir(home).envs(&told.environment);
-        let (mut input, theirs) = UnixStream::pair()?;
+        let (mut input, theirs) = to_child()?;
         let said = input.try_clone()?;
-        command.stdin(OwnedFd::from(theirs)).stdout(lines).stderr(errors).process_group(0);
+        in_own_group(&mut command).stdin(theirs).stdout(lines).stderr(errors);
         let mut child = command.spawn()?;
         // Its own handles of the lines and of the socket are closed with it.
         drop(command);
@@ -212,7 +207,7 @@ type Announced = Arc<Mutex<Vec<String>>>;
 /// More is lost, which the others notice.
 const ANNOUNCED_MAX: usize = 64;
 
-fn listen(said: UnixStream, announced: &Announced) {
+fn listen(said: LocalStream, announced: &Announced) {
     for line in BufReader::new(said).lines().map_while(Result::ok) {
         let mut waiting = announced.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < ANNOUNCED_MAX {

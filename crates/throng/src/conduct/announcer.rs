@@ -3,13 +3,11 @@
 //! finds out what is missing.
 
 use std::io::Write as _;
-use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use throng_base::{Clock, StepId};
+use throng_base::{Clock, StepId, system::to_parent};
 use throng_engine::{Announced, Bridge};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -88,8 +86,7 @@ impl Announcer {
 
 /// Nobody may be there to hear it any more.
 fn write_all(waiting: &Receiver<Announced>) {
-    let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else { return };
-    let mut socket = UnixStream::from(socket);
+    let Ok(mut socket) = to_parent() else { return };
     for announced in waiting {
         let Ok(mut line) = serde_json::to_vec(&announced) else { continue };
         line.push(b'\n');

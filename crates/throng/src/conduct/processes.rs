@@ -4,9 +4,6 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +12,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use throng_base::system::{LocalStream, in_own_group, signal_of, to_child};
 use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now};
 use throng_engine::Spare;
 use throng_program::Source;
@@ -38,7 +36,7 @@ const CLOCKS_APART: Duration = Duration::from_millis(1);
 const ANNOUNCED_MAX: usize = 256;
 
 /// Where a process hears. Orders are written there, and what others announce.
-type Input = Arc<Mutex<UnixStream>>;
+type Input = Arc<Mutex<LocalStream>>;
 /// A line with its end.
 type Word = Arc<[u8]>;
 
@@ -46,7 +44,7 @@ type Word = Arc<[u8]>;
 struct Waiting {
     users_spare: Spare,
     child: Child,
-    input: UnixStream,
+    input: LocalStream,
     output: BufReader<ChildStdout>,
     errors: Errors,
 }
@@ -169,9 +167,9 @@ fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Resu
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     // In a group of its own: a key that interrupts is for the desk, which gives the orders.
     let mut command = Command::new(program);
-    let (mut input, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
-    command.arg("post").stdin(OwnedFd::from(theirs)).stdout(Stdio::piped());
-    command.stderr(Stdio::piped()).process_group(0);
+    let (mut input, theirs) = to_child().map_err(|error| failed(&error))?;
+    command.arg("post").stdin(theirs).stdout(Stdio::piped());
+    in_own_group(&mut command).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     // Its own handle of the socket is closed with it.
     drop(command);
@@ -209,7 +207,7 @@ fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Resu
     }
 }
 
-fn write(input: &mut UnixStream, line: &impl Serialize) -> std::io::Result<()> {
+fn write(input: &mut LocalStream, line: &impl Serialize) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(line)?;
     line.push(b'\n');
     input.write_all(&line)
@@ -235,7 +233,7 @@ fn show(said: Errors) {
     Screen::errors(false).text(&String::from_utf8_lossy(&text));
 }
 
-fn locked(input: &Input) -> MutexGuard<'_, UnixStream> {
+fn locked(input: &Input) -> MutexGuard<'_, LocalStream> {
     input.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -250,7 +248,7 @@ fn give(input: &Input, mut orders: UnboundedReceiver<Order>) {
 }
 
 /// Hands on what a process announces to the others, until it is gone. It waits for none of them.
-fn carry(from: UnixStream, others: &[SyncSender<Word>]) {
+fn carry(from: LocalStream, others: &[SyncSender<Word>]) {
     let error_ns = CLOCKS_APART.as_nanos() as u64;
     for line in BufReader::new(from).lines() {
         let Ok(announced) = line.and_then(|line| Ok(serde_json::from_str::<Box<RawValue>>(&line)?))
@@ -293,7 +291,7 @@ fn take(
     let _ = child.kill();
     let status = child.wait();
     show(said);
-    let signal = status.as_ref().ok().and_then(|status| status.signal());
+    let signal = status.as_ref().ok().and_then(|status| signal_of(*status));
     let detail = match (signal, status.ok().and_then(|status| status.code())) {
         (Some(signal), _) => say!("it was terminated by signal {signal}"),
         (None, Some(code)) => say!("it exited with code {code}"),

@@ -2,14 +2,13 @@
 //! owns the run is heard; whoever is slow or says nonsense holds nobody up.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use throng_base::system::{LocalListener, LocalStream, listen};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::command::{Answer, LINE_BYTES_MAX, Request, SOCKET, VERSION};
@@ -32,12 +31,10 @@ impl Socket {
     /// In the directory of the run. None where the file system has no sockets: the run goes on.
     pub(super) fn open(directory: &Path, asked: UnboundedSender<Asked>) -> Option<Socket> {
         let path = directory.join(SOCKET);
-        let listener =
-            system::in_directory(directory, SOCKET, |short| UnixListener::bind(short)).ok()?;
-        let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600));
+        let listener = system::in_directory(directory, SOCKET, listen).ok()?;
         std::thread::Builder::new()
             .name("control".into())
-            .spawn(move || listen(&listener, &asked))
+            .spawn(move || hear(&listener, &asked))
             .ok()?;
         Some(Socket { path })
     }
@@ -50,11 +47,11 @@ impl Drop for Socket {
 }
 
 /// To the run that is recorded there.
-pub(crate) fn connect(directory: &Path) -> std::io::Result<UnixStream> {
-    system::in_directory(directory, SOCKET, |short| UnixStream::connect(short))
+pub(crate) fn connect(directory: &Path) -> std::io::Result<LocalStream> {
+    system::in_directory(directory, SOCKET, throng_base::system::connect)
 }
 
-fn listen(listener: &UnixListener, asked: &UnboundedSender<Asked>) {
+fn hear(listener: &LocalListener, asked: &UnboundedSender<Asked>) {
     let clients = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
         if asked.is_closed() {
@@ -77,7 +74,7 @@ fn listen(listener: &UnixListener, asked: &UnboundedSender<Asked>) {
 }
 
 /// One line, one answer.
-fn serve(stream: &UnixStream, asked: &UnboundedSender<Asked>) -> std::io::Result<()> {
+fn serve(stream: &LocalStream, asked: &UnboundedSender<Asked>) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = Vec::new();

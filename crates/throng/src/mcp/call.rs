@@ -3,7 +3,6 @@
 //! as by Ctrl-C.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -11,7 +10,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use throng_base::clock::wall_now;
+use throng_base::system::in_own_group;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time, language};
+use throng_host::{SIGINT, signal_group};
 use throng_results::create_directory;
 
 use super::tools::{Tool, Words};
@@ -227,8 +228,7 @@ fn run(
     (running, tell): (&Running, Tell<'_>),
 ) -> io::Result<Ended> {
     // A key that interrupts is for the server: it stops its calls.
-    command.process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    in_own_group(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     crate::system::end_with_parent(&mut command);
     let mut child = command.spawn()?;
     let clock = Clock::start();
@@ -268,7 +268,7 @@ fn wait(
         if passed_on < running.stops.load(Ordering::Relaxed) {
             passed_on += 1;
             match passed_on {
-                1 | 2 => crate::signal_group(child.id(), libc::SIGINT),
+                1 | 2 => signal_group(child.id(), SIGINT),
                 _ => drop(child.kill()),
             }
         }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read as _;
 use std::net::IpAddr;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +14,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use throng_base::clock::wall_now;
+use throng_base::system::in_own_group;
 use throng_base::{Clock, Said, Source, Time, plain};
 use throng_results::create_directory;
 use throng_scenario::inputs;
@@ -171,7 +171,10 @@ impl Started {
         command.args(["--no-color", "--quiet", "--lang", throng_base::language::spoken().word()]);
         command.arg(format!("--live={ip}"));
         // A key that interrupts is for us: we tell it to stop.
-        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        in_own_group(&mut command)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().inspect_err(|_| drop(std::fs::remove_dir(&directory)))?;
         let said = Arc::new(Mutex::new(Vec::new()));
         let (kept, errors) = (Arc::clone(&said), child.stderr.take());

@@ -4,14 +4,15 @@
 
 use std::collections::VecDeque;
 use std::io::Read;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use throng_base::system::{in_own_group, signal_of};
 use throng_base::units::write_duration;
 use throng_base::{Clock, Said};
+use throng_host::{SIGKILL, SIGTERM, signal_group};
 use throng_results::ActionStatus;
 
 use super::Outcome;
@@ -86,8 +87,8 @@ pub(super) fn execute(
 ) -> Outcome {
     let Some((program, arguments)) = command.split_first() else { return Outcome::default() };
     let mut own = Command::new(program);
-    own.args(arguments).envs(variables.iter().copied()).process_group(0);
-    own.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    own.args(arguments).envs(variables.iter().copied());
+    in_own_group(&mut own).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match own.spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -134,7 +135,7 @@ fn exit(status: &std::io::Result<ExitStatus>) -> (ActionStatus, Said) {
     match status {
         Ok(status) if status.success() => (ActionStatus::Done, say!("exit code 0")),
         Ok(status) => {
-            let detail = match (status.code(), status.signal()) {
+            let detail = match (status.code(), signal_of(*status)) {
                 (Some(code), _) => say!("exit code {code}"),
                 (None, signal) => say!("ended by signal {}", signal.unwrap_or_default()),
             };
@@ -146,14 +147,14 @@ fn exit(status: &std::io::Result<ExitStatus>) -> (ActionStatus, Said) {
 
 /// Asks all processes of the group to end, and kills those that do not.
 fn end(group: u32, heard: &Receiver<Signal>) {
-    crate::signal_group(group, libc::SIGTERM);
+    signal_group(group, SIGTERM);
     loop {
         match heard.recv_timeout(MERCY) {
             Ok(Signal::Exited(_)) | Err(_) => break,
             Ok(Signal::Read | Signal::Stop) => {}
         }
     }
-    crate::signal_group(group, libc::SIGKILL);
+    signal_group(group, SIGKILL);
 }
 
 fn wait_for(mut child: Child, signal: Sender<Signal>) {
