@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod dist;
+mod elsewhere;
 mod packages;
 mod suite;
 mod tidy;
@@ -23,6 +24,7 @@ cargo xtask <chore>
   fuzz [--minutes N] [NAME]…
                           fuzz tests with new seeds (10 minutes); a case that fails is kept in
                           crates/throng-fuzz/corpus
+  elsewhere               whether throng compiles for macOS and Windows
   tidy                    the rules of the house that no compiler checks
   instructions [--write] [--binary FILE]
                           instructions for one request in five scenes, beside those in
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         ["ci", rest @ ..] => ci::run(rest),
         ["test", rest @ ..] => suite::run(rest),
         ["fuzz", rest @ ..] => suite::fuzz(rest),
+        ["elsewhere"] => elsewhere::run(),
         ["tidy"] => tidy::run(),
         ["instructions", rest @ ..] => bench::instructions::run(rest),
         ["sentences", rest @ ..] => voice::run(rest),

@@ -8,6 +8,7 @@ mod layers;
 mod methods;
 mod orphans;
 mod sources;
+mod systems;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -69,6 +70,7 @@ fn check_files(root: &Path, files: &[String]) -> Vec<Finding> {
         findings.extend(sources::check_machine_paths(file, &text));
         if file.ends_with(".rs") {
             findings.extend(sources::check_rust(file, &text));
+            findings.extend(systems::check(file, &text));
         }
     }
     findings

@@ -1,0 +1,60 @@
+//! `cargo xtask elsewhere`: throng compiles for macOS and Windows. Nothing is linked and nothing
+//! runs, so no compiler of C for them is needed: a stand-in writes empty files.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use crate::suite::cargo;
+use crate::{say, workspace};
+
+const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-gnu"];
+
+/// Creates what `cc -o FILE` and `ar cq FILE` would.
+const STAND_IN: &str = "#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in
+    -o) shift; : > \"$1\" ;;
+    -o*) : > \"${1#-o}\" ;;
+    *.a | *.lib) : > \"$1\" ;;
+  esac
+  shift
+done
+";
+
+pub(crate) fn run() -> Result<(), String> {
+    let missing: Vec<&str> = TARGETS.into_iter().filter(|target| !has_std(target)).collect();
+    if !missing.is_empty() {
+        return Err(format!("run `rustup target add {}`, then try again", missing.join(" ")));
+    }
+    let workspace = workspace::load()?;
+    let stand_in = workspace.target.join("elsewhere/cc");
+    write(&stand_in).map_err(|error| format!("{}: {error}", stand_in.display()))?;
+    for target in TARGETS {
+        say(&format!("== {target}"));
+        let mut command = cargo(&workspace, &["check", "-p", "throng", "--target", target]);
+        for tool in ["CC", "CXX", "AR"] {
+            command.env(format!("{tool}_{}", target.replace('-', "_")), &stand_in);
+        }
+        let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+        if !status.success() {
+            return Err(format!("throng does not compile for {target}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the standard library for a target is installed.
+fn has_std(target: &str) -> bool {
+    let asked =
+        Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    asked.is_ok_and(|it| Path::new(String::from_utf8_lossy(&it.stdout).trim()).is_dir())
+}
+
+fn write(stand_in: &Path) -> io::Result<()> {
+    fs::create_dir_all(stand_in.parent().unwrap_or(stand_in))?;
+    fs::write(stand_in, STAND_IN)?;
+    fs::set_permissions(stand_in, fs::Permissions::from_mode(0o755))
+}
