@@ -119,14 +119,10 @@ impl Reader {
             return self.left_out.push(LeftOut::new(place, what));
         }
         if has_messages {
-            let socket = socket::socket(&url, &request.headers, entry.messages.unwrap_or_default());
-            let (begin_ms, took_ms) = (time::millis(&entry.started), entry.time.unwrap_or(0.0));
-            self.items.push(Item::Socket(Box::new(crate::model::Socket {
-                begin_ms,
-                took_ms,
-                ..socket
-            })));
-            return;
+            let time = (time::millis(&entry.started), entry.time.unwrap_or(0.0));
+            let messages = entry.messages.unwrap_or_default();
+            let socket = socket::socket(&url, &request.headers, messages, time);
+            return self.items.push(Item::Socket(Box::new(socket)));
         }
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             let scheme = url.split(':').next().unwrap_or_default().chars().take(20);

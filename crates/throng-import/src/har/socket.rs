@@ -17,12 +17,21 @@ const PAUSE_MAX: f64 = 60.0;
 /// How long a connection stays on which nothing was sent.
 const STAY: Duration = Duration::from_secs(10);
 
-pub(super) fn socket(url: &str, headers: &[Field], messages: Vec<SocketMessage>) -> Socket {
+/// Its place among the requests is where its first message was sent: a page opens it early, and
+/// says on it what later responses have told. `began_ms` and `took_ms` are of the connection.
+pub(super) fn socket(
+    url: &str,
+    headers: &[Field],
+    messages: Vec<SocketMessage>,
+    (began_ms, took_ms): (Option<f64>, f64),
+) -> Socket {
     let url = match url.split_once("://") {
         Some(("https", rest)) => format!("wss://{rest}"),
         Some(("http", rest)) => format!("ws://{rest}"),
         _ => url.to_string(),
     };
+    let is_sent = |message: &SocketMessage| message.direction.text() == "send";
+    let first = messages.iter().find(|message| is_sent(message)).and_then(|message| message.time);
     let mut socket = Socket { url: Text::literal(url), ..Socket::default() };
     socket.headers = super::fields(headers);
     for field in headers {
@@ -33,9 +42,8 @@ pub(super) fn socket(url: &str, headers: &[Field], messages: Vec<SocketMessage>)
     }
     let (mut sent, mut pushed, mut last) = (0, 0, None::<f64>);
     for message in messages {
-        let is_sent = message.direction.text() == "send";
         match socket.talk.last_mut() {
-            _ if is_sent => {
+            _ if is_sent(&message) => {
                 sent += 1;
                 if sent > SENT_MAX {
                     continue;
@@ -54,6 +62,13 @@ pub(super) fn socket(url: &str, headers: &[Field], messages: Vec<SocketMessage>)
             _ => pushed += 1,
         }
     }
+    // Of another clock, where it is before the connection.
+    let first_ms = first.map(|first| first * 1e3).filter(|at| began_ms.is_some_and(|it| it <= *at));
+    socket.begin_ms = first_ms.or(began_ms);
+    socket.took_ms = match last.zip(first) {
+        Some((last, first)) => (last - first).max(0.0) * 1e3,
+        None => took_ms.min(STAY.as_secs_f64() * 1e3),
+    };
     if sent == 0 {
         socket.talk.push(Talk::Stay(STAY));
     }

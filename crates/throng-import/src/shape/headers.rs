@@ -56,6 +56,9 @@ pub(super) fn clean(recording: &mut Recording, format: Format) {
     recording.each_socket(|socket| {
         invalid += clean_list(&mut socket.headers, is_recorded);
         socket.headers.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("sec-websocket-"));
+        let offered = socket.protocols.len();
+        socket.protocols.retain(|name| is_token(name));
+        invalid += offered - socket.protocols.len();
     });
     for session in &mut recording.sessions {
         clean_list(&mut session.headers, is_recorded);
@@ -119,14 +122,15 @@ fn clean_list(headers: &mut Vec<(String, Text)>, is_recorded: bool) -> usize {
     };
     headers.retain(|(name, _)| !is_dropped(name));
     let before = headers.len();
-    let is_token = |name: &str| {
-        let good = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-        !name.is_empty() && name.bytes().all(good)
-    };
     let is_value =
         |value: &Text| value.to_string().bytes().all(|b| b == b'\t' || (b >= 0x20 && b != 0x7f));
     headers.retain(|(name, value)| is_token(name) && is_value(value));
     before - headers.len()
+}
+
+fn is_token(name: &str) -> bool {
+    let good = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !name.is_empty() && name.bytes().all(good)
 }
 
 /// `json` and `form` bring their type with them.
