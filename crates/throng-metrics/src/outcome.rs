@@ -213,7 +213,8 @@ words! {
         Steady, "steady", "steady";
         /// The close by throng: from its start to the end of the connection.
         End, "end", "end";
-        /// Of a user that was online: from the loss of its last connection until it is online again.
+        /// Of a user that was online: from the loss of its last connection until it is online
+        /// again.
         Away, "away", "away";
     }
 }

@@ -37,7 +37,7 @@ impl Desk<'_> {
         let Some(audits) = &mut self.audits else { return };
         audits.interval(interval);
         let events = audits.judged(false);
-        events.into_iter().for_each(|event| self.books_read(event));
+        events.into_iter().for_each(|event| books_read(self, event));
     }
 
     /// The load is over: audits that look once more do so, unless a person does not want to wait.
@@ -61,15 +61,15 @@ impl Desk<'_> {
             self.asks(ask);
         }
         let events = self.audits.as_mut().map(|audits| audits.judged(true)).unwrap_or_default();
-        events.into_iter().for_each(|event| self.books_read(event));
+        events.into_iter().for_each(|event| books_read(self, event));
         self.audits = None;
     }
+}
 
-    /// What a desk that takes over has to know of it is kept for it: it cannot read them again.
-    fn books_read(&mut self, event: Event) {
-        self.event(&event);
-        if self.audits.as_mut().is_some_and(|audits| audits.is_kept(&event)) {
-            self.order(Order::Record { event: Box::new(event) });
-        }
+/// What a desk that takes over has to know of it is kept for it: it cannot read them again.
+fn books_read(desk: &mut Desk<'_>, event: Event) {
+    desk.event(&event);
+    if desk.audits.as_mut().is_some_and(|audits| audits.is_kept(&event)) {
+        desk.order(Order::Record { event: Box::new(event) });
     }
 }
