@@ -41,10 +41,9 @@ impl Cause {
                 say!("see the reason with --details, and check the server's log")
             }
             Cause::MqttRequest => say!("look at the reason with --details, then fix the step"),
-            Cause::MqttProtocol => say!(
-                "look at the packets with `throng try`, and report the violation to the server's \
-                 developers"
-            ),
+            Cause::MqttProtocol => {
+                say!("check the packets with `throng try`, then fix the server")
+            }
             Cause::GrpcStatus => say!("look at the status and its message with --details"),
             Cause::BodyUnexpected
             | Cause::JsonUnexpected

@@ -405,7 +405,7 @@ mod tests {
         let mut lines = Lines::new("/dev/full".into(), Box::new(full));
         let value = serde_json::json!({"a": 1});
         let error = lines.append(0, &value).unwrap_err();
-        assert!(error.diagnostic().help.unwrap().english().starts_with("free some space"));
+        assert!(error.diagnostic().help.unwrap().english().starts_with("free some disk space"));
         assert!(lines.append(0, &value).is_ok());
         assert_eq!(lines.lost, 2);
     }

@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn busy_processors_at_the_border_are_named() {
         let found = told(0.97, 0.99, &[]);
-        let text = "shop: its processors were 97 % busy at 0.98 times the capacity: they are \
+        let text = "shop: its processors were 97 % busy at 0.98 times the capacity; they are \
              the limit";
         assert_eq!(found, [(None, text.to_string())]);
         assert!(told(0.4, 0.99, &[])[0].1.contains("a single thread is the limit"));

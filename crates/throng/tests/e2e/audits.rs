@@ -142,12 +142,16 @@ fn audits_go_on_with_another_controller() {
     child.until("all are online", || target.counts("/push/binds") == 220);
     let standby = throng(&format!("resume --standby --json --out taken {keys}")).start();
     standby.hears("it waits", |_, err| err.contains("on standby for run").then_some(()));
-    let events = child.folder().join("record/events.ndjson");
+    let record = child.folder().join("record");
+    let events = record.join("events.ndjson");
     let count_of =
         |word: &str| std::fs::read_to_string(&events).map_or(0, |text| text.matches(word).count());
     child.until("all have been read", || {
         count_of("\"audited\"") == 1 && count_of("\"books-read\"") == 2
     });
+    // Orders come to the agents in their sequence: with this one, what is kept is on the bus.
+    throng(&format!("control {} users 199", record.display())).run().exits(0);
+    child.until("one has left", || target.counts("/connections/open") == 199);
     child.signal(libc::SIGKILL);
     drop(child.wait());
     let run = standby.wait().exits(1);

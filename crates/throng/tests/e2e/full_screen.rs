@@ -56,7 +56,7 @@ fn a_full_screen_shows_curves_and_hears_keys() {
     }
     child.types("?");
     // Only what has changed is written: words come one by one.
-    child.hears("help", |out, _| out.contains("moment").then_some(()));
+    child.hears("help", |out, _| out.contains("resume").then_some(()));
     child.types("?+pgm");
     child.hears("the mark", |out, _| out.contains("marked:").then_some(()));
     // What would put it into the background does nothing here.

@@ -165,7 +165,9 @@ fn every_command_has_a_page_that_mandoc_takes() {
         assert!(main.contains(part), "no {part} in\n{main}");
     }
     let bench = read("throng-bench.1");
-    for part in ["throng bench [OPTIONS] [URL]", "--expect-status", "WHERE TOOLS DISAGREE"] {
+    for part in
+        ["throng bench [OPTIONS] [URL]", "--expect-status", "OPTIONS THAT DIFFER BETWEEN TOOLS"]
+    {
         assert!(bench.contains(part), "no {part} in\n{bench}");
     }
     assert!(bench.contains("throng bench http://127.0.0.1:8080/ -c 100 -d 30s\n"), "{bench}");

@@ -145,7 +145,7 @@ fn what_does_not_belong_together_is_refused() {
     part(&target, "2/2", &folder.join("2")).run();
     merge(folder, &[0, 2], "late").exits(2).says(&["cannot be merged", "after the first"]);
     part(&target, "2/2", &folder.join("3")).arg("--seed=5").run();
-    merge(folder, &[0, 3], "seed").exits(2).says(&["its seed is 5, that of"]);
+    merge(folder, &[0, 3], "seed").exits(2).says(&["its seed is 5, but the seed of"]);
     let other = scenario(&target).replace("101", "102");
     let line = throng("run s.yaml --quiet --part 2/2").arg("--out").arg(folder.join("4"));
     line.file("s.yaml", other).run();

@@ -139,7 +139,9 @@ fn a_process_that_is_killed_is_named_and_the_others_go_on() {
     let target = Target::start("http");
     let (child, pids) = under_way(&target);
     kill(pids[1]);
-    child.hears("that it is lost", |_, err| err.contains("process 2 was lost").then_some(()));
+    child.hears("that it is lost", |_, err| {
+        err.contains("process 2 and all its users were lost").then_some(())
+    });
     let before = target.counts("/requests");
     child.until("the others go on", || target.counts("/requests") > before + 50);
     child.signal(libc::SIGINT);
