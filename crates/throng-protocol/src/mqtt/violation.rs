@@ -118,7 +118,7 @@ impl Breach {
             }
             Breach::UnknownId(id) => say!("no packet with the identifier {id} is in flight"),
             Breach::WrongReply(id) => {
-                say!("the packet identifier {id} requires a different packet")
+                say!("a different packet is expected for the packet identifier {id}")
             }
             Breach::CodeCount { codes, filters } => {
                 say!("the packet has {codes} reason codes for {filters} topic filters")
