@@ -1,5 +1,5 @@
 //! Circles between the modules of a crate by the methods that they call, which no path shows, and
-//! types with more methods or fields than a reader can keep in mind.
+//! types with more methods or fields, and folders with more files, than a reader can keep in mind.
 //!
 //! What a call leads to is told without types: `self.name(…)` inside an `impl` is a method of that
 //! type; any other `.name(…)` is the method that only one type of the crate has. A name that is
@@ -24,6 +24,10 @@ const METHODS_MAX: usize = 40;
 /// a field there is a row of several outputs.
 const FIELDS_MAX: usize = 20;
 const FIELDS_IN: [&str; 2] = ["throng-metrics", "throng-results"];
+
+/// A folder with more sources is several folders.
+const FILES_MAX: usize = 25;
+const END_TO_END_FILES_MAX: usize = 15;
 
 /// What one source says of methods.
 #[derive(Default)]
@@ -59,12 +63,13 @@ type Type<'s> = (&'s str, Path, String);
 type Owners<'s> = BTreeMap<(&'s str, String), BTreeSet<(Type<'s>, Path)>>;
 
 /// What is above the limits: how many modules of a parent are in a circle, how many methods a type
-/// has, how many fields a struct has.
+/// has, how many fields a struct has, how many sources a folder has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Measure {
     Circle,
     Type,
     Struct,
+    Folder,
 }
 
 impl Measure {
@@ -73,6 +78,7 @@ impl Measure {
             Measure::Circle => "circle",
             Measure::Type => "type",
             Measure::Struct => "struct",
+            Measure::Folder => "folder",
         }
     }
 }
@@ -93,11 +99,13 @@ pub(super) fn check(table: &str, sources: &[(String, String)]) -> (Vec<Finding>,
                 FILE,
                 at + 1,
                 format!("`{line}` is no entry"),
-                "write `circle MODULE COUNT`, `type CRATE::TYPE COUNT` or `struct CRATE::TYPE COUNT`",
+                "write `circle MODULE COUNT`, `type CRATE::TYPE COUNT`, `struct CRATE::TYPE COUNT` \
+                 or `folder PATH COUNT`",
             )),
         }
     }
-    let found = excesses(&read_all(sources));
+    let mut found = excesses(&read_all(sources));
+    found.extend(full_folders(sources));
     let mut notes = Vec::new();
     for (key, (count, place)) in &found {
         let (most, line) = allowed.get(key).copied().unwrap_or((0, 1));
@@ -126,6 +134,9 @@ fn told((measure, name): &(Measure, String), count: usize, most: usize) -> Strin
         Measure::Struct => {
             format!("`{name}` has {count} fields; at most {}", most.max(FIELDS_MAX))
         }
+        Measure::Folder => {
+            format!("`{name}` has {count} sources; at most {}", most.max(files_max(name)))
+        }
     }
 }
 
@@ -138,7 +149,7 @@ fn entry(line: &str) -> Option<Option<((Measure, String), usize)>> {
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     let [word, name, count] = words[..] else { return None };
-    let measures = [Measure::Circle, Measure::Type, Measure::Struct];
+    let measures = [Measure::Circle, Measure::Type, Measure::Struct, Measure::Folder];
     let measure = measures.into_iter().find(|one| one.word() == word)?;
     Some(Some(((measure, name.to_string()), count.parse().ok()?)))
 }
@@ -182,6 +193,22 @@ fn excesses(sources: &[Source<'_>]) -> Excesses {
         }
     }
     excesses
+}
+
+fn files_max(folder: &str) -> usize {
+    if folder.contains("/tests/e2e") { END_TO_END_FILES_MAX } else { FILES_MAX }
+}
+
+fn full_folders(sources: &[(String, String)]) -> Excesses {
+    let mut files: BTreeMap<&str, usize> = BTreeMap::new();
+    for (folder, _) in sources.iter().filter_map(|(file, _)| file.rsplit_once('/')) {
+        *files.entry(folder).or_default() += 1;
+    }
+    let full = files.into_iter().filter(|(folder, count)| *count > files_max(folder));
+    let excess = |(folder, count): (&str, usize)| {
+        ((Measure::Folder, folder.to_string()), (count, "give each subject a folder".to_string()))
+    };
+    full.map(excess).collect()
 }
 
 /// How many methods each type has, and in which files.

@@ -311,3 +311,20 @@ fn structs_of_figures_with_many_fields_are_found() {
     let lowered = "xtask/src/tidy/methods.txt:1: `struct throng-results::Big` is 0 now; lower it";
     assert_eq!(of("throng-results", "struct Big", 20).1, [lowered]);
 }
+
+#[test]
+fn folders_with_many_sources_are_found() {
+    let of = |folder: &str, count: usize| {
+        let files: Vec<String> = (0..count).map(|n| format!("{folder}/f{n}.rs")).collect();
+        let sources: Vec<(&str, &str)> = files.iter().map(|file| (&**file, "")).collect();
+        method_findings("folder crates/x/src/full 30", &sources).0
+    };
+    assert_eq!(of("x/src", 26), ["`crates/x/src` has 26 sources; at most 25"]);
+    assert!(of("x/src", 25).is_empty());
+    assert!(of("x/src/full", 30).is_empty());
+    assert_eq!(of("x/src/full", 31), ["`crates/x/src/full` has 31 sources; at most 30"]);
+    assert_eq!(
+        of("x/tests/e2e/http", 16),
+        ["`crates/x/tests/e2e/http` has 16 sources; at most 15"]
+    );
+}

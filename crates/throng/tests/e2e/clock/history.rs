@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::history::{copied, history, recorded};
+use crate::results::history::{copied, history, recorded};
 use crate::servers::Target;
 
 #[test]

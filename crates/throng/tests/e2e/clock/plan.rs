@@ -1,6 +1,6 @@
 //! What a run measured of its own cost, second by second.
 
-use crate::plan::number;
+use crate::loads::plan::number;
 use crate::run::throng;
 use crate::servers::Target;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::fleet::Fleet;
+use crate::machines::fleet::Fleet;
 use crate::run::Run;
 
 /// Sums over all steps.

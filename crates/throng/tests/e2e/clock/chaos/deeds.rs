@@ -9,7 +9,7 @@ use throng_base::{Clock, Random, Time};
 use throng_bus::keys::Token;
 
 use super::wire::{State, Wire};
-use crate::fleet::Fleet;
+use crate::machines::fleet::Fleet;
 use crate::run::{Child, throng};
 
 /// Of a run from the moment that its agents are known.

@@ -1,0 +1,14 @@
+//! Messages on long-lived connections: WebSocket, MQTT, gRPC, TCP, private protocols.
+
+mod bursts;
+pub(crate) mod chat;
+pub(crate) mod declared;
+mod grpc;
+mod library;
+mod mqtt;
+mod mqtt_users;
+mod presence;
+pub(crate) mod push;
+mod reflection;
+mod tcp;
+mod websocket;
