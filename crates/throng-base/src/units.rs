@@ -167,7 +167,7 @@ pub fn parse_duration_range(text: &str) -> Result<(Duration, Duration), UnitErro
     };
     let (low, high) = (parse_duration(low)?, parse_duration(high)?);
     if low > high {
-        return error(say!("the range starts after its end"), RANGE_HELP);
+        return error(say!("the start of the range is greater than its end"), RANGE_HELP);
     }
     Ok((low, high))
 }

@@ -150,7 +150,9 @@ fn parse_range(text: &str) -> Option<Result<Generator, DataError>> {
     }
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last => Some(Ok(Generator::Range { first, last })),
-        (Some(_), Some(_)) => wrong(say!("the range `{text}` starts after its end")),
+        (Some(_), Some(_)) => {
+            wrong(say!("the start of the range `{text}` is greater than its end"))
+        }
         _ => wrong(say!("the range `{text}` does not fit into 64 bits")),
     }
 }
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn mistakes_are_answered() {
         for (text, want) in [
-            ("5..1", "the range `5..1` starts after its end"),
+            ("5..1", "the start of the range `5..1` is greater than its end"),
             ("1..", "the range `1..` has no end"),
             (
                 "1..99999999999999999999",

@@ -195,7 +195,7 @@ impl Duel {
             Outcome::Same => say!("no difference"),
             Outcome::Undecided(most) => {
                 let most = percent(most);
-                say!("no difference found; up to {most} % is possible")
+                say!("no difference found; a difference of up to {most} % is possible")
             }
             Outcome::TooShort => say!("too few pairs of slices for a verdict"),
         }
@@ -284,7 +284,7 @@ mod tests {
         let rate = |reach| compared("rate", 0.002, reach, false);
         assert_eq!(duel(vec![rate(0.009)]).verdict().english(), "no difference");
         let wide = duel(vec![rate(0.03)]);
-        let text = "no difference found; up to 3.2 % is possible";
+        let text = "no difference found; a difference of up to 3.2 % is possible";
         assert_eq!(wide.verdict().english(), text);
         assert_eq!(wide.judge(), (Exit::Success, Vec::new()));
         let other = duel(vec![rate(0.009), compared("p99", 0.12, 0.05, true)]);

@@ -273,7 +273,7 @@ impl Reader {
             ));
         }
         if !version.is_empty() {
-            let note = say!("the host has {version}, so a copy of this throng is used there");
+            let note = say!("the host has {version}, so throng runs a copy of itself there");
             let _ = self.tell.send(Heard::Note(note));
         }
         let Some((mut own, Some(mut input))) = self.program.take() else {

@@ -313,7 +313,7 @@ impl<'d> Laying<'d> {
             Some(Repeat::Times(_)) | None => {}
         }
         if field.is_optional {
-            add(say!("only if there are bytes left"));
+            add(say!("only if bytes are left"));
         }
         if let Some(condition) = &field.condition {
             add(say!("only if {}", condition_text(condition)));

@@ -106,8 +106,8 @@ impl<'p> Telling<'p> {
             }
             Found::Left { bytes, is_cut_off } => {
                 let text = match (is_cut_off, bytes.len()) {
-                    (true, 1) => say!("1 byte is left: an unfinished packet"),
-                    (true, left) => say!("{left} bytes are left: an unfinished packet"),
+                    (true, 1) => say!("1 byte is left: an incomplete packet"),
+                    (true, left) => say!("{left} bytes are left: an incomplete packet"),
                     (false, 1) => {
                         say!("1 byte is left: the rest of the packet is not in the input")
                     }
@@ -429,7 +429,7 @@ fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<Said> {
     };
     add(tally.broken, &|n| say!("packets that do not match the declaration: {n}"));
     add(tally.skipped_bytes, &|n| say!("bytes skipped before the next packet: {n}"));
-    add(tally.left_bytes, &|n| say!("bytes left in unfinished packets: {n}"));
+    add(tally.left_bytes, &|n| say!("bytes left in incomplete packets: {n}"));
     add(tally.gap_bytes, &|n| say!("bytes missing in the capture: {n}"));
     add(tally.replies, &|n| say!("replies matched to a request: {n}"));
     add(tally.orphans, &|n| say!("replies without a request: {n}"));

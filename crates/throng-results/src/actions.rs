@@ -109,7 +109,7 @@ impl ActionRow {
             ActionStatus::Unknown => say!("the outcome of the event `{name}` is not recorded"),
             ActionStatus::Failed => say!("the event `{name}` failed: {detail}"),
             ActionStatus::TimedOut => say!("the event `{name}` timed out: {detail}"),
-            ActionStatus::Stopped => say!("the run ended before the event `{name}` did"),
+            ActionStatus::Stopped => say!("the run ended before the event `{name}` was complete"),
             ActionStatus::NotReached => say!("the event `{name}` did not happen: {detail}"),
             ActionStatus::Missed => say!("the event `{name}` was missed: {detail}"),
         })

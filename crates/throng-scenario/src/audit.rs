@@ -251,7 +251,7 @@ fn read_user_name(cx: &mut Context<'_>, node: &Node) -> Option<UserName> {
             Some(UserName { before: (*before).to_string(), after: (*after).to_string() })
         }
         _ => {
-            let message = say!("the text does not contain `${{user.id}}` exactly once");
+            let message = say!("the text must contain `${{user.id}}` exactly once");
             cx.bad_value(node, message, say!("write how the target names a user: `d${{user.id}}`"))
         }
     }

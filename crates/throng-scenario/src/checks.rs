@@ -398,8 +398,11 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
                 && low > high
             {
                 let help = say!("write `1KiB..2KiB`");
-                let _: Option<()> =
-                    cx.bad_value(node, say!("the range starts after its end"), help);
+                let _: Option<()> = cx.bad_value(
+                    node,
+                    say!("the start of the range is greater than its end"),
+                    help,
+                );
             }
             if wants == [(Comparison::Less, 0)] {
                 let help = say!("write `size: < 10KiB` or `size: 0`");

@@ -143,5 +143,5 @@ fn too_many(cx: &mut Context<'_>, place: Option<Place>) {
         Some(place) => cx.error("too-many", message, place).label(say!("this exceeds the limit")),
         None => throng_base::Diagnostic::error("too-many", message),
     };
-    cx.note(error.help(say!("labels are for finding reports: store other data elsewhere")));
+    cx.note(error.help(say!("use labels to find reports, and store other data elsewhere")));
 }

@@ -31,7 +31,7 @@ pub(crate) fn read(cx: &mut Context<'_>, node: &Node, targets: &mut [Target]) {
 }
 
 fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Lookup> {
-    let text = cx.text(node, say!("a time for name lookups"))?;
+    let text = cx.text(node, say!("a name lookup policy"))?;
     let time = match text.trim() {
         "once" => return Some(Lookup::Once),
         "on failure" => return Some(Lookup::OnFailure),

@@ -224,7 +224,7 @@ fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&End
             let message = say!("no connection uses the entry `{text}` in `{name}`");
             let warning =
                 cx.warning("unused-route", message, key.place).label(say!("has no effect"));
-            cx.note(warning.help(say!("write the host and port as they are in the target")));
+            cx.note(warning.help(say!("write the host and port exactly as in the target")));
         }
     }
 }

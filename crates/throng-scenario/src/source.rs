@@ -155,7 +155,10 @@ fn parse_range(first: &str, last: &str) -> Result<SourceBlock, SourceError> {
     }
     match first <= last {
         true => Ok(SourceBlock::Range { first, last }),
-        false => wrong(say!("the range starts after its end"), say!("write `{last}..{first}`")),
+        false => wrong(
+            say!("the start of the range is greater than its end"),
+            say!("write `{last}..{first}`"),
+        ),
     }
 }
 
@@ -224,7 +227,9 @@ fn read_ports(cx: &mut Context<'_>, node: &Node) -> Option<(u16, u16)> {
     };
     match (port(first), port(last)) {
         (Ok(first), Ok(last)) if first <= last => Some((first, last)),
-        (Ok(_), Ok(_)) => cx.bad_value(node, say!("the range starts after its end"), PORTS_HELP),
+        (Ok(_), Ok(_)) => {
+            cx.bad_value(node, say!("the start of the range is greater than its end"), PORTS_HELP)
+        }
         (Err(label), _) | (_, Err(label)) => {
             let message = say!("`{}` is not a valid source port or range of ports", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(label);

@@ -642,7 +642,10 @@ impl Reader<'_, '_, '_> {
         word: &str,
     ) -> Option<()> {
         if !self.asks(subject) {
-            let help = say!("write `http first byte p95 < 200ms`, or the name of an `http` step");
+            let help = say!(
+                "write `http first byte p95 < 200ms`, or replace `http` with the name of an `http` \
+                 step"
+            );
             let part = if name.is_empty() { "first byte" } else { name };
             let message = say!("only HTTP requests and gRPC calls have a first byte");
             return self.fail("bad-threshold", message, part, help);
@@ -665,7 +668,8 @@ impl Reader<'_, '_, '_> {
         measure: Measure,
         word: &str,
     ) -> Option<()> {
-        let help = say!("write `first event p95 < 1s`, or the name of a `connect` step before it");
+        let help =
+            say!("write `first event p95 < 1s`, or put the name of a `connect` step before it");
         if !self.connects(subject) {
             let part = if name.is_empty() { "first event" } else { name };
             let message = say!("only a `connect` step has a first event");

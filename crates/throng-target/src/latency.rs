@@ -92,7 +92,7 @@ impl Latency {
     pub(crate) fn fault(self) -> Option<Said> {
         match self {
             Latency::Uniform(low, high) if low > high => {
-                Some(say!("the range starts after its end"))
+                Some(say!("the start of the range is greater than its end"))
             }
             Latency::Lognormal { mean, .. } if mean.is_zero() => {
                 Some(say!("the mean must be more than 0"))
@@ -188,7 +188,7 @@ mod tests {
         for (text, told) in [
             ("", "is not a latency"),
             ("20", "the unit of the duration is missing"),
-            ("50ms..10ms", "the range starts after its end"),
+            ("50ms..10ms", "the start of the range is greater than its end"),
             ("exponential", "the number is missing"),
             ("lognormal 5ms", "is not a latency"),
             ("lognormal 0s 1ms", "the mean must be more than 0"),

@@ -282,7 +282,7 @@ impl Change {
                 return match self.back_s {
                     Some(_) => say!("errors {share} % for {}", seconds(self.for_s)),
                     None => say!(
-                        "errors {share} % for {}, not back after {}",
+                        "errors {share} % for {}, not recovered after {}",
                         seconds(self.for_s),
                         seconds(self.seen_s)
                     ),
@@ -295,14 +295,19 @@ impl Change {
             Around::Online => {
                 let lost = number(self.before - self.worst);
                 return match self.back_s {
-                    Some(back) => say!("{lost} users offline, all back after {}", seconds(back)),
-                    None => say!("{lost} users offline, not back after {}", seconds(self.seen_s)),
+                    Some(back) => {
+                        say!("{lost} users offline, all online again after {}", seconds(back))
+                    }
+                    None => say!(
+                        "{lost} users offline, not all online again after {}",
+                        seconds(self.seen_s)
+                    ),
                 };
             }
         };
         match self.back_s {
-            Some(back) => say!("{what}, back after {}", seconds(back)),
-            None => say!("{what}, not back after {}", seconds(self.seen_s)),
+            Some(back) => say!("{what}, recovered after {}", seconds(back)),
+            None => say!("{what}, not recovered after {}", seconds(self.seen_s)),
         }
     }
 }

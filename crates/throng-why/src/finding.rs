@@ -76,7 +76,7 @@ codes! {
     /// Requests were sent more than once.
     Amplified new("amplified", "retries multiply the load");
     /// Conflicts come of requests that repeat.
-    OwnDuplicates new("own-duplicates", "repeated requests of the scenario conflict");
+    OwnDuplicates new("own-duplicates", "repeated requests in the scenario conflict");
     /// Streams of one HTTP/2 connection wait for each other.
     HeadOfLine new("head-of-line", "streams of one HTTP/2 connection wait for each other");
     /// Stalls at even intervals.

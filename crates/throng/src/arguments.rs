@@ -124,7 +124,7 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Shows what went wrong in a recorded run and why: findings with evidence
     Why(WhyArguments),
-    /// Merges the runs of several machines that generated one load together
+    /// Merges the runs of several machines that shared one load
     Merge(MergeArguments),
     /// Compares runs with a baseline run and reports changes beyond noise
     Compare(CompareArguments),

@@ -77,8 +77,8 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
         }
         None => {
             let text = say!(
-                "the number of concurrent users is not known: the number of arrivals in one \
-                 second is used (give --users N)"
+                "the number of concurrent users is unknown, so the number of arrivals per second \
+                 is used instead (give --users N)"
             );
             remark = Some(text);
         }

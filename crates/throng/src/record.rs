@@ -209,7 +209,7 @@ fn greeting(authority: &Authority, address: SocketAddr, arguments: &RecordArgume
     lines.push(say!("Firefox: set the proxy, and import {file} as an authority (docs/record.md)"));
     lines.push(say!("curl: curl --proxy http://{address} --cacert {file} URL"));
     if authority.is_new() {
-        lines.push(say!("{file} is new: only clients that import it trust it"));
+        lines.push(say!("{file} is new: only clients that import it will trust it"));
     }
     lines
 }

@@ -76,7 +76,7 @@ impl Active<'_> {
     ) {
         self.flight_ends();
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
-            // The scenario says that the run ends here: it is nobody's failure.
+            // The scenario says that the run ends: it is nobody's failure.
             self.interrupt();
             return match self.task.is_body() {
                 true => self.leave_from_body(),

@@ -47,7 +47,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     };
     if kept > 0 {
         finding.value = say!(
-            "{} (hard limit {}), {} per table kept for silently dropped connections",
+            "{} (hard limit {}), {} per table reserved for silently dropped connections",
             limit(soft),
             limit(hard),
             format_count(kept)

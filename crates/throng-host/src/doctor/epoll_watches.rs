@@ -10,7 +10,7 @@ const KEY: &str = "fs.epoll.max_user_watches";
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = say!(
         "every connection is watched with epoll; this is the maximum number of watches per \
-         account, including root; by default, the kernel allows them 4 % of the memory"
+         account, including root; by default, watches may use 4 % of the memory"
     );
     let mut finding = Finding { title: say!("epoll watches"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };

@@ -73,7 +73,7 @@ fn cure(most: i64) -> Vec<Fix> {
     let above = most + 1;
     let advice = say!(
         "the hypervisor can then no longer reclaim memory, so ask its owner first; if the kernel \
-         rejects {above}, use {most}, with which it returns only its largest blocks"
+         rejects {above}, use {most}: the virtual machine then returns only its largest blocks"
     );
     let [here, on_the_host] = commands(above, most);
     vec![here, on_the_host, Fix::Advice(advice)]

@@ -33,7 +33,7 @@ impl FromStr for Wanted {
     fn from_str(text: &str) -> Result<Wanted, Said> {
         if text.is_empty() || text.contains(['/', '\0']) || text.contains(char::is_control) {
             return Err(say!(
-                "`{text}` is not the name or the ID of a process: write `nginx` or `1234`"
+                "`{text}` is not a process name or process ID: write `nginx` or `1234`"
             ));
         }
         match text.parse() {

@@ -82,7 +82,7 @@ fn no_promise_is_made_without_one() {
           the search ended because its budget of 20m was used up
         not confirmed: thresholds met at 854/s;
           fails at 912/s (http p99);
-          the run ended before the search did
+          the run ended before the search was complete
         not confirmed: at least 854/s, the highest load tried;
           the generator reached its limit there: CPU
         not confirmed: at least 854/s, the highest load tried;
@@ -94,7 +94,7 @@ fn no_promise_is_made_without_one() {
         not confirmed: thresholds met at 854/s;
           fails at 912/s (http p99);
           did not recover after 912/s, even at a fraction of the load
-        fails at the lowest load, 50/s (failures of more than half of the attempts)
+        fails at the lowest load, 50/s (failures in more than half of the attempts)
         not confirmed: thresholds not met at any load, from 50/s upward;
           fails at 50/s;
           the search ended because its budget of 20m was used up

@@ -167,7 +167,7 @@ impl Capacity {
             EndedBy::CollapsedAgain => {
                 Some(say!("the search ended when the service collapsed again"))
             }
-            EndedBy::Asked => Some(say!("the run ended before the search did")),
+            EndedBy::Asked => Some(say!("the run ended before the search was complete")),
         }
     }
 
@@ -182,8 +182,8 @@ impl Capacity {
         let mut zones = Vec::new();
         if let Some((low, high)) = self.knee.optimal.map(range) {
             zones.push(say!(
-                "light load ends at {low} to {high}: above that, 1 % more load adds more than \
-                 1 % to the response time"
+                "light load ends at {low} to {high}: above that, 1 % more load increases the \
+                 response time by more than 1 %"
             ));
         }
         // Throughput says nothing of how many users may stay.
@@ -235,7 +235,7 @@ impl FailedBy {
             }
             FailedBy::Backlog => say!("a backlog that does not shrink in time"),
             FailedBy::Offline => say!("users that are not online"),
-            FailedBy::Failing => say!("failures of more than half of the attempts"),
+            FailedBy::Failing => say!("failures in more than half of the attempts"),
             FailedBy::Silence => say!("no response for several seconds"),
             FailedBy::Gone => say!("the target became unreachable"),
         }

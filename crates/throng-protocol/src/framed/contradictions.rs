@@ -248,7 +248,7 @@ impl Finder<'_> {
                 }
                 (None, false) => continue,
                 (Some(value), true) => (
-                    say!("`{id}` cannot hold the kind {value}"),
+                    say!("`{id}` cannot encode the kind {value}"),
                     say!("its range is {low} to {high}; change the kind or the type of the field"),
                 ),
                 (Some(value), false) => (
@@ -265,7 +265,9 @@ impl Finder<'_> {
             return;
         }
         if let Some(value) = numbers.get(selectors.len()) {
-            let text = say!("no field with `selects` holds the {value} in the `kind` of `{name}`");
+            let text = say!(
+                "no field with `selects` corresponds to the {value} in the `kind` of `{name}`"
+            );
             let help = say!("write one value for each field with `selects`: `kind: [10, 11]`");
             self.say("protocol-bad-kind", place, text, say!("one too many"), help);
         }
@@ -286,7 +288,7 @@ impl Finder<'_> {
             other => {
                 let reason = other.err().unwrap_or(say!("it is empty"));
                 let text =
-                    say!("`{}` cannot hold the kind {}: {reason}", field.id.value, kind.value);
+                    say!("`{}` cannot encode the kind {}: {reason}", field.id.value, kind.value);
                 let help = say!("change the kind or the type of the field");
                 let mistake =
                     self.say("protocol-bad-kind", kind.place, text, say!("does not fit"), help);

@@ -182,9 +182,7 @@ fn own_machines(run: &Run) -> Vec<MachineInfo> {
 fn refused(run: &Run, what: &Said) -> Box<Diagnostic> {
     let directory = run.directory.display();
     let message = say!("{directory} cannot be merged: {what}");
-    let help = say!(
-        "merge only runs that generated one load together: same scenario, same seed, same time"
-    );
+    let help = say!("merge only runs that shared one load: same scenario, same seed, same time");
     Box::new(Diagnostic::error("runs-unmergeable", message).help(help))
 }
 

@@ -29,8 +29,10 @@ pub(super) fn details_text(summary: &Summary, style: &Style) -> String {
         match sent {
             Some(piece) => tell(&mut out, "→", piece, style),
             None => {
-                out +=
-                    &format!("  → {}\n", say!("the sent data was not kept").render(style.language));
+                out += &format!(
+                    "  → {}\n",
+                    say!("the sent data was not recorded").render(style.language)
+                );
             }
         }
         match received {
@@ -38,7 +40,7 @@ pub(super) fn details_text(summary: &Summary, style: &Style) -> String {
             None => {
                 out += &format!(
                     "  ← {}\n",
-                    say!("no data was received, or none was kept").render(style.language)
+                    say!("no data was received or recorded").render(style.language)
                 );
             }
         }

@@ -102,7 +102,7 @@ fn is_never(
             _ => return false,
         }
     };
-    let message = say!("no user ever disconnects here");
+    let message = say!("no user ever disconnects in this phase");
     cx.note(cx.warning("churn-never", message, place).label(label).help(help));
     true
 }

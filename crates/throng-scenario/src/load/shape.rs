@@ -145,7 +145,7 @@ fn check_time(cx: &mut Context<'_>, phase: &ast::Phase<'_>, length: Duration) ->
         return Some(());
     }
     let length = write_duration(length);
-    let error = cx.error("bad-value", say!("the rates end before the phase does"), node.place);
+    let error = cx.error("bad-value", say!("the rates end before the phase ends"), node.place);
     let error = error.label(say!("they cover only {length}"));
     cx.fail(error.help(say!("remove `for`, or write at most `{length}`")))
 }

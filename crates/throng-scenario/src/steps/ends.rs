@@ -51,7 +51,9 @@ pub(super) fn read_close(
         if let Some(key) = field.key() {
             let message = say!("`{}` does not apply to `close`", key.text);
             let error = cx.error("conflicting-keys", message, key.place);
-            cx.note(error.label(say!("a close has no message content")).help(say!("remove it")));
+            cx.note(
+                error.label(say!("a close frame has no message content")).help(say!("remove it")),
+            );
         }
     }
     let ends = read_ends(cx, close, via.reach);

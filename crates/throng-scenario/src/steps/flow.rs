@@ -292,7 +292,7 @@ fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
         (Some(Ok(low)), Some(Ok(high))) if low <= high => Some(Times::Between(low, high)),
         (Some(Ok(_)), Some(Ok(_))) => cx.bad_value(
             node,
-            say!("the range starts after its end"),
+            say!("the start of the range is greater than its end"),
             say!("write `repeat: 3..10`"),
         ),
         _ => {

@@ -145,7 +145,7 @@ fn read_follow(cx: &mut Context<'_>, node: &Node) -> bool {
             let message = say!("the number of redirects must be the same for all steps");
             let error = cx.error("conflicting-keys", message, node.place);
             cx.note(
-                error.label(say!("the number is {limit} elsewhere")).help(say!(
+                error.label(say!("other steps allow {limit}")).help(say!(
                     "write `redirects: follow` here and `limits: {{redirects: 10}}` once"
                 )),
             );

@@ -408,7 +408,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             Err(several) => {
                 let message = say!("there are several possible targets for `{verb}`");
                 let error =
-                    cx.error("which-target", message, place).label(say!("which target is meant?"));
+                    cx.error("which-target", message, place).label(say!("the target is ambiguous"));
                 let names = || several.iter().map(|reach| reach.name.as_str());
                 let first = names().next().unwrap_or_default();
                 let help = say!(
@@ -645,7 +645,8 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
 
 pub(super) fn which_connection<T>(cx: &mut Context<'_>, place: Place, help: Said) -> Option<T> {
     let message = say!("this session has several connections");
-    let error = cx.error("which-connection", message, place).label(say!("which one is meant?"));
+    let error =
+        cx.error("which-connection", message, place).label(say!("the connection is ambiguous"));
     cx.fail(error.help(help))
 }
 
@@ -685,8 +686,9 @@ fn check_verb(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()
 /// Says that nothing can be sent on an event stream.
 fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
     let message = say!("`{verb}` is not supported on an event stream");
-    let error =
-        cx.error("step-scheme", message, place).label(say!("only the target sends events here"));
+    let error = cx
+        .error("step-scheme", message, place)
+        .label(say!("on an event stream, only the target sends events"));
     cx.note(error.help(say!(
         "to send data, use an `http` step; for incoming events, use `expect` and `on`"
     )));

@@ -113,6 +113,6 @@ fn one_only(cx: &mut Context<'_>, link: Option<u8>, from: u8, place: Place) {
     let message = say!("a `stay` step listens on only one connection");
     let error = cx
         .error("which-connection", message, place)
-        .label(say!("these belong to several connections"));
+        .label(say!("these messages arrive on several connections"));
     cx.note(error.help(say!("write `on` in the session, or in the `connect` steps")));
 }

@@ -53,8 +53,11 @@ pub(super) fn read_measure(
     let step = rows.labelled(cx, StepKind::Trend, &name, fields)?;
     if !has_unit(rows, step, unit) {
         let place = fields.measure.place_or(fields.place);
-        let error =
-            cx.error("conflicting-keys", say!("this trend has a different unit elsewhere"), place);
+        let error = cx.error(
+            "conflicting-keys",
+            say!("another step uses a different unit for this trend"),
+            place,
+        );
         let error =
             error.label(say!("a trend can only contain times, bytes or numbers, not a mix"));
         return cx.fail(error.help(say!("use the unit of the other step, or another name")));

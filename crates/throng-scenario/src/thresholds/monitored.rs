@@ -44,7 +44,7 @@ impl Reader<'_, '_, '_> {
         let is_json = |monitor: &Monitor| matches!(monitor.origin, Origin::Json(..));
         let figure = match (figure, source.is_some_and(is_json)) {
             ("cpu", false) if measure != Measure::Mean => {
-                let message = say!("`cpu` has only a mean");
+                let message = say!("for `cpu`, only the mean is available");
                 let help = say!("write `host cpu < 80%`, or use `throng_cpu_busiest_share max`");
                 return self.fail("bad-threshold", message, word, help);
             }
@@ -70,7 +70,7 @@ impl Reader<'_, '_, '_> {
         match threshold.subject {
             Subject::Monitored(_) if is_part => {
                 let message = say!("a metric of a monitored host covers all measured phases");
-                let help = say!("remove what follows the value: `host cpu < 80%`");
+                let help = say!("remove the text after the value: `host cpu < 80%`");
                 self.fail("bad-threshold", message, &threshold.text, help)
             }
             Subject::Generated if is_part || threshold.around.is_some() => {

@@ -95,7 +95,7 @@ fn a_restart_is_told_with_its_times() {
         let share = change(&effect, Around::Errors).map_or(0.0, |it| it.worst);
         assert!((share - 0.9).abs() < 0.05, "{seed}: {share}");
         let told: Vec<String> = effect.told().iter().map(Said::english).collect();
-        assert!(told.iter().any(|it| it.starts_with("800 users offline, all back after")));
+        assert!(told.iter().any(|it| it.starts_with("800 users offline, all online again after")));
     }
 }
 
@@ -106,7 +106,7 @@ fn what_does_not_come_back_is_told_so() {
     let p50 = change(&effect, Around::P50).expect("slower");
     assert_eq!(p50.back_s, None);
     let told = p50.told().english();
-    assert!(told.ends_with("not back after 60 s"), "{told}");
+    assert!(told.ends_with("not recovered after 60 s"), "{told}");
     assert!(change(&effect, Around::Online).is_none());
 }
 

@@ -92,7 +92,11 @@ fn plateau(record: &Record, range: Range<usize>) -> Option<Finding> {
         say!("open connections stop at {}, just below the limit of {}", count(open), count(limit));
     let found = Finding::new(Code::DescriptorLimit, Level::Likely, text, when)
         .on(&["connections_open"])
-        .figure(say!("connects on the plateau: {}, opened: {}", count(attempted), count(opened)))
+        .figure(say!(
+            "connects during the plateau: {}, opened: {}",
+            count(attempted),
+            count(opened)
+        ))
         .not(
             say!("connections end as fast as new ones open"),
             say!("only {} connections ended in this time", count(ended)),

@@ -13,7 +13,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     }
     let Some(stalled) = stalled(record, STALLED) else { return Ok(Vec::new()) };
     let (source, most) = (stalled.source.to_string(), percent(stalled.most));
-    let text = say!("{source}: all threads waited for its disks, up to {most} of the time");
+    let text = say!("{source}: all threads waited for its disks for up to {most} of the time");
     let found = Finding::new(Code::DiskBound, Level::Hint, text, stalled.when);
     let next = say!(
         "`iostat -x 1` on that host shows which disk is busy; look for logs, \

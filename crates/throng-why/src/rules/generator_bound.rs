@@ -18,7 +18,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let (level, text) = match record.facts.generator.first() {
         Some(reason) => (Level::Certain, reason.clone()),
         None if is_often => {
-            let often = say!("throng was behind schedule in {} of the seconds", percent(share));
+            let often = say!("throng was behind schedule in {} of all seconds", percent(share));
             (Level::Likely, often)
         }
         None => return Ok(Vec::new()),
@@ -30,7 +30,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         .on(&["lateness_p99", "host_cpu"])
         .figure(say!("highest lateness p99: {}", time(of(|point| point.lateness))))
         .figure(say!(
-            "seconds more than {} late: {late} of {}",
+            "seconds in which throng was more than {} late: {late} of {}",
             time(LATENESS_NS_MAX),
             measured.len()
         ))
@@ -42,6 +42,6 @@ pub(super) fn judge(record: &Record) -> Judgement {
     for reason in record.facts.generator.iter().skip(1) {
         found = found.figure(reason.clone());
     }
-    let next = say!("see what limits this host with `throng doctor`, or use more machines");
+    let next = say!("run `throng doctor` to see what limits this host, or use more machines");
     Ok(vec![found.then(next)])
 }

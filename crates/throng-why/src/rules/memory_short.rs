@@ -43,7 +43,7 @@ fn killed(record: &Record) -> Option<Finding> {
 fn waited(record: &Record) -> Option<Finding> {
     let stalled = stalled(record, STALLED)?;
     let (source, most) = (stalled.source.to_string(), percent(stalled.most));
-    let text = say!("{source}: all threads waited for memory, up to {most} of the time");
+    let text = say!("{source}: all threads waited for memory for up to {most} of the time");
     let found = Finding::new(Code::MemoryShort, Level::Hint, text, stalled.when);
     let found = stalled.tell(found);
     Some(found.then(say!("check that host for swapping: `vmstat 1`, columns si and so")))

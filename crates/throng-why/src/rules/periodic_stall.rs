@@ -147,16 +147,20 @@ fn stalls(
     let cause = cause(record, range, &at, &rhythm);
     let found = Finding::new(Code::PeriodicStall, level, text, when)
         .on(series)
-        .figure(say!("the first of them: {}", first.join(", ")))
+        .figure(say!("first occurrence: {}", first.join(", ")))
         .figure(say!("the intervals vary by {:.0} %", (rhythm.variation * 100.0)))
         .figure(cause)
         .not(
             say!("chance"),
             say!("only 1 in {:.0} random sequences is as regular", (1.0 / rhythm.chance)),
         )
-        .not(say!("bursts of the load"), say!("throng sent no more than usual in these seconds"))
+        .not(
+            say!("bursts in the load"),
+            say!("throng did not send more than usual in these seconds"),
+        )
         .then(say!(
-            "look for activity in the target every {}: jobs, flushes, garbage collection",
+            "look for activity in the target that recurs every {}: jobs, flushes, garbage \
+             collection",
             every
         ));
     Some(found)
@@ -264,7 +268,7 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], rhythm: &Rhythm) -
         };
         if at.iter().all(is_same) {
             return say!(
-                "cause: a cron job, because the stalls are always at second {:.0} of a minute",
+                "cause: a cron job, because the stalls always start at second {:.0} of a minute",
                 offset.round() % 60.0
             );
         }
@@ -291,5 +295,8 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], rhythm: &Rhythm) -
 fn unknown_cause(record: &Record, range: &Range<usize>) -> Said {
     let rate_now = stats::median(&record.rates(range, |point| point.attempts()));
     let per_s = rate_now.unwrap_or_default();
-    say!("to distinguish a timer from work, run at two rates (the rate was always {})", rate(per_s))
+    say!(
+        "to distinguish a timer from work, run at two different rates (the rate was always {})",
+        rate(per_s)
+    )
 }

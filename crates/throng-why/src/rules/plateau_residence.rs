@@ -65,7 +65,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let Some((range, open, opened)) = plateau else { return Ok(Vec::new()) };
     let mean = times.mean() / 1e9;
     let text = say!(
-        "open connections settle at {}: {} new ones, and each ends after {} ({})",
+        "open connections settle at {}: new ones open at {}, and each ends after {} ({})",
         count(open),
         rate(opened),
         seconds(round),
@@ -89,7 +89,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
             say!("new connections still opened at {}", rate(opened)),
         )
         .then(say!(
-            "look for a timeout of {} in the target and every proxy before it",
+            "look for a timeout of {} in the target and every proxy in front of it",
             seconds(round)
         ));
     Ok(vec![found])

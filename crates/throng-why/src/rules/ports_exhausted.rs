@@ -24,6 +24,8 @@ pub(super) fn judge(record: &Record) -> Judgement {
         say!("the target has run out of ports"),
         say!("the error came from this host's connect(2), before any packet was sent"),
     );
-    let next = say!("see `throng doctor` for more ports and addresses; keep connections alive");
+    let next = say!(
+        "`throng doctor` shows how to get more ports and addresses; or keep connections alive"
+    );
     Ok(vec![found.then(next)])
 }

@@ -81,7 +81,7 @@ fn found(
     let when = record.span(&range);
     let text = match round_limit(good).filter(|_| is_flat) {
         Some(limit) => say!(
-            "the target refused {} requests with {code}; successes stay at {}",
+            "the target refused {} requests with {code}; successes stayed at {}",
             count(sum),
             limit
         ),

@@ -76,6 +76,8 @@ fn storm(record: &Record, range: Range<usize>) -> Option<Finding> {
             reconnects / lost.max(1.0)
         }),
     );
-    let next = say!("spread reconnects: see `reconnect` in docs/connections.md, and try again");
+    let next = say!(
+        "spread the reconnects over time (see `reconnect` in docs/connections.md), then run again"
+    );
     Some(found.then(next))
 }

@@ -60,7 +60,10 @@ fn found(record: &Record, at: usize) -> Finding {
             rate(now)
         ),
         false => {
-            say!("failures with `{word}` begin at {}, without more load", seconds(when.from_s))
+            say!(
+                "failures with `{word}` begin at {}, although the load did not increase",
+                seconds(when.from_s)
+            )
         }
     };
     let failed = record.sum(&range, |point| point.failed);

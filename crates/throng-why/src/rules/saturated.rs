@@ -64,8 +64,11 @@ fn piled(record: &Record, range: Range<usize>, length: usize) -> Option<Finding>
     let grew = waiting.last()? - waiting.first()?;
     let missed = record.sum(&range, |point| point.missed);
     let times = record.values(&range, |point| point.p50);
-    let text =
-        say!("{} were offered, but only {} served, so a backlog grew", rate(offered), rate(ended));
+    let text = say!(
+        "the offered load was {}, but only {} was served, so a backlog grew",
+        rate(offered),
+        rate(ended)
+    );
     let found = Finding::new(Code::Saturated, Level::Likely, text, record.span(&range))
         .on(&["backlog", "in_flight", "p50"])
         .figure(say!("increase in waiting and unanswered requests: {:.0}", grew))

@@ -32,7 +32,7 @@ impl Stalled<'_> {
         ));
         let found = match self.slower {
             Some((then, otherwise)) => found.figure(say!(
-                "median response time: {} in this time, {} otherwise",
+                "median response time: {} during this time, {} otherwise",
                 time(then),
                 time(otherwise)
             )),

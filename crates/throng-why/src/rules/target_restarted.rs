@@ -94,12 +94,14 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
         .on(&["connections_open", "failed"])
         .figure_at(at, say!("open before: {}; ended within 2 s: {}", count(open), count(ended)))
         .figure_at(at, say!("by FIN: {}, by RST: {}", count(clean), count(reset)))
-        .figure(say!("failed connects until it was back: {}", count(all)))
+        .figure(say!("failed connects until it was available again: {}", count(all)))
         .not(
             say!("the target closes idle connections"),
             say!("then it would still accept new connections"),
         )
-        .then(say!("look at the target's log and `dmesg` at this time (killed, out of memory)"));
+        .then(say!(
+            "check the target's log and `dmesg` at this time, for example for an out-of-memory kill"
+        ));
     if level == Level::Certain {
         found = found.figure(say!(
             "processes that ended and started, according to the monitor: `{programs}`"

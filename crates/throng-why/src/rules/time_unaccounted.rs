@@ -110,7 +110,10 @@ fn of_stretch(record: &Record, range: Range<usize>) -> Option<Finding> {
     let next = match found.gap() > 0.0 {
         true => say!("look for requests that were cut off: `throng report --details`"),
         false => {
-            say!("concurrent requests (`parallel`) are counted twice; without them, report a bug")
+            say!(
+                "concurrent requests (`parallel`) are counted twice; if the scenario has none, \
+                 report a bug"
+            )
         }
     };
     Some(told.then(next))

@@ -47,8 +47,12 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let to = worst.iter().map(|(at, _)| *at + 1).max().unwrap_or_default();
     let level = if record.facts.same_host { Level::Hint } else { Level::Likely };
     let per_s = of(worst, |point| point.handshakes / point.lines.max(1.0)).unwrap_or_default();
-    let text =
-        say!("TLS handshakes took {}, but {} at {}", time(tls[0]), time(tls[1]), rate(per_s));
+    let text = say!(
+        "TLS handshakes took {} at best, but {} at {}",
+        time(tls[0]),
+        time(tls[1]),
+        rate(per_s)
+    );
     let found = Finding::new(Code::TlsBound, level, text, record.span(&(from..to)))
         .on(&["stage:tls", "stage:connect"])
         .figure(say!(

@@ -51,6 +51,8 @@ fn uneven(record: &Record, target: u16) -> Option<Finding> {
             say!("chance"),
             say!("with this many connections, chance does not explain the difference"),
         )
-        .then(say!("check that every address accepts: `throng report --details` lists them"));
+        .then(say!(
+            "check that every address accepts connections: `throng report --details` lists them"
+        ));
     Some(found)
 }

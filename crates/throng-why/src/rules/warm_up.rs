@@ -56,14 +56,14 @@ fn slow_start(record: &Record, range: Range<usize>) -> Option<Finding> {
     let when = record.span(&part);
     let when = Span::new(when.from_s, when.to_s);
     let text = say!(
-        "for the first {} the target was up to {} slower than afterwards",
+        "for the first {}, the target was up to {} slower than afterward",
         seconds(when.to_s - when.from_s),
         percent(slower - 1.0)
     );
     let found = Finding::new(Code::WarmUp, Level::Likely, text, when)
         .on(&["p50"])
         .figure(say!(
-            "median response time: {} at first, {} afterwards",
+            "median response time: {} at first, {} afterward",
             { time(blocks[0]) },
             time(rest)
         ))

@@ -204,7 +204,7 @@ pub(crate) struct RequestArguments {
         allow_hyphen_values = true
     )]
     pub(crate) cookies: Vec<String>,
-    /// Follow redirects within the target
+    /// Follow redirects that stay on the target
     #[arg(short = 'L', long, visible_alias = "redirect")]
     pub(crate) follow: bool,
     /// Read the request from a file with a cURL command, as copied from a browser

@@ -21,10 +21,10 @@ pub(crate) struct CapacityArguments {
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 #[command(next_help_heading = "Search for the capacity")]
 pub(crate) struct SearchArguments {
-    /// Maximum time under load; after it, the search reports what it has found
+    /// Maximum time under load; the search then reports what it has found
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "20m")]
     pub(crate) budget: Duration,
-    /// The first level: a rate, or a number of users with `--vary users`; it should be light
+    /// The first level: a rate, or a number of users with `--vary users`; it should be a light load
     #[arg(long, value_name = "LOAD", value_parser = load)]
     pub(crate) from: Option<f64>,
     /// The highest level; the search never goes above it
@@ -40,8 +40,8 @@ pub(crate) struct SearchArguments {
     /// Do not overload the service on purpose
     #[arg(long)]
     pub(crate) no_overload: bool,
-    /// What to vary: the name of one of several loads; `rate`; or `users` for long-lived
-    /// connections
+    /// What to vary: `rate`, `users` (for long-lived connections), or the name of one of several
+    /// loads
     #[arg(long, value_name = "WHAT")]
     pub(crate) vary: Option<String>,
     /// For CI: exit with code 1 if the capacity is certainly below this load

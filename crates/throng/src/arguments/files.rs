@@ -15,8 +15,8 @@ use crate::choice::Choice;
      \x20 throng init http shop.yaml --curl copied.txt\n\
      \x20                                   cURL commands copied from a browser")]
 pub(crate) struct InitArguments {
-    /// Kind of service to test; without arguments, `init` asks for it on a terminal, and otherwise
-    /// uses `http`
+    /// Kind of service to test; if omitted, `init` asks for it in a terminal and uses `http`
+    /// elsewhere
     #[arg(value_parser = Choice::<InitKind>::new())]
     pub(crate) kind: Option<InitKind>,
     /// Output file; by default named after the kind, such as `http.yaml`; `-` is standard output

@@ -102,7 +102,7 @@ pub(crate) struct DoctorArguments {
      \x20 ssh shop-1 throng monitor --stdio           readings on standard output\n\
      \x20 throng monitor --join shop-1.token          read over the bus of a fleet\n\
      \n\
-     It changes nothing on the host, and never reads command lines or environments. \
+     It does not change the host, and never reads command lines or environment variables. \
      docs/monitor.md lists all series.")]
 pub(crate) struct MonitorArguments {
     /// Address for `GET /metrics`; use a non-loopback address for other hosts, which need the token

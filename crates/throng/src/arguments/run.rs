@@ -111,8 +111,8 @@ pub(crate) struct OutputArguments {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Generator limits")]
 pub(crate) struct LimitArguments {
-    /// Stop adding users while the CPU usage of throng (of the processors it may use) or of the
-    /// host is above this share: `80%`
+    /// Stop adding users while the CPU usage of the host, or of throng on the processors it may
+    /// use, is above this share: `80%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) max_cpu: Option<f64>,
     /// Stop adding users while throng uses more memory than this, including kernel memory for

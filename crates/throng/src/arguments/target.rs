@@ -121,7 +121,7 @@ pub(crate) struct QueueArguments {
     /// arrival. The default is 1, or unlimited with --usl
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) servers: Option<u64>,
-    /// Respond with 503 to a request if this many already wait; 0 allows none to wait
+    /// Respond with 503 to a request if this many are already waiting; with 0, no request waits
     #[arg(long, value_name = "N", value_parser = any_count)]
     pub(crate) queue_max: Option<u64>,
     /// Slow down concurrent requests according to the universal scalability law: `0.02,0.0005`
@@ -138,7 +138,7 @@ pub(crate) struct QueueArguments {
     /// Duration of the server's warm-up, and its speed during that time: `60s:60%`
     #[arg(long, value_name = "TIME:SPEED", value_parser = unit::<throng_target::WarmUp>)]
     pub(crate) warm_up: Option<throng_target::WarmUp>,
-    /// In each interval, run slower for the given time: `45s:5s:15%`
+    /// In each interval, run slower by this share for the given time: `45s:5s:15%`
     #[arg(
         long,
         value_name = "EVERY:TIME:SLOWER",
@@ -194,7 +194,7 @@ pub(crate) struct PushArguments {
     /// Leave this share of devices in Redis when they go offline: `1%`
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
     pub(crate) skip_clear: f64,
-    /// Take a device offline after it has sent nothing for this long
+    /// Mark a device as offline if it has sent nothing for this long
     #[arg(long, value_parser = duration)]
     pub(crate) idle_timeout: Option<Duration>,
     /// Push to every device at this interval, evenly spread over time

@@ -70,7 +70,7 @@ impl Command {
             }
             _ => return None,
         };
-        let help = say!("to add no more users, pause the run; to end it, stop it");
+        let help = say!("to stop adding users, pause the run; to end the run, stop it");
         Some(Answer::Refused { message, help })
     }
 

@@ -638,8 +638,7 @@ impl<'a> Desk<'a> {
         let tried = self.attempted > 0 && self.opened == 0;
         if tried && self.failed > 0 && now >= UNREACHABLE_AFTER && self.stops == 0 {
             self.stops = 1;
-            let text =
-                say!("no connection was established in {} s: the run ends here", now.second());
+            let text = say!("no connection was established in {} s, so the run ends", now.second());
             self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
             self.say(text);
             self.event(&Event::TargetLost { at_ns: now.as_nanos() });
@@ -657,7 +656,7 @@ impl<'a> Desk<'a> {
         }
         self.stops = 1;
         let text = say!(
-            "no response and no new connection in {} s: the run ends here",
+            "no response and no new connection in {} s, so the run ends",
             self.loss.lasts(now).as_secs()
         );
         self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });

@@ -175,7 +175,7 @@ impl Fleet {
         }
         let message = match wanted.count {
             Some(count) => say!("{} of {count} agents are online", agents.len()),
-            None => say!("no agent that can take part is online"),
+            None => say!("no suitable agent is online"),
         };
         let help = say!("start more: `throng agent --join TOKEN`; see `throng fleet agents`");
         let others = others.iter().map(|(name, why)| format!("{name}: {}", why.spoken()));

@@ -72,7 +72,7 @@ pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Dia
     let program = &conduct.program;
     if !program.audits.is_empty() && !together {
         let message = say!("`audits` is not supported with `--part`");
-        let help = say!("remove --part: an audit must know all users of the run");
+        let help = say!("remove --part: an audit requires all users of the run");
         return Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)));
     }
     let mut views = program.audits.iter().flat_map(|audit| audit.views());

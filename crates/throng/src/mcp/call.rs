@@ -123,7 +123,8 @@ impl Site {
             return self.done(tool, words, None, (running, tell));
         }
         if self.allowed.is_empty() {
-            let message = say!("`{}` sends requests, and this server allows no target", tool.name);
+            let message =
+                say!("`{}` sends requests, but this server does not allow any target", tool.name);
             let help =
                 say!("start it with the targets that it may load: `throng mcp --allow TARGET`");
             return refused(&Diagnostic::error("target-not-allowed", message).help(help));

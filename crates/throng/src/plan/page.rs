@@ -153,8 +153,8 @@ fn guessed_users(program: &Program) -> Said {
              more users online (give --users N, or measure a run)"
         ),
         false => say!(
-            "the number of concurrent users is not known: the number of arrivals in one second is \
-             used (give --users N, or measure a run)"
+            "the number of concurrent users is unknown, so the number of arrivals per second is \
+             used instead (give --users N, or measure a run)"
         ),
     }
 }

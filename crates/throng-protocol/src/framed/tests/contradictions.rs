@@ -34,11 +34,11 @@ fn messages_that_nobody_could_tell_apart() {
     );
     chat_with(
         |chat| chat.messages[3].kind = Some(placed(256.into())),
-        "protocol-bad-kind: `kind` cannot hold the kind 256",
+        "protocol-bad-kind: `kind` cannot encode the kind 256",
     );
     chat_with(
         |chat| chat.messages[3].kind = Some(placed((-1).into())),
-        "protocol-bad-kind: `kind` cannot hold the kind -1",
+        "protocol-bad-kind: `kind` cannot encode the kind -1",
     );
     chat_with(|chat| chat.messages[3].kind = None, "protocol-bad-kind: `gift` has no `kind`");
     chat_with(

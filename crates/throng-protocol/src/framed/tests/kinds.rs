@@ -187,9 +187,9 @@ fn kinds_that_can_never_be() {
     );
     assert_eq!(
         amqp(0, &[1, 10, 40, 7]),
-        format!("{code} no field with `selects` holds the 7 in the `kind` of `open`")
+        format!("{code} no field with `selects` corresponds to the 7 in the `kind` of `open`")
     );
-    assert_eq!(amqp(0, &[1, 70_000, 40]), format!("{code} `class` cannot hold the kind 70000"));
+    assert_eq!(amqp(0, &[1, 70_000, 40]), format!("{code} `class` cannot encode the kind 70000"));
     assert_eq!(
         amqp(2, &[1, 10, 40]),
         "protocol-kind-twice: `open` and `ack` both have the kind [1, 10, 40]"
@@ -207,7 +207,7 @@ fn kinds_that_can_never_be() {
     assert_eq!(
         words(b"A B", Extent::Delimited(b" ".to_vec())),
         format!(
-            "{code} `command` cannot hold the kind A B: it contains the delimiter of the field"
+            "{code} `command` cannot encode the kind A B: it contains the delimiter of the field"
         )
     );
     assert_eq!(

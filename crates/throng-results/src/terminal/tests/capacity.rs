@@ -47,8 +47,8 @@ fn the_answer_with_its_picture() {
         860/s confirm          860    0.09  4.95ms  32.9ms    6.20 / 6.14  met
         in flight: measured / by Little's law
         strain: bad attempts divided by the number that the threshold allows
-        light load ends at 470 to 530/s: above that, 1 % more load adds more than 1 % to
-        the response time
+        light load ends at 470 to 530/s: above that, 1 % more load increases the
+        response time by more than 1 %
         heavy load ends at 970 to 1,010/s: above that, throughput does not grow
         machines for a peak of 20,000/s: 34 (32 to 34), each at 70 % of its capacity
         errors       80 (0.079 %) status-unexpected in GET / · blame: target

@@ -75,7 +75,7 @@ impl Desk<'_> {
         let at_ns = self.posts.clock.now().as_nanos();
         let name = side.name();
         self.stops = 1;
-        let text = say!("no attempt succeeded on side {name}: the duel ends here");
+        let text = say!("no attempt succeeded on side {name}, so the duel ends");
         self.event(&Event::Notice { at_ns, text: text.english() });
         self.say(text);
         self.event(&Event::TargetLost { at_ns });

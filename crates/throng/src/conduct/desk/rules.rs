@@ -72,7 +72,7 @@ pub(super) fn judge(desk: &mut Desk<'_>, rulings: Vec<Ruling>) {
                     rule.condition.text,
                     shown(rule, *figure)
                 );
-                desk.say(say!("the run ends here: {reason}", reason = &reason));
+                desk.say(say!("the run ends: {reason}", reason = &reason));
                 desk.event(&Event::Stopped { at_ns, reason, by: StopBy::Rule });
                 return desk.order(Order::Stop);
             }

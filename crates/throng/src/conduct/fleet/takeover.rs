@@ -254,7 +254,7 @@ impl Takeover {
             is_over: left.is_over,
             plan: left.plan,
         };
-        errors.say(say!("run {run} continues here; throng is reading its earlier results again"));
+        errors.say(say!("this controller continues run {run} and rereads its earlier results"));
         let spare = ready.iter().flatten().map(|ready| ready.users_spare).min();
         let spare = spare.unwrap_or(Spare::NONE);
         let names = begun.told.names.clone();

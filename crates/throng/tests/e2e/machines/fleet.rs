@@ -323,7 +323,7 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
     let run = fleet.run(&target, "--agents 2").run().exits(3);
     run.says(&["its owner allows only 3", "nothing was sent"]);
     let run = fleet.run(&target, "--agent-label name=north").run().exits(3);
-    run.says(&["no agent that can take part is online", "a: it has the labels name=a"]);
+    run.says(&["no suitable agent is online", "a: it has the labels name=a"]);
     let text = std::fs::read_to_string(&strict).expect("a token");
     let torn = &text[..text.len() / 2];
     throng("agent")
