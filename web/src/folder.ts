@@ -385,7 +385,7 @@ function changes(held: Compared["comparison"]["comparisons"][number], name: stri
     `${name} · ${say("compared with the baseline")}`,
     [
       { title: say("step"), value: (it) => it.name, left: true },
-      { title: say("figure"), value: (it) => it.figure, left: true },
+      { title: say("metric"), value: (it) => it.figure, left: true },
       { title: say("Baseline"), value: (it) => it.baseline, text: (it) => told(it.unit, it.baseline) },
       { title: say("value"), value: (it) => it.value, text: (it) => told(it.unit, it.value) },
       { title: say("change"), value: (it) => it.change?.by, text: change },

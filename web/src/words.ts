@@ -51,7 +51,6 @@ const chinese: Record<string, string> = {
   "Successful attempts per second": "每秒成功的尝试",
   "Failed attempts per second": "每秒失败的尝试",
   "compared with the baseline": "与基线相比",
-  "figure": "指标",
   "value": "数值",
   "unchanged": "无变化",
   "run too short": "运行太短，无法判断",

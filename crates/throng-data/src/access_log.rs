@@ -205,7 +205,7 @@ fn back_in_time(seconds: i64) -> DataError {
 
 fn too_long() -> DataError {
     let most = format_count(SECONDS_MAX as u64);
-    let message = say!("the log spans more than {most} seconds in which a request arrived");
+    let message = say!("the requests in the log span more than {most} distinct seconds");
     DataError::new("data-malformed", message)
         .help(say!("shorten the log to the part that you want to replay"))
 }

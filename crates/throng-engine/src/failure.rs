@@ -92,8 +92,8 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
     Failure::new(cause_of(error), Said::reason(error))
 }
 
-/// An error on a connection that was open, or on a socket of datagrams, which are refused one by
-/// one.
+/// An error on a connection that was already open, or on a socket of datagrams, which are refused
+/// one by one.
 pub(crate) fn lost_failure(error: &io::Error) -> Failure {
     let failure = io_failure(error);
     match failure.cause {

@@ -79,7 +79,7 @@ impl FromStr for Output {
     /// `KIND=WHERE`.
     fn from_str(text: &str) -> Result<Output, Said> {
         let Some((word, place)) = text.split_once('=') else {
-            return Err(say!("write `KIND=WHERE`; the kinds are {}", OutputKind::words()));
+            return Err(say!("write `KIND=WHERE`; valid kinds: {}", OutputKind::words()));
         };
         Output::new(word, place)
     }
@@ -90,7 +90,7 @@ impl Output {
         let found = OutputKind::ALL.iter().find(|(known, _)| *known == word);
         let Some((_, kind)) = found else {
             return Err(say!(
-                "`{word}` is not a kind of export; the kinds are {}",
+                "`{word}` is not a valid kind of export; valid kinds: {}",
                 OutputKind::words()
             ));
         };

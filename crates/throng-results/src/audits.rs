@@ -192,8 +192,8 @@ impl AuditRow {
                      missing"
                 ),
                 _ => say!(
-                    "{name}: the service counts {books} at {at}; {step}: {range}; {off_by} are \
-                     too many"
+                    "{name}: the service counts {books} at {at}; {step}: {range}; {off_by} more \
+                     than expected"
                 ),
             });
         }

@@ -210,7 +210,7 @@ fn read_view(cx: &mut Context<'_>, name: String, node: &Node, known: &Known<'_>)
     Some(View { name, source, names, nodes })
 }
 
-const ID_HELP: Said = say!("write how the view names a user: `id: \"d${{user.id}}\"`");
+const ID_HELP: Said = say!("write the name of a user in the view: `id: \"d${{user.id}}\"`");
 
 /// In what of Redis a user is, and how it is called there.
 fn read_redis_kind(
@@ -252,7 +252,11 @@ fn read_user_name(cx: &mut Context<'_>, node: &Node) -> Option<UserName> {
         }
         _ => {
             let message = say!("the text must contain `${{user.id}}` exactly once");
-            cx.bad_value(node, message, say!("write how the target names a user: `d${{user.id}}`"))
+            cx.bad_value(
+                node,
+                message,
+                say!("write the name of a user at the target: `d${{user.id}}`"),
+            )
         }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn read_events(
     if let Some(one) = items.get(EVENTS_MAX) {
         let message = say!("more than 100 events");
         let error = cx.error("too-many", message, one.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("write one command that does several things")));
+        cx.note(error.help(say!("combine several commands into one")));
     }
     let mut events: Vec<TimedEvent> = Vec::new();
     for item in items.iter().take(EVENTS_MAX) {

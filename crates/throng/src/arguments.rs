@@ -109,7 +109,7 @@ pub(crate) enum Command {
     Rerun(RerunArguments),
     /// Checks whether this host can run a load, and shows how to fix each problem
     Doctor(DoctorArguments),
-    /// Measures this host during a test of a service on it: CPU, memory, network, listening sockets
+    /// Measures this host while a service on it is tested: CPU, memory, network, listening sockets
     Monitor(MonitorArguments),
     /// Shows the packet layouts of a declared protocol, decodes bytes and captures, and encodes
     /// messages

@@ -180,10 +180,8 @@ fn permit_time(program: &Program, max: Duration) -> Result<(), Box<Diagnostic>> 
     let forecast = Forecast::new(program);
     if let Some(endless) = forecast.planned().find(|one| one.length.is_none()) {
         let name = &program.loads[endless.load].phases[endless.phase].name;
-        let message = say!(
-            "phase `{name}` ends when its work is done; the budget allows {}",
-            format_duration(max)
-        );
+        let message =
+            say!("phase `{name}` has no time limit; the budget allows {}", format_duration(max));
         return Err(exceeded(message, say!("add `for: {}` to the phase", format_duration(max))));
     }
     let ends = forecast.planned().filter_map(|one| Some(one.begin + one.length?));

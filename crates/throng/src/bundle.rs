@@ -444,7 +444,7 @@ fn unfit_secrets(text: &str, bundle: &BundleInfo, given: &Given) -> Vec<Diagnost
         let message = say!("`{name}` is not masked in this run directory");
         refused(
             message,
-            say!("a rerun keeps the values that were set; to set others, use `throng run`"),
+            say!("a rerun keeps the values that were set; to set other values, use `throng run`"),
         )
     });
     lines.chain(strangers).collect()

@@ -162,7 +162,7 @@ fn refuse_rare(settings: &Settings) -> Result<(), Box<Diagnostic>> {
     let count = throng_base::units::format_count;
     let (attempts, most) = (count(attempts as u64), count(most.unwrap_or(0.0) as u64));
     let message = say!(
-        "no level can have enough attempts: the thresholds require {attempts} attempts, but \
+        "no level can collect enough attempts: the thresholds require {attempts} attempts, but \
          --max and --budget allow only {most}"
     );
     Err(mistake(message, say!("use a lower percentile, or raise --max or --budget")))

@@ -27,7 +27,8 @@ pub(crate) fn permit(
     let commands: Vec<String> = program.events.iter().filter_map(command).chain(audits).collect();
     let refused: Vec<&String> = commands.iter().filter(|it| !is_allowed(it)).collect();
     if !refused.is_empty() {
-        let message = say!("the scenario executes commands on this host, which is not allowed");
+        let message =
+            say!("the scenario executes commands on this host, but commands are not allowed");
         let mut error = Diagnostic::error("commands-not-allowed", message);
         for command in refused.iter().take(SHOWN_MAX) {
             error = error.note(say!("command: {}", program.secrets.mask(command)));

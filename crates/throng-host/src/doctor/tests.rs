@@ -412,7 +412,10 @@ fn connections_that_were_left_need_what_others_need() {
         Some((19_900 - 2_487) * 4_096),
     );
     assert!(
-        finding.value.english().contains("2,487 per table kept for silently dropped connections"),
+        finding
+            .value
+            .english()
+            .contains("2,487 per table reserved for silently dropped connections"),
         "{finding:?}"
     );
     assert_eq!(finding.needed, "2 shards");

@@ -489,7 +489,7 @@ impl<'d> Builder<'d> {
             }
             if !is_whole || !(low..=high).contains(&i128::from(*value)) {
                 let message = match is_whole {
-                    true => say!("`{label}` is {value}, which the field cannot hold"),
+                    true => say!("`{label}` is {value}, which does not fit into the field"),
                     false => {
                         say!(
                             "`{}` is not a whole number, so its values cannot have names",

@@ -780,8 +780,8 @@ impl Finder<'_> {
         let limit = most.value;
         // 64 KiB is how people say what 16 bits hold.
         if i128::from(limit) > holds + 1 {
-            let text = say!("`{name}` cannot hold its `max`, {limit}");
-            let help = say!("it holds at most {holds}: lower `max`, or use a wider type");
+            let text = say!("the type of `{name}` cannot represent its `max`, {limit}");
+            let help = say!("its maximum is {holds}: lower `max`, or use a wider type");
             let mistake =
                 self.say("protocol-bad-length", most.place, text, say!("above the maximum"), help);
             mistake.other = Some((field.place, say!("the length field")));

@@ -48,7 +48,8 @@ impl TopicError {
             TopicError::PlusMisplaced => say!("`+` must be a whole level of a topic filter"),
             TopicError::ShareIncomplete | TopicError::WildcardInGroup => {
                 say!(
-                    "a shared subscription is `$share/GROUP/FILTER`, and the group has no wildcard"
+                    "a shared subscription has the form `$share/GROUP/FILTER`, without a wildcard \
+                     in the group"
                 )
             }
         }

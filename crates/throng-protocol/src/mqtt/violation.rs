@@ -135,7 +135,7 @@ impl Breach {
                     "more than {count} messages are unacknowledged, which is the announced maximum"
                 )
             }
-            Breach::PongWithoutPing => say!("there was no PINGREQ before this PINGRESP"),
+            Breach::PongWithoutPing => say!("a PINGRESP arrived without a PINGREQ"),
             Breach::KeepAlive(seconds) => {
                 say!("no PINGRESP arrived within the keep-alive time of {seconds} s")
             }

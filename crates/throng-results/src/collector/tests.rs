@@ -781,7 +781,7 @@ fn a_machine_that_was_late_is_named_where_all_together_were_not() {
     other.parts.machines[2].generator = other.parts.machines[1].generator.clone();
     other.users.population.wanted = 10;
     let text = told(&other);
-    assert!(text.contains(", on two; three fell behind, too\n"), "{text}");
+    assert!(text.contains(", on two; three also fell behind\n"), "{text}");
     assert!(text.contains("lower the rate") && text.contains("which these machines"), "{text}");
     // Users of all machines are there together.
     let one = sample::summary();

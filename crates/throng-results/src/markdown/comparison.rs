@@ -24,7 +24,7 @@ pub fn comparison_markdown(baseline: &Sampled, other: &Sampled, held: &Compariso
     });
     let name = |row: &Row| row.name.as_deref().unwrap_or("all attempts").to_string();
     let columns = Columns::of(word(""), |(row, _): &(&Row, &Figure)| name(row))
-        .cell(word("figure"), |(_, figure)| figure.word())
+        .cell(word("metric"), |(_, figure)| figure.word())
         .words();
     out += &changes(columns, |(_, figure)| figure)
         .cell(word(""), |(_, figure)| changed(figure))

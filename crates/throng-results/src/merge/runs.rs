@@ -250,8 +250,8 @@ fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnos
             return Err(Box::new(Diagnostic::error("runs-unmergeable", message).help(help)));
         } else if (*first..first + width).any(|part| !taken.insert(part)) {
             Some(say!(
-                "{name} ran parts {begin} to {end} of {of}, and another machine ran some of them \
-                 too"
+                "{name} ran parts {begin} to {end} of {of}, and another machine also ran some of \
+                 them"
             ))
         } else {
             None

@@ -83,7 +83,7 @@ fn bars(chain: &Chain, style: &Style) -> String {
 fn connection(chain: &Chain, style: &Style) -> String {
     let mut parts = vec![match chain.opened {
         true => style.say(say!("a new connection")),
-        false => style.say(say!("a connection that was open")),
+        false => style.say(say!("a connection that was already open")),
     }];
     parts.extend(chain.tls_resumed.map(|resumed| match resumed {
         true => style.say(say!("TLS session resumed")),

@@ -52,9 +52,9 @@ impl Summary {
                 match more {
                     [other] => {
                         let other = other.name.clone();
-                        say!("{text}, on {name}; {other} fell behind, too")
+                        say!("{text}, on {name}; {other} also fell behind")
                     }
-                    _ => say!("{text}, on {name}; {} more machines fell behind, too", more.len()),
+                    _ => say!("{text}, on {name}; {} more machines also fell behind", more.len()),
                 }
             }
         }

@@ -99,7 +99,7 @@ fn plateau(record: &Record, range: Range<usize>) -> Option<Finding> {
         ))
         .not(
             say!("connections end as fast as new ones open"),
-            say!("only {} connections ended in this time", count(ended)),
+            say!("only {} connections ended during this time", count(ended)),
         )
         .then(say!("on the target, compare `ulimit -n` and /proc/PID/limits with this number"));
     Some(found)

@@ -135,7 +135,7 @@ fn stalls(
     let when = Span::new(record.span(&(at[0]..at[0] + 1)).from_s, record.span(range).to_s);
     let (curve, every) = (series[0], rhythm.every.text());
     let text = say!(
-        "{curve} jumps from {} to {} every {}, {} times",
+        "{curve} jumps from {} to {} every {} ({} times)",
         time(usual),
         time(high),
         every.clone(),
@@ -156,7 +156,7 @@ fn stalls(
         )
         .not(
             say!("bursts in the load"),
-            say!("throng did not send more than usual in these seconds"),
+            say!("throng did not send more than usual during these seconds"),
         )
         .then(say!(
             "look for activity in the target that recurs every {}: jobs, flushes, garbage \

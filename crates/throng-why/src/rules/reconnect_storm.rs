@@ -62,7 +62,7 @@ fn storm(record: &Record, range: Range<usize>) -> Option<Finding> {
     );
     let mut found = Finding::new(Code::ReconnectStorm, Level::Likely, text, when)
         .on(&["opened", "failed"])
-        .figure(say!("failed connects in this time: {}", percent(failed)));
+        .figure(say!("failed connects during this time: {}", percent(failed)));
     if let Some((now, before)) = slower {
         found = found.figure(say!(
             "login p50: {} before, {} during the storm",

@@ -79,7 +79,10 @@ fn piled(record: &Record, range: Range<usize>, length: usize) -> Option<Finding>
             { time(*times.first()?) },
             time(*times.last()?)
         ))
-        .not(say!("throng is behind schedule"), say!("its starts were on time in these seconds"))
+        .not(
+            say!("throng is behind schedule"),
+            say!("its starts were on time during these seconds"),
+        )
         .then(say!("find the highest rate that the service sustains: `throng capacity FILE`"));
     Some(found)
 }

@@ -55,7 +55,9 @@ pub(super) fn judge(record: &Record) -> Judgement {
         .figure(say!("connects within 45 ms of a SYN retransmission: {}", repeated))
         .not(
             say!("the target pauses before it accepts"),
-            say!("that would spread connects over the whole second; these are in narrow clusters"),
+            say!(
+                "that would spread connects over the whole second; here they are in narrow clusters"
+            ),
         )
         .then(say!("on the target, look at `nstat -az TcpExtListenDrops TcpExtSyncookiesSent`"));
     Ok(vec![found])

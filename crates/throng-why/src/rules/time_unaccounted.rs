@@ -102,9 +102,11 @@ fn of_stretch(record: &Record, range: Range<usize>) -> Option<Finding> {
             time(found.pause_ns),
             explained
         ))
-        .figure(say!("gap: {} of the users", percent(found.gap().abs())));
+        .figure(say!("unexplained: {} of the users", percent(found.gap().abs())));
     let told = match is_in_time {
-        true => told.not(say!("throng was late"), say!("throng was on schedule in these seconds")),
+        true => {
+            told.not(say!("throng was late"), say!("throng was on schedule during these seconds"))
+        }
         false => told,
     };
     let next = match found.gap() > 0.0 {

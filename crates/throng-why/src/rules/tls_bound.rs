@@ -64,7 +64,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
             say!("the network, or a full accept queue"),
             say!("connects took {} and {} in the same seconds", time(connect[0]), time(connect[1])),
         )
-        .not(say!("throng's own processors"), say!("throng was on schedule in these seconds"))
+        .not(say!("throng's own processors"), say!("throng was on schedule during these seconds"))
         .then(say!(
             "watch the CPU of the host that terminates TLS; try session tickets or ECDSA \
              certificates"

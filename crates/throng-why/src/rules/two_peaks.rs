@@ -62,7 +62,10 @@ pub(super) fn judge(record: &Record) -> Judgement {
             .on(&["heat"])
             .figure(say!("responses in the slower peak: {}", count(peaks.high)))
             .figure(name)
-            .not(say!("failures"), say!("fewer attempts failed than are in the slower peak"))
+            .not(
+                say!("failures"),
+                say!("there are fewer failed attempts than responses in the slower peak"),
+            )
             .not(
                 say!("different loads"),
                 say!("all responses are from the phase {}", (phase.name.clone())),
@@ -84,7 +87,7 @@ fn is_busy(record: &Record) -> bool {
 fn named(record: &Record, row: &StepInterval, phase: Span, peaks: &Peaks) -> (Level, Said) {
     if let Some((seen, all)) = together(record, phase, peaks) {
         let name = say!(
-            "all slow responses are in {} of {} seconds: the target stalls in these seconds",
+            "all slow responses are in {} of {} seconds: the target stalls during these seconds",
             seen,
             all
         );

@@ -110,8 +110,8 @@ pub(crate) struct BenchArguments {
     /// Think time: how long each user pauses between two requests
     #[arg(long, value_parser = duration)]
     pub(crate) think: Option<Duration>,
-    /// Maximum delay of starts, heartbeats and ends of pauses, so that several can share one
-    /// wake-up [default: 250us]; with 0, each has its own wake-up
+    /// Maximum delay of a start, a heartbeat or the end of a pause, so that throng can process
+    /// several in one wake-up [default: 250us]; 0 disables this
     #[arg(long, value_name = "TIME", value_parser = precision)]
     pub(crate) precision: Option<Duration>,
     /// Warm-up: generate the load for this long before measuring

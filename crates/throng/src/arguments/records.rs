@@ -129,7 +129,7 @@ pub(crate) struct HistoryArguments {
     /// Include only runs with this label; may be given more than once
     #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// List only the newest runs of each scenario, at most this many
+    /// List at most this many of the newest runs of each scenario
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) last: Option<u64>,
     /// Exit with code 1 if the newest run changes by more than this limit and the change is beyond

@@ -134,7 +134,7 @@ pub(crate) struct LimitArguments {
     /// throng's niceness, as in nice(1): -20 to 19; values below 0 require root
     #[arg(long, value_name = "N", value_parser = nice, allow_hyphen_values = true)]
     pub(crate) nice: Option<i32>,
-    /// Start even if this host does not meet the requirements, which `throng doctor` shows
+    /// Start even if this host does not meet the requirements; `throng doctor` shows them
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -170,8 +170,8 @@ pub(crate) struct LoadArguments {
     /// Peak rate of arrivals or iterations per second; all phases are scaled in proportion
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<f64>,
-    /// Maximum delay of starts, heartbeats and ends of pauses, so that several can share one
-    /// wake-up; with 0, each has its own wake-up
+    /// Maximum delay of a start, a heartbeat or the end of a pause, so that throng can process
+    /// several in one wake-up; 0 disables this
     #[arg(long, value_name = "TIME", value_parser = precision)]
     pub(crate) precision: Option<Duration>,
 }

@@ -127,8 +127,8 @@ pub(crate) struct QueueArguments {
     /// Slow down concurrent requests according to the universal scalability law: `0.02,0.0005`
     #[arg(long, value_name = "CONTENTION,CROSSTALK", value_parser = unit::<throng_target::Usl>)]
     pub(crate) usl: Option<throng_target::Usl>,
-    /// Respond with 429 to requests above this rate. A token bucket allows bursts of a tenth of a
-    /// second, or of the given number: `500/s:20`
+    /// Respond with 429 to requests above this rate. A token bucket allows bursts of 100 ms worth
+    /// of requests, or of the given number: `500/s:20`
     #[arg(long, value_name = "RATE[:BURST]", value_parser = unit::<throng_target::RateLimit>)]
     pub(crate) rate_limit: Option<throng_target::RateLimit>,
     /// Serve requests even if their client has disconnected or reset the stream; by default, such

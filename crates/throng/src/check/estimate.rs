@@ -68,14 +68,13 @@ impl Estimate {
         }
         if self.most.is_finite() && self.most - quick >= 0.5 {
             lines.push(say!(
-                "at most {} requests, however fast the target responds",
+                "at most {} requests, regardless of how fast the target responds",
                 figure(self.most)
             ));
         }
         if !self.has_known_end {
             lines.push(say!(
-                "at least one phase ends only when its work is done, so the total duration is \
-                 not known"
+                "at least one phase has no fixed duration, so the total duration is not known"
             ));
         }
         lines.push(match self.users {

@@ -307,7 +307,7 @@ impl Audits {
     fn entry(&self, found: Found) -> Option<Event> {
         let Heard::Books { from, to, said, is_last } = found.what else { return None };
         let ledger = self.ledgers.get(usize::from(found.audit))?;
-        let before = ledger.before.ok_or(say!("the service had no count before the load"));
+        let before = ledger.before.ok_or(say!("the service's count before the load is missing"));
         let (least, most) = ledger.bounds(from, to, is_last);
         let mut entry = Entry { least, most, is_last, ..Entry::default() };
         match said.and_then(|said| Ok((said, before?))) {

@@ -338,7 +338,7 @@ fn machines(planned: &Planned, style: &Style) -> String {
     if count == u64::MAX {
         return out
             + &sentence(
-                say!("these machines are too small for the load, however many you use"),
+                say!("machines of this size cannot generate the load, regardless of their number"),
                 style,
             );
     }

@@ -143,7 +143,7 @@ fn packets_whose_end_nobody_could_find() {
     );
     chat_with(
         |chat| chat.packet[1] = length(16, Counts::Body, 128 * 1024),
-        "protocol-bad-length: `length` cannot hold its `max`, 131072",
+        "protocol-bad-length: the type of `length` cannot represent its `max`, 131072",
     );
     chat_with(
         |chat| chat.packet[1] = length(64, Counts::Body, 1 << 40),
@@ -419,7 +419,7 @@ fn labels_and_limits_that_do_not_fit() {
     );
     fields_with(
         vec![labels(&[("x", 300)])],
-        "protocol-bad-label: `x` is 300, which the field cannot hold",
+        "protocol-bad-label: `x` is 300, which does not fit into the field",
     );
     fields_with(
         vec![field("a", Type::Text(Extent::Delimited(Vec::new())))],

@@ -61,7 +61,7 @@ fn a_standby_takes_a_run_over_with_all_its_figures() {
     child.signal(libc::SIGKILL);
     drop(child.wait());
     let run = standby.wait().exits(0);
-    run.says(&["continues here; throng is reading its earlier results again"]);
+    run.says(&["and rereads its earlier results"]);
     is_whole(&target, &run);
     run.check(!lost(&run), "nobody is lost");
     let changes = run.json()["changes"].as_array().cloned().unwrap_or_default();

@@ -358,7 +358,7 @@ fn what_cannot_be_opened_is_said_before_anything_is_sent() {
     for (export, told) in [
         (format!("prometheus={address}"), "Address already in use"),
         ("csv=/no/such/folder/x.csv".to_string(), "No such file or directory"),
-        ("xml=x".to_string(), "`xml` is not a kind of export"),
+        ("xml=x".to_string(), "`xml` is not a valid kind of export"),
         ("otlp=127.0.0.1:4318".to_string(), "` requires the URL of its receiver: `"),
     ] {
         let line = format!("bench {} -c 1 -d 1s --no-record --export", target.http("/"));

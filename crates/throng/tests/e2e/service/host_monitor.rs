@@ -375,7 +375,7 @@ thresholds: [\"{threshold}\"]
     let host = "{host: user@shop-1}";
     check(host, "host cpu < 80%").exits(0);
     check(host, "host cpu < 80% in hold").exits(2).says(&["covers all measured phases"]);
-    check(host, "host cpu max < 80%").exits(2).says(&["has only a mean"]);
+    check(host, "host cpu max < 80%").exits(2).says(&["only the mean is available"]);
     check("{host: \"-oProxyCommand=x\"}", "errors < 1%").exits(2).says(&["user@shop-1"]);
     check("{host: a, values: {b: c}}", "errors < 1%").exits(2).says(&["`values` has no effect"]);
     let json = "{json: \"http://127.0.0.1:9/\", name: shop, values: {clients: clientsLen}}";

@@ -123,7 +123,7 @@ const SAID: &str = "a shop\n\
      expected\n\
      \x20 431 requests, up to 34.7/s, if every response is immediate\n\
      \x20 358 requests, up to 30.2/s, if every response takes 100ms\n\
-     \x20 at most 483 requests, however fast the target responds\n\
+     \x20 at most 483 requests, regardless of how fast the target responds\n\
      \x20 user.id from 1 to about 20\n\
      \n\
      thresholds\n\

@@ -91,7 +91,7 @@ fn bytes_that_break_the_declaration_are_marked() {
     ]);
     is_narrow(&run);
     let run = with("protocol chat.yaml --decode").arg("c4a70000").run().exits(1);
-    run.says(&["an unfinished packet"]);
+    run.says(&["an incomplete packet"]);
     // The next packet is read.
     let bytes = [&b"\xc4\xa7\xff\xff\xff\xff\x09zzz"[..], &encoded("ping", 3)].concat();
     let run = with("protocol chat.yaml --decode x.bin").file("x.bin", bytes).run().exits(1);

@@ -70,7 +70,7 @@ fn a_rate_limit_of_nginx_is_told_by_its_flat_successes() {
     let line = format!("bench {} --rate 500 -d 12s --json", nginx.url("/limited"));
     let run = throng(&line).run();
     let found = finds(&run, "rate-limited");
-    run.check(found.contains("503") && found.contains("stay at 250/s"), "by 503, at which rate");
+    run.check(found.contains("503") && found.contains("stayed at 250/s"), "by 503, at which rate");
     run.check(!sure(&run).iter().any(|it| it == "saturated"), "and not for want of power");
 }
 
