@@ -92,7 +92,7 @@ function around(all: Happened[]): (HTMLElement | null)[] {
     column("online, at least", (part) => part.online_min, count),
   ];
   const rows = all.flatMap(of);
-  const explained = say("p50 and p99: medians over seconds; during: until all values were back to normal, or the action ended");
+  const explained = say("p50 and p99: medians of the values per second; during: until all values were back to normal, or the action ended");
   return [table<Part>(say("Around events"), columns, rows, say("Filter")), rows.length > 0 ? element("p", { class: "quiet" }, explained) : null];
 }
 

@@ -92,7 +92,7 @@ impl Purse {
     /// Why something could not be kept.
     pub(crate) fn refusal(&self) -> Finding {
         let most = format_bytes(self.budget.bytes_max as f64);
-        let detail = say!("the bodies and messages of all users may use at most {most} of memory");
+        let detail = say!("the bodies and messages of all users are limited to {most} of memory");
         (Cause::MemoryLimit, detail)
     }
 }

@@ -346,7 +346,7 @@ impl Reader<'_, '_> {
                 && speech.message.is_some() == first.message.is_some()
         };
         if !found.iter().all(same) {
-            let message = say!("`{}` is sent with several protocols", shorten(&name));
+            let message = say!("`{}` is sent over several protocols", shorten(&name));
             let error = self.cx.error("bad-value", message, node.place);
             let help =
                 say!("give the steps of one session a unique `name`, and write that name here");

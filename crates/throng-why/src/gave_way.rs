@@ -65,7 +65,8 @@ fn host(
             )
         }
         Some(one) if one >= ONE_MIN && all <= OTHERS_MAX => say!(
-            "{source}: one processor was {} busy {}, all together {}; a single thread is the limit",
+            "{source}: one processor was {} busy {}, all processors together {}; a single thread \
+             is the limit",
             percent(one),
             place,
             percent(all)

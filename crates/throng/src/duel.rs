@@ -96,10 +96,8 @@ fn fitting(arguments: &DuelArguments) -> Result<(), Box<Diagnostic>> {
     }
     if time(arguments) < arguments.slice * 4 {
         let message = say!("--for is too short: the first pair of slices is a warm-up");
-        let help = say!(
-            "use a --for of at least ten pairs of slices, or shorter slices with \
-             --slice"
-        );
+        let help =
+            say!("set --for to at least ten pairs of slices, or use shorter slices with --slice");
         return Err(mistake("bad-value", message, help));
     }
     Ok(())

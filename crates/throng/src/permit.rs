@@ -37,7 +37,7 @@ pub(crate) fn permit(
             error = error.note(say!("… and {} more", refused.len() - SHOWN_MAX));
         }
         return Err(Box::new(error.help(say!(
-            "read them, then add `--allow-commands`, or list them in the file `commands` in \
+            "review them, then add `--allow-commands`, or list them in the file `commands` in \
              throng's configuration folder"
         ))));
     }

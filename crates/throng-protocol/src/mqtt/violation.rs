@@ -131,9 +131,7 @@ impl Breach {
                 say!("the topic alias is {alias}, but the announced maximum is {alias_max}")
             }
             Breach::ReceiveMaximum(count) => {
-                say!(
-                    "more than {count} messages are unacknowledged, which is the announced maximum"
-                )
+                say!("more messages are unacknowledged than the announced maximum of {count}")
             }
             Breach::PongWithoutPing => say!("a PINGRESP arrived without a PINGREQ"),
             Breach::KeepAlive(seconds) => {

@@ -68,7 +68,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     };
     let text = match level {
         Level::Likely => {
-            say!("{} responses were late because their connection had not been accepted", {
+            say!("{} responses were late because their connection had not yet been accepted", {
                 count(mute.unwrap_or_default() as f64)
             })
         }

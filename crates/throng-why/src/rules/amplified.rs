@@ -33,7 +33,7 @@ fn by_throng(record: &Record, total: &StepInterval) -> Option<Finding> {
         return None;
     }
     let text = say!(
-        "{} more requests than attempts ({}): {} retries, {} sent again",
+        "{} more requests than attempts ({}): {} retries, {} resends of unprocessed requests",
         count(more as f64),
         percent(share),
         count(retried as f64),
@@ -46,10 +46,12 @@ fn by_throng(record: &Record, total: &StepInterval) -> Option<Finding> {
     }
     if total.resent > 0 {
         let resent = total.resent;
-        found =
-            found.figure(say!("sent again because the target had closed the connection: {resent}"));
+        found = found.figure(say!("resent because the target had closed the connection: {resent}"));
     }
-    let next = say!("run without `retry` to measure only first tries: `throng explain amplified`");
+    let next = say!(
+        "run without `retry` to measure only the first try of each request: `throng explain \
+         amplified`"
+    );
     Some(found.then(next))
 }
 

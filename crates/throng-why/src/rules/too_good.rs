@@ -33,7 +33,7 @@ fn of_cache(record: &Record, row: &SampleInterval) -> Option<Finding> {
     );
     let found = Finding::new(Code::TooGood, Level::Certain, text, record.measured_span());
     let sampled = say!(
-        "{} of {} sampled responses name a cache (`Age`, `X-Cache`, `CF-Cache-Status`)",
+        "{} of {} sampled responses have a cache header (`Age`, `X-Cache`, `CF-Cache-Status`)",
         count(row.cached as f64),
         count(row.sampled as f64)
     );

@@ -127,8 +127,8 @@ pub(crate) struct LimitArguments {
     /// `50k/s`
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) max_packets: Option<f64>,
-    /// Reduce the load generated here, down to a tenth, if other programs use more than this
-    /// share of the host's processors for 3 s, and restore it slowly afterwards: `60%`
+    /// Reduce the load generated here, down to a tenth, if other programs use more than this share
+    /// of the host's processors for 3 s, and restore it gradually afterward: `60%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) back_off: Option<f64>,
     /// throng's niceness, as in nice(1): -20 to 19; values below 0 require root

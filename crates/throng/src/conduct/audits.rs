@@ -365,7 +365,7 @@ impl Audits {
         let (view, count) = (&view.name, it.wrong_users());
         let (online, offline, node) = (it.false_online, it.false_offline, it.wrong_node);
         Some(say!(
-            "audit {name}: {view} wrong about {count} users: {online} false online, {offline} \
+            "audit {name}: {view} is wrong about {count} users: {online} false online, {offline} \
              false offline, {node} on the wrong node"
         ))
     }

@@ -23,7 +23,7 @@ pub(in crate::terminal) fn duel(found: &Duel, style: &Style) -> String {
     let pairs = found.pairs;
     let ended = match found.ended_by {
         DuelEnd::Within => say!(
-            "ended after {pairs} pairs of slices: the interval was within ±{} %",
+            "ended after {pairs} pairs of slices: the confidence interval was within ±{} %",
             found.within * 100.0
         ),
         DuelEnd::Budget => say!("{pairs} pairs of slices until the end of the duel"),

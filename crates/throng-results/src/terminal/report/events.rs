@@ -117,8 +117,8 @@ fn around(rows: &[ActionRow], style: &Style) -> String {
         return String::new();
     }
     let explained = say!(
-        "p50 and p99: medians over seconds; during: until all values were back to normal, or \
-         the action ended"
+        "p50 and p99: medians of the values per second; during: until all values were back to \
+         normal, or the action ended"
     );
     format!("\n{}{}", table.render(style), note(explained, style))
 }

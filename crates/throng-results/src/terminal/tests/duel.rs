@@ -19,7 +19,7 @@ fn a_duel_shows_both_sides_and_its_verdict() {
         "worse",
         "target CPU/attempt",
         "triggered: rate < -2%",
-        "ended after 12 pairs of slices: the interval was within ±1 %",
+        "ended after 12 pairs of slices: the confidence interval was within ±1 %",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
