@@ -68,7 +68,7 @@ function numbers(picture: Picture, most: number[]): HTMLElement {
     return { at_s: row * each * picture.width_s, users: STATES.map((_, state) => Math.max(...part.map((it) => it[state]))) };
   });
   const states = STATES.flatMap(([, , text], state) => (most[state] > 0 ? [{ title: text(), value: (row: (typeof rows)[number]) => row.users[state], text: (row: (typeof rows)[number]) => count(row.users[state]) }] : []));
-  const title = say("Most users in each state, by time");
+  const title = say("Maximum number of users in each state over time");
   const time = { title: say("time"), value: (row: (typeof rows)[number]) => row.at_s, text: (row: (typeof rows)[number]) => clock(row.at_s), left: true };
   return element("details", { "data-key": "population-numbers" }, element("summary", {}, title), table(title, [time, ...states], rows, say("Filter")));
 }

@@ -244,7 +244,7 @@ const chinese: Record<string, string> = {
   "Population": "用户状态",
   "Full color: at least half of the users; pale: at least 5 %.": "深色：至少一半用户；浅色：至少 5 %。",
   "Now: {} users per cell": "当前：每格 {} 个用户",
-  "Most users in each state, by time": "各时段处于各状态的最多用户数",
+  "Maximum number of users in each state over time": "各时段处于各状态的最多用户数",
   "States of users over time: {} users per row": "用户状态随时间变化：每行 {} 个用户",
 
   // The run itself.

@@ -351,13 +351,13 @@ impl Reader<'_, '_, '_> {
         let (code, message, label) = if !threshold.can_fail() {
             (
                 "never-fails",
-                say!("this threshold can never fail"),
+                say!("this threshold is always met"),
                 say!("every value meets this threshold"),
             )
         } else if !threshold.can_be_met() {
             (
                 "never-met",
-                say!("this threshold can never be met"),
+                say!("this threshold is never met"),
                 say!("no value meets this threshold"),
             )
         } else {

@@ -37,7 +37,7 @@ pub(super) fn of_field(
         Kind::Scalar { text, .. } => shorten(text),
         _ => "this".into(),
     };
-    let message = say!("the field `{}` can never be `{written}`", shorten(path));
+    let message = say!("the field `{}` never matches `{written}`", shorten(path));
     let error = cx.error("bad-value", message, node.place);
     let names = ranges.iter().flat_map(names).map(|(name, _)| name.as_str());
     let near = did_you_mean(&written, names);

@@ -106,7 +106,10 @@ fn by_numbers(record: &Record) -> Option<Finding> {
     let found = Finding::new(Code::ConntrackFull, Level::Hint, text, when)
         .on(&["connections_open"])
         .figure(say!("connects that timed out: {}", count(failed as f64)))
-        .figure(say!("connections open, or closed in the 120 s before: {}", count(entries)));
+        .figure(say!(
+            "connections that were open, or had closed in the preceding 120 s: {}",
+            count(entries)
+        ));
     Some(found.then(say!(
         "read nf_conntrack_count and nf_conntrack_max on every firewall in between, or monitor them"
     )))

@@ -71,7 +71,10 @@ fn drift(record: &Record, range: Range<usize>) -> Option<Finding> {
             time(stats::mean(last))
         ))
         .figure(say!("{} per minute", percent(per_minute)))
-        .not(say!("noise"), say!("the thirds are {:.0} standard errors apart", apart))
+        .not(
+            say!("noise"),
+            say!("the first and the last third are {:.0} standard errors apart", apart),
+        )
         .not(
             say!("more load"),
             say!("requests per second changed by {}", { format!("{:+.1} %", rate_growth * 100.0) }),

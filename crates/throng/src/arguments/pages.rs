@@ -25,7 +25,7 @@ pub(crate) enum ShellKind {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
          \x20 throng man | man -l -            shows throng's page\n\
-         \x20 throng man ~/.local/share/man/man1    writes all, for `man throng-bench`")]
+         \x20 throng man ~/.local/share/man/man1    all pages, for `man throng-bench`")]
 pub(crate) struct ManArguments {
     /// Directory for the pages of all commands; by default, the page of `throng` is printed to
     /// standard output

@@ -86,7 +86,9 @@ load: [{{users: 20, for: 12s}}]
     let (record, page) = (run.folder().join("record"), run.folder().join("page.html"));
     throng("report").arg(&record).arg("--html").arg(&page).run();
     let page = drawn(&page);
-    for part in ["Most users in each state, by time", "away (connection lost)", ">20</td>"] {
+    for part in
+        ["Maximum number of users in each state over time", "away (connection lost)", ">20</td>"]
+    {
         assert!(page.contains(part), "{part} is not on the page");
     }
 }
