@@ -214,7 +214,7 @@ impl Refusal {
             "postman" => say!("in Postman, export the collection as v2.1"),
             "jmx" => say!("give a test plan that JMeter saved (.jmx)"),
             "k6" => say!("give a k6 script with a default function"),
-            "locust" => say!("give a locustfile with a class of HttpUser"),
+            "locust" => say!("give a locustfile with a subclass of HttpUser"),
             _ => say!("check the path and the file"),
         };
         self.diagnostic("import-unreadable", message, help)

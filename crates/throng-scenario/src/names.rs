@@ -577,7 +577,7 @@ impl KnownNames<'_, '_> {
             SetupNames::None => {
                 return Err(UnknownName {
                     message: say!("the scenario has no `setup`"),
-                    label: Some(say!("nothing is saved before the load")),
+                    label: Some(say!("no values are saved before the load")),
                     help: SETUP_HELP,
                 });
             }

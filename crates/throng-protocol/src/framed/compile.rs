@@ -837,7 +837,7 @@ impl Builder<'_> {
         let name = &first.id.value;
         if within == Within::Packet {
             let message = say!("`{name}` is a field of `packet`, so it cannot be optional");
-            let help = say!("move it into the messages that have it");
+            let help = say!("move it into the messages that contain it");
             let place = first.place;
             self.mistake("protocol-bad-optional", place, message, say!("not allowed here"), help);
         } else if let Some(next) = fields[index..].iter().find(|field| !field.is_optional) {

@@ -209,7 +209,7 @@ fn entries(
 // sentences
 fn directories(folder: &Path, without_links: bool) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     if folder.join(RUN_FILE).exists() {
-        let message = say!("{} is the directory of one run", folder.display());
+        let message = say!("{} is the directory of a single run", folder.display());
         let help = say!("give the folder that contains the runs, such as ./throng-runs");
         return Err(Box::new(Diagnostic::error("run-unreadable", message).help(help)));
     }

@@ -54,7 +54,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         .figure(say!("half of all connects took {} or less", time(middle)))
         .figure(say!("connects within 45 ms of a SYN retransmission: {}", repeated))
         .not(
-            say!("the target pauses before it accepts"),
+            say!("the target pauses before it accepts connections"),
             say!(
                 "that would spread connects over the whole second; here they are in narrow clusters"
             ),

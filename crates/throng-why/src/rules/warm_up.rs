@@ -69,7 +69,7 @@ fn slow_start(record: &Record, range: Range<usize>) -> Option<Finding> {
         ))
         .not(
             say!("opening connections"),
-            say!("{} of the attempts opened one", percent(opened / attempts.max(1.0))),
+            say!("{} of the attempts opened a connection", percent(opened / attempts.max(1.0))),
         )
         .not(say!("more load at first"), say!("the load was constant"))
         .then(say!("exclude this time: add a first phase of this length with `measured: false`"));

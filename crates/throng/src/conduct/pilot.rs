@@ -391,7 +391,7 @@ impl Pilot {
 fn why(hold: Hold) -> Said {
     match hold.why {
         Why::Base => say!("the first level"),
-        Why::Light => say!("the previous level was light"),
+        Why::Light => say!("the previous level was a light load"),
         Why::Strained => say!("a small step: the previous level was close to a threshold"),
         Why::Between => say!("between the levels that passed and those that failed"),
         Why::Careful => say!("a small step: the service collapsed at a higher load"),

@@ -328,7 +328,7 @@ impl Tool {
         let takes_scenario = self.field(TEXT).is_some();
         if takes_scenario && words.input.is_some() != words.operands.is_empty() {
             let message = say!("the tool `{}` requires one scenario", self.name);
-            let help = say!("give either `scenario`, a YAML text, or `file`, a path");
+            let help = say!("give either `scenario` (YAML text) or `file` (a path)");
             return Err(Box::new(mistake(message, help)));
         }
         if words.input.is_some() {

@@ -200,7 +200,7 @@ fn scenarios_steps_labels_and_the_newest_are_chosen() {
     assert!(told.render(false).contains("has these labels"), "{told:?}");
     let one = folder.path().join("000-shop");
     let told = History::read(&one, &asked()).unwrap_err().render(false);
-    assert!(told.contains("is the directory of one run"), "{told}");
+    assert!(told.contains("is the directory of a single run"), "{told}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn what_is_no_folder_of_runs_is_told() {
     history(&nowhere, "").run().exits(2).says(&["cannot read the folder"]);
     let target = Target::start("http");
     let one = recorded(&target, &folder, "one", "-n 20 -c 2");
-    history(&one, "").run().exits(2).says(&["is the directory of one run"]);
+    history(&one, "").run().exits(2).says(&["is the directory of a single run"]);
     // The first run of a pipeline has nothing to be held against.
     let first = history(folder.path(), "").arg("--fail-if").arg("p99 > +10%").run();
     first.exits(0).says(&["1 run"]);
