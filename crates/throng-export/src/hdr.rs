@@ -27,7 +27,7 @@ pub(crate) struct HdrLog {
 impl HdrLog {
     pub(crate) fn create(path: &str, info: &RunInfo) -> io::Result<HdrLog> {
         let mut out = BufWriter::new(File::create(path)?);
-        writeln!(out, "#[throng {}: {}]", info.build(), one_line(&info.name))?;
+        writeln!(out, "#[throng {}: {}]", info.build.text(), one_line(&info.name))?;
         writeln!(out, "#[Histogram log format version 1.3]")?;
         out.flush()?;
         Ok(HdrLog { out, serializer: V2DeflateSerializer::new(), begun: false })
@@ -35,7 +35,7 @@ impl HdrLog {
 
     fn write(&mut self, second: &Second<'_>) -> io::Result<()> {
         if !std::mem::replace(&mut self.begun, true) {
-            let zero = Duration::from_nanos(second.info.zero_unix_ns).as_secs_f64();
+            let zero = Duration::from_nanos(second.info.time.zero_unix_ns).as_secs_f64();
             writeln!(self.out, "#[StartTime: {zero:.3} (seconds since epoch)]")?;
             writeln!(self.out, "#[BaseTime: {zero:.3} (seconds since epoch)]")?;
             let columns = "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\"";

@@ -20,7 +20,7 @@ impl Second<'_> {
     }
 
     pub fn begin_unix_ns(&self) -> u64 {
-        self.info.zero_unix_ns.saturating_add(self.figures.second.saturating_mul(SECOND_NS))
+        self.info.time.zero_unix_ns.saturating_add(self.figures.second.saturating_mul(SECOND_NS))
     }
 }
 
@@ -73,7 +73,8 @@ pub fn metrics<'a>(second: &'a Second<'_>) -> Vec<Metric<'a>> {
 fn steps<'a>(second: &'a Second<'_>, all: &mut Vec<Metric<'a>>) {
     let rows = || second.figures.steps.iter();
     let labels = |step: u16| {
-        let kind = second.info.steps.get(usize::from(step)).map_or(StepKind::NONE, |it| it.kind);
+        let kind =
+            second.info.tables.steps.get(usize::from(step)).map_or(StepKind::NONE, |it| it.kind);
         vec![("step", Cow::from(second.info.step_name(step))), ("kind", Cow::from(kind.word()))]
     };
     let with = |step: u16, name: &'static str, value: &'static str| {

@@ -99,7 +99,7 @@ impl Opened {
     /// The run begins. `info` has its clock.
     pub fn begin(self, info: &RunInfo) -> Exports {
         let info = Arc::new(info.clone());
-        let lines_max = SECONDS_MAX * info.machines.len().max(1);
+        let lines_max = SECONDS_MAX * info.generator.machines.len().max(1);
         let begin = |(wanted, export): (Output, Box<dyn Export>)| {
             let (lines, told) = sync_channel(lines_max);
             let worker = Worker {
@@ -162,7 +162,7 @@ impl Worker {
         current: &mut Option<Interval>,
         waiting: &mut VecDeque<Interval>,
     ) {
-        let phase = self.info.phases.get(usize::from(line.phase));
+        let phase = self.info.tables.phases.get(usize::from(line.phase));
         let all = gauges.add(phase.map_or(0, |phase| usize::from(phase.load)), line);
         match current {
             Some(second) if second.second >= line.second => second.merge_later(line),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use throng_base::Random;
 use throng_metrics::{Interval, StepInterval};
-use throng_results::{Damage, Event, PhaseInfo, Recorder, Run, RunInfo, StepInfo};
+use throng_results::{Damage, Event, PhaseInfo, Recorder, Run, RunInfo, StepInfo, TablesInfo};
 
 const STEPS: u16 = 200;
 
@@ -48,8 +48,11 @@ fn write(directory: &Path, seconds: u64, per_second: u64) -> Result<u64, Box<dyn
         ..StepInfo::default()
     };
     let mut info = RunInfo {
-        steps: (0..STEPS).map(step).collect(),
-        phases: vec![phase],
+        tables: TablesInfo {
+            steps: (0..STEPS).map(step).collect(),
+            phases: vec![phase],
+            ..TablesInfo::default()
+        },
         ..RunInfo::new("a day", Duration::from_secs(1_795_262_581))
     };
     let mut recorder = Recorder::create(directory, &info, "name: a day\n")?;
@@ -65,7 +68,7 @@ fn write(directory: &Path, seconds: u64, per_second: u64) -> Result<u64, Box<dyn
     let end_ns = seconds * 1_000_000_000;
     recorder.event(&Event::PhaseEnded { at_ns: end_ns, phase: 0 })?;
     recorder.event(&Event::RunEnded { at_ns: end_ns })?;
-    info.ended = Some(info.started.clone());
+    info.time.ended = Some(info.time.started.clone());
     recorder.finish(&info)?;
     Ok(count)
 }

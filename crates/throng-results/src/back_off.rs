@@ -132,7 +132,8 @@ impl BackOffs {
                 whole - missed + less.made.until(end_ns)
             })
         };
-        let widths: Vec<u64> = info.machines.iter().map(|machine| machine.width).collect();
+        let widths: Vec<u64> =
+            info.generator.machines.iter().map(|machine| machine.width).collect();
         let widths = if widths.is_empty() { vec![1] } else { widths };
         let all = widths.iter().sum::<u64>() as f64;
         let parts = widths.iter().enumerate();
@@ -146,8 +147,8 @@ impl BackOffs {
 
 /// What people call a machine by its index.
 pub fn machine_name(info: &RunInfo, machine: u16) -> String {
-    let own = info.machines.get(usize::from(machine)).map(|machine| &machine.name);
-    let name = own.or(info.host.hostname.as_ref());
+    let own = info.generator.machines.get(usize::from(machine)).map(|machine| &machine.name);
+    let name = own.or(info.generator.host.hostname.as_ref());
     name.cloned().unwrap_or_else(|| format!("machine {}", u32::from(machine) + 1))
 }
 
@@ -156,7 +157,7 @@ mod tests {
     use throng_base::Said;
 
     use super::*;
-    use crate::directory::MachineInfo;
+    use crate::directory::{GeneratorInfo, MachineInfo};
 
     fn step(at_s: u64, machine: u16, percent: u8) -> BackOff {
         BackOff { at_ns: at_s * 1_000_000_000, machine, percent, detail: Said::default() }
@@ -174,14 +175,26 @@ mod tests {
         let generated = |end_s: u64| steps.generated(&alone, end_s * 1_000_000_000);
         assert_eq!([generated(8), generated(10)], [4.0 / 8.0, 6.0 / 10.0]);
         let machine = |width| MachineInfo { width, ..MachineInfo::default() };
-        let two = RunInfo { machines: vec![machine(1), machine(3)], ..RunInfo::default() };
+        let two = RunInfo {
+            generator: GeneratorInfo {
+                machines: vec![machine(1), machine(3)],
+                ..GeneratorInfo::default()
+            },
+            ..RunInfo::default()
+        };
         assert_eq!(steps.generated(&two, 10_000_000_000), (0.6 + 3.0) / 4.0);
     }
 
     #[test]
     fn what_others_make_for_a_machine_is_generated() {
         let machine = |width| MachineInfo { width, ..MachineInfo::default() };
-        let two = RunInfo { machines: vec![machine(1), machine(1)], ..RunInfo::default() };
+        let two = RunInfo {
+            generator: GeneratorInfo {
+                machines: vec![machine(1), machine(1)],
+                ..GeneratorInfo::default()
+            },
+            ..RunInfo::default()
+        };
         let mut steps = BackOffs::default();
         steps.add(step(0, 0, 50));
         steps.amended(0, "redistribute 1.50");

@@ -99,7 +99,7 @@ impl Collector {
             back_offs: BackOffs::default(),
             log: Log::default(),
             monitors: Monitors::default(),
-            audits: Audits::new(&info.audits),
+            audits: Audits::new(&info.tables.audits),
             capacity: None,
             duel: None,
             damage: Damage::default(),
@@ -212,11 +212,11 @@ impl Collector {
         let lasted = self.lasted();
         let spans = self.settle_phases(lasted);
         let (sum, measured) = self.measured(&spans);
-        let (busy, is_shared) = (self.monitors.cores(), info.same_host);
+        let (busy, is_shared) = (self.monitors.cores(), info.targets.same_host);
         let watched = self.monitors.watched(&info);
         let monitors = std::mem::take(&mut self.monitors).rows(&info);
         let mut verdict = self.verdict(&info, &sum, measured, &spans);
-        for (row, info) in verdict.thresholds.iter_mut().zip(&info.thresholds) {
+        for (row, info) in verdict.thresholds.iter_mut().zip(&info.tables.thresholds) {
             if let Subject::Monitored(monitored) = &info.threshold.subject {
                 row.verdict = monitors::verdict(&info.threshold, monitored, &monitors);
             }
@@ -283,7 +283,7 @@ impl Collector {
             validity: Validity::Valid,
             why: None,
             thresholds: self.judge(info, sum, measured, spans),
-            unended: info.ended.is_none(),
+            unended: info.time.ended.is_none(),
             unbalanced: self.unbalanced(info),
             damage: self.damage.clone(),
         }
@@ -413,7 +413,7 @@ impl Collector {
             let users = most(sum.population.started);
             let connections = most(sum.connections.counts.opened);
             // Who comes for a connection is not online without it.
-            let needs_one = info.steps.iter().any(|step| step.kind == StepKind::Connect);
+            let needs_one = info.tables.steps.iter().any(|step| step.kind == StepKind::Connect);
             let online = if needs_one { users.min(connections) } else { users };
             self.figures.users_present_max = self.figures.users_present_max.max(users);
             self.figures.users_online_max = self.figures.users_online_max.max(online);
@@ -472,11 +472,11 @@ impl Collector {
                 _ => (Verdict::Unknown, None),
             },
         };
-        let phase_name = |phase: u16| match info.phases.get(usize::from(phase)) {
+        let phase_name = |phase: u16| match info.tables.phases.get(usize::from(phase)) {
             Some(info) => info.name.clone(),
             None => format!("phase {phase}"),
         };
-        let load_name = |load: u16| info.loads.get(usize::from(load)).cloned();
+        let load_name = |load: u16| info.tables.loads.get(usize::from(load)).cloned();
         let row = |threshold: &Threshold| {
             let (verdict, largest_of) = judge(threshold);
             let is_unknown = verdict == Verdict::Unknown && threshold.phase.is_none();
@@ -491,7 +491,7 @@ impl Collector {
             }
         };
         let mut rows: Vec<ThresholdRow> =
-            info.thresholds.iter().map(|info| row(&info.threshold)).collect();
+            info.tables.thresholds.iter().map(|info| row(&info.threshold)).collect();
         for (at, row) in rows.iter_mut().enumerate() {
             let phases = self.figures.phases.iter();
             row.verdict = held::verdict(phases.flat_map(|phase| phase.held(at)), row.verdict);
@@ -526,7 +526,7 @@ impl Collector {
         self.figures.phases.iter().for_each(|phase| all.add_books(&phase.sum));
         let is_whole = self.damage == Damage::default() && info.lines_lost == 0;
         let is_whole = is_whole && self.figures.machines.are_all_there();
-        if info.ended.is_none() || !is_whole || all.steps.iter().all(|row| row.begun == 0) {
+        if info.time.ended.is_none() || !is_whole || all.steps.iter().all(|row| row.begun == 0) {
             return Vec::new();
         }
         let rows = all.steps.iter().filter(|row| !row.is_balanced()).map(|row| {
@@ -619,11 +619,11 @@ impl Collector {
         sum: &Interval,
         measured: Duration,
     ) -> Vec<DeliveryRow> {
-        let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
+        let known = (0..info.tables.steps.len()).filter_map(|index| u16::try_from(index).ok());
         let mut ids: Vec<u16> =
             known.filter(|id| kind_of(info, *id) == StepKind::Delivery).collect();
         let unknown = sum.deliveries.iter().map(|row| row.step);
-        ids.extend(unknown.filter(|id| usize::from(*id) >= info.steps.len()));
+        ids.extend(unknown.filter(|id| usize::from(*id) >= info.tables.steps.len()));
         let row = |id: u16| {
             let counts = sum.deliveries.iter().find(|row| row.step == id).cloned();
             let nothing = || DeliveryInterval { step: id, ..DeliveryInterval::default() };
@@ -680,13 +680,15 @@ impl Log {
 fn fill_in_verdict(summary: &mut Summary, interrupted: bool) {
     summary.info.interrupted |= interrupted;
     summary.verdict.validity = verdict::validity(summary);
-    for (info, threshold) in summary.info.thresholds.iter_mut().zip(&summary.verdict.thresholds) {
+    for (info, threshold) in
+        summary.info.tables.thresholds.iter_mut().zip(&summary.verdict.thresholds)
+    {
         info.verdict = Some(threshold.verdict);
     }
     if !summary.verdict.unended {
         let (exit, reasons) = verdict::judge(summary);
         let reasons = reasons.iter().map(Said::english).collect();
-        summary.info.outcome = Some(Outcome { exit_code: exit.code(), reasons });
+        summary.info.end.outcome = Some(Outcome { exit_code: exit.code(), reasons });
     }
 }
 
@@ -706,21 +708,21 @@ fn total_row(info: &RunInfo, attempts: &Attempts, sum: &Interval, measured: Dura
 
 /// The kind of a step; none of one that the run file does not know.
 fn kind_of(info: &RunInfo, step: u16) -> StepKind {
-    info.steps.get(usize::from(step)).map_or(StepKind::NONE, |step| step.kind)
+    info.tables.steps.get(usize::from(step)).map_or(StepKind::NONE, |step| step.kind)
 }
 
 /// The steps, and apart from them the transactions, what was pushed and what was delivered.
 fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Vec<Row>, Vec<Row>) {
-    let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
+    let known = (0..info.tables.steps.len()).filter_map(|index| u16::try_from(index).ok());
     let unknown = sum.steps.iter().map(|step| step.step);
     let mut ids: Vec<u16> =
-        known.chain(unknown.filter(|id| usize::from(*id) >= info.steps.len())).collect();
+        known.chain(unknown.filter(|id| usize::from(*id) >= info.tables.steps.len())).collect();
     ids.sort_unstable();
     let nothing = StepInterval::default();
     let row = |id: u16| {
         let figures = sum.steps.iter().find(|step| step.step == id).unwrap_or(&nothing);
         let kind = kind_of(info, id);
-        let labels = info.steps.get(usize::from(id)).map(|step| step.labels.clone());
+        let labels = info.tables.steps.get(usize::from(id)).map(|step| step.labels.clone());
         let service = match info.service_times && kind.is_asked() {
             true => Latency::of(figures.service()),
             false => Latency::default(),
@@ -740,7 +742,7 @@ fn own_rows(info: &RunInfo, rows: &mut Vec<Row>) -> Vec<OwnRow> {
     let own = rows.extract_if(.., |row| row.kind.table() == Table::Own);
     let unit = |row: &Row| {
         let is = |step: &&StepInfo| step.kind == row.kind && step.name == row.name;
-        info.steps.iter().find(is).and_then(|step| step.unit)
+        info.tables.steps.iter().find(is).and_then(|step| step.unit)
     };
     own.map(|row| OwnRow { unit: unit(&row), row }).collect()
 }
@@ -769,7 +771,7 @@ fn heartbeat_row(info: &RunInfo, sum: &Interval) -> HeartbeatRow {
 
 /// Rates leave nothing out that came after the load had ended: it is little, and told by no row.
 fn target_row(info: &RunInfo, row: &TargetInterval, measured: Duration) -> TargetRow {
-    let target = info.targets.get(usize::from(row.place.target)).cloned();
+    let target = info.targets.urls.get(usize::from(row.place.target)).cloned();
     TargetRow {
         target: target.unwrap_or_default(),
         address: row.place.address,
@@ -781,7 +783,7 @@ fn target_row(info: &RunInfo, row: &TargetInterval, measured: Duration) -> Targe
 
 fn instance_row(info: &RunInfo, row: &InstanceInterval, measured: Duration) -> InstanceRow {
     InstanceRow {
-        target: info.targets.get(usize::from(row.target)).cloned().unwrap_or_default(),
+        target: info.targets.urls.get(usize::from(row.target)).cloned().unwrap_or_default(),
         instance: row.name.clone(),
         count: row.count,
         failed: row.failed,
@@ -791,7 +793,7 @@ fn instance_row(info: &RunInfo, row: &InstanceInterval, measured: Duration) -> I
 }
 
 fn session_row(info: &RunInfo, row: &SessionInterval, measured: Duration) -> SessionRow {
-    let name = info.sessions.get(usize::from(row.session)).cloned();
+    let name = info.tables.sessions.get(usize::from(row.session)).cloned();
     SessionRow {
         name: name.unwrap_or_else(|| format!("session {}", row.session)),
         begun: row.begun,

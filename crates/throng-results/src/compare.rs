@@ -139,7 +139,7 @@ impl Sampled {
     /// Steps that did something and have a row, by their index.
     fn steps(&self) -> impl Iterator<Item = (u16, &crate::StepInfo)> {
         let told = |kind: StepKind| kind.is_attempt() || kind.table() == Table::Transactions;
-        let steps = (0..).zip(&self.summary.info.steps);
+        let steps = (0..).zip(&self.summary.info.tables.steps);
         steps.filter(move |(index, step)| told(step.kind) && self.units.holds(*index))
     }
 
@@ -156,13 +156,13 @@ impl Sampled {
 }
 
 fn attempts(info: &RunInfo) -> Vec<u16> {
-    let attempts = (0..).zip(&info.steps).filter(|(_, step)| step.kind.is_attempt());
+    let attempts = (0..).zip(&info.tables.steps).filter(|(_, step)| step.kind.is_attempt());
     attempts.map(|(index, _)| index).collect()
 }
 
 /// A step, a kind of steps or `connect`; all attempts where nothing is named.
 fn subject(info: &RunInfo, name: &str) -> Option<Subject> {
-    let steps = || (0..).zip(&info.steps);
+    let steps = || (0..).zip(&info.tables.steps);
     let called = steps().filter(|(_, step)| step.name == name);
     let called: Vec<u16> = called.map(|(index, _)| index).collect();
     let of_kind = steps().filter(|(_, step)| step.kind.word() == name);
@@ -178,7 +178,7 @@ fn subject(info: &RunInfo, name: &str) -> Option<Subject> {
 
 /// What was perhaps meant by a name that no step has.
 fn did_you_mean<'a>(info: &'a RunInfo, name: &str) -> Option<&'a str> {
-    let known = info.steps.iter().flat_map(|step| [&*step.name, step.kind.word()]);
+    let known = info.tables.steps.iter().flat_map(|step| [&*step.name, step.kind.word()]);
     diagnostic::did_you_mean(name, known)
 }
 

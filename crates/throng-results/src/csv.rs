@@ -70,7 +70,7 @@ pub fn seconds_csv(run: &Run, mut write: impl FnMut(&str)) -> Result<(), Box<Dia
     let mut open: BTreeMap<(u64, bool), Second> = BTreeMap::new();
     let mut gauges = AllGauges::default();
     run.summed(1, |interval| {
-        let phase = run.info.phases.get(usize::from(interval.phase));
+        let phase = run.info.tables.phases.get(usize::from(interval.phase));
         let load = phase.map_or(0, |phase| usize::from(phase.load));
         let measured = phase.is_none_or(|phase| phase.measured);
         let second = open.entry((interval.second, measured)).or_default();
@@ -101,15 +101,16 @@ impl Second {
 
     fn rows(&self, (number, measured): (u64, bool), info: &RunInfo) -> String {
         let phases: Vec<_> =
-            self.phases.iter().filter_map(|at| info.phases.get(usize::from(*at))).collect();
+            self.phases.iter().filter_map(|at| info.tables.phases.get(usize::from(*at))).collect();
         let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
-        let unix = match info.zero_unix_ns {
+        let unix = match info.time.zero_unix_ns {
             0 => String::new(),
             zero => (zero / SECOND_NS + number).to_string(),
         };
         let head = format!("{number},{unix},{},{measured}", field(&names.join(" + ")));
-        let kind =
-            |at: u16| info.steps.get(usize::from(at)).map_or(StepKind::NONE, |step| step.kind);
+        let kind = |at: u16| {
+            info.tables.steps.get(usize::from(at)).map_or(StepKind::NONE, |step| step.kind)
+        };
         let mut all = Row::default();
         let attempts = self.steps.iter().filter(|(at, _)| kind(**at).is_attempt());
         attempts.for_each(|(_, row)| all.merge(row));
@@ -172,7 +173,7 @@ mod tests {
     fn every_second_has_a_row_of_all_and_one_of_each_step() {
         let directory = tempfile::tempdir().unwrap();
         let mut info = sample::info();
-        info.steps[1].name = "=cmd|' /C calc'!\n\"x\"".into();
+        info.tables.steps[1].name = "=cmd|' /C calc'!\n\"x\"".into();
         let mut recorder = Recorder::create(directory.path(), &info, "").unwrap();
         sample::intervals().iter().for_each(|interval| recorder.interval(interval).unwrap());
         recorder.finish(&info).unwrap();

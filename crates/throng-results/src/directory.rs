@@ -41,73 +41,33 @@ pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(true).private().open(path)
 }
 
-/// Who, when, where and what: written when a run begins and again when it ends.
+/// Who, when, where and what: written when a run begins and again when it ends. The file has the
+/// fields of its groups as if they were its own, in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunInfo {
     pub format: u32,
     /// No other run has it; `run.id` in expressions.
     pub id: String,
-    pub throng_version: String,
-    /// Of the sources that the binary was built from, as `--version` has it; empty where the build
-    /// did not know it, and in older records.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub throng_commit: String,
+    #[serde(flatten)]
+    pub build: BuildInfo,
     pub name: String,
     /// By their names; those of the command are among them.
     pub labels: BTreeMap<String, String>,
     pub command: Vec<String>,
-    /// RFC 3339, UTC; made by [`timestamp`].
-    pub started: String,
-    /// The zero of all times of the record, in nanoseconds since the Unix epoch; 0 in older ones.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub zero_unix_ns: u64,
-    /// Absent while the run goes on, and for ever when it was killed.
-    pub ended: Option<String>,
+    #[serde(flatten)]
+    pub time: TimeInfo,
     pub seed: u64,
     /// What the command has changed of the load that the scenario has, in words.
     pub changes: Vec<throng_base::Said>,
-    pub host: HostFacts,
-    pub shards: u64,
-    /// The machines whose lines these are, by the `machine` of each line; empty where there is
-    /// only one that has the whole load.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub machines: Vec<MachineInfo>,
-    pub targets: Vec<String>,
-    /// By target, the first one that users may get in its place: both are addresses of one service.
-    /// Empty where each is a service of its own, and in older records.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub services: Vec<u16>,
-    /// A target is on a machine that makes the load, so that both compete for its processors.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub same_host: bool,
-    /// The load is long to see whether all stays as it is (`--soak`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub soak: bool,
-    /// It compared two targets: machine 0 is side A, machine 1 is side B.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub duel: bool,
-    /// Each request asks the target to close its connection (`keep_alive: false`); false in older
-    /// records.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub no_keep_alive: bool,
-    /// What was read beside the run, by the `monitor` of events.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub monitors: Vec<MonitorInfo>,
-    /// What was compared with the target's own knowledge, by the `audit` of events.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub audits: Vec<AuditInfo>,
-    /// Indexed by the `step` of intervals and events.
-    pub steps: Vec<StepInfo>,
-    /// The names of the loads that go on side by side; empty where there is only one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub loads: Vec<String>,
-    /// The names of the sessions; empty where there is only one, and in older records.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sessions: Vec<String>,
-    /// Indexed by the `phase` of intervals and events.
-    pub phases: Vec<PhaseInfo>,
-    pub thresholds: Vec<ThresholdInfo>,
+    #[serde(flatten)]
+    pub generator: GeneratorInfo,
+    #[serde(flatten)]
+    pub targets: TargetsInfo,
+    #[serde(flatten)]
+    pub mode: ModeInfo,
+    #[serde(flatten)]
+    pub tables: TablesInfo,
     /// The most users that the load asks for at one time.
     pub users_planned: u64,
     /// How late what was due might be done so that wakings were shared; 0 in older records.
@@ -118,6 +78,106 @@ pub struct RunInfo {
     pub interrupted: bool,
     /// Lines that could not be written.
     pub lines_lost: u64,
+    #[serde(flatten)]
+    pub sources: SourcesInfo,
+    #[serde(flatten)]
+    pub end: EndInfo,
+}
+
+/// The binary that made the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BuildInfo {
+    #[serde(rename = "throng_version")]
+    pub version: String,
+    /// Of the sources that the binary was built from, as `--version` has it; empty where the build
+    /// did not know it, and in older records.
+    #[serde(rename = "throng_commit", skip_serializing_if = "String::is_empty")]
+    pub commit: String,
+}
+
+/// When the run began and ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TimeInfo {
+    /// RFC 3339, UTC; made by [`timestamp`].
+    pub started: String,
+    /// The zero of all times of the record, in nanoseconds since the Unix epoch; 0 in older ones.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub zero_unix_ns: u64,
+    /// Absent while the run goes on, and for ever when it was killed.
+    pub ended: Option<String>,
+}
+
+/// What made the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GeneratorInfo {
+    pub host: HostFacts,
+    pub shards: u64,
+    /// The machines whose lines these are, by the `machine` of each line; empty where there is
+    /// only one that has the whole load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineInfo>,
+}
+
+/// Where the load went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetsInfo {
+    #[serde(rename = "targets")]
+    pub urls: Vec<String>,
+    /// By target, the first one that users may get in its place: both are addresses of one service.
+    /// Empty where each is a service of its own, and in older records.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<u16>,
+    /// A target is on a machine that makes the load, so that both compete for its processors.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub same_host: bool,
+}
+
+/// What kind of run it was; all are false in most runs, and in older records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModeInfo {
+    /// The load is long to see whether all stays as it is (`--soak`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub soak: bool,
+    /// It compared two targets: machine 0 is side A, machine 1 is side B.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub duel: bool,
+    /// Each request asks the target to close its connection (`keep_alive: false`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_keep_alive: bool,
+}
+
+/// What intervals and events refer to by its index.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TablesInfo {
+    /// What was read beside the run, by the `monitor` of events.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub monitors: Vec<MonitorInfo>,
+    /// What was compared with the target's own knowledge, by the `audit` of events.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub audits: Vec<AuditInfo>,
+    /// By the `step` of intervals and events.
+    pub steps: Vec<StepInfo>,
+    /// The names of the loads that go on side by side; empty where there is only one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<String>,
+    /// The names of the sessions; empty where there is only one, and in older records.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<String>,
+    /// By the `phase` of intervals and events.
+    pub phases: Vec<PhaseInfo>,
+    pub thresholds: Vec<ThresholdInfo>,
+}
+
+/// What the run was made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SourcesInfo {
     /// The scenario and the files that it names; those of older records are not known.
     pub files: Vec<FileInfo>,
     /// What else the run was made of; absent in older records, which cannot be repeated.
@@ -126,7 +186,13 @@ pub struct RunInfo {
     /// The id of the run that this one repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerun_of: Option<String>,
-    /// Absent until the end, and in records of older versions.
+}
+
+/// How the run ended; absent until then.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndInfo {
+    /// Absent in records of older versions, too.
     pub totals: Option<Totals>,
     pub outcome: Option<Outcome>,
 }
@@ -140,42 +206,24 @@ impl Default for RunInfo {
         RunInfo {
             format: FORMAT,
             id: String::new(),
-            throng_version: String::new(),
-            throng_commit: String::new(),
+            build: BuildInfo::default(),
             name: String::new(),
             labels: BTreeMap::new(),
             command: Vec::new(),
-            started: String::new(),
-            zero_unix_ns: 0,
-            ended: None,
+            time: TimeInfo::default(),
             seed: 0,
             changes: Vec::new(),
-            host: HostFacts::default(),
-            shards: 0,
-            machines: Vec::new(),
-            targets: Vec::new(),
-            services: Vec::new(),
-            same_host: false,
-            soak: false,
-            duel: false,
-            no_keep_alive: false,
-            monitors: Vec::new(),
-            audits: Vec::new(),
-            steps: Vec::new(),
-            loads: Vec::new(),
-            sessions: Vec::new(),
-            phases: Vec::new(),
-            thresholds: Vec::new(),
+            generator: GeneratorInfo::default(),
+            targets: TargetsInfo::default(),
+            mode: ModeInfo::default(),
+            tables: TablesInfo::default(),
             users_planned: 0,
             precision_ns: 0,
             service_times: false,
             interrupted: false,
             lines_lost: 0,
-            files: Vec::new(),
-            bundle: None,
-            rerun_of: None,
-            totals: None,
-            outcome: None,
+            sources: SourcesInfo::default(),
+            end: EndInfo::default(),
         }
     }
 }
@@ -183,22 +231,25 @@ impl Default for RunInfo {
 impl RunInfo {
     /// A run that begins at `started` (since the Unix epoch).
     pub fn new(name: impl Into<String>, started: Duration) -> RunInfo {
-        RunInfo { name: name.into(), started: timestamp(started), ..RunInfo::default() }
-    }
-
-    /// The binary that made the record, as `throng -V` names it: `0.1.0 (108dfbd41)`.
-    pub fn build(&self) -> String {
-        match self.throng_commit.as_str() {
-            "" => self.throng_version.clone(),
-            commit => format!("{} ({commit})", self.throng_version),
-        }
+        let time = TimeInfo { started: timestamp(started), ..TimeInfo::default() };
+        RunInfo { name: name.into(), time, ..RunInfo::default() }
     }
 
     /// The name of a step, also of one that this file does not know.
     pub fn step_name(&self, step: u16) -> String {
-        match self.steps.get(usize::from(step)) {
+        match self.tables.steps.get(usize::from(step)) {
             Some(info) => info.name.clone(),
             None => format!("step {step}"),
+        }
+    }
+}
+
+impl BuildInfo {
+    /// As `throng -V` names it: `0.1.0 (108dfbd41)`.
+    pub fn text(&self) -> String {
+        match self.commit.as_str() {
+            "" => self.version.clone(),
+            commit => format!("{} ({commit})", self.version),
         }
     }
 }

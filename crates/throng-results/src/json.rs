@@ -36,7 +36,7 @@ pub fn summary_json(summary: &Summary) -> Value {
     let mut value = json!({
         "format": JSON_FORMAT,
         "run": run(summary),
-        "host": info.host,
+        "host": info.generator.host,
         "changes": rows(&summary.events.changes.first, change),
         "outcome": outcome(summary),
         "record": record(summary),
@@ -145,19 +145,19 @@ fn run(summary: &Summary) -> Value {
         "id": info.id,
         "name": info.name,
         "labels": info.labels,
-        "throng_version": info.throng_version,
-        "throng_commit": (!info.throng_commit.is_empty()).then_some(&info.throng_commit),
+        "throng_version": info.build.version,
+        "throng_commit": (!info.build.commit.is_empty()).then_some(&info.build.commit),
         "command": info.command,
-        "started": info.started,
-        "ended": info.ended,
+        "started": info.time.started,
+        "ended": info.time.ended,
         "seed": info.seed,
         "changes": info.changes.iter().map(Said::english).collect::<Vec<_>>(),
-        "shards": info.shards,
-        "same_host": info.same_host,
-        "targets": info.targets,
+        "shards": info.generator.shards,
+        "same_host": info.targets.same_host,
+        "targets": info.targets.urls,
         "users_planned": info.users_planned,
         "interrupted": info.interrupted,
-        "rerun_of": info.rerun_of,
+        "rerun_of": info.sources.rerun_of,
         "directory": summary.directory.as_ref().map(|path| path.display().to_string()),
     })
 }
@@ -221,7 +221,7 @@ fn own(own: &OwnRow) -> Value {
 
 fn phase(summary: &Summary, row: &PhaseRow) -> Value {
     let mut value = json!(row);
-    value["load"] = json!(summary.info.loads.get(row.load));
+    value["load"] = json!(summary.info.tables.loads.get(row.load));
     value
 }
 
@@ -229,7 +229,7 @@ fn level(summary: &Summary, row: &LevelRow) -> Value {
     let names = ["name", "count", "failed", "ok_per_s", "latency"].map(|name| (name, name));
     let step = |row: &Row| fields(row, &names);
     let mut value = json!(row);
-    value["load"] = json!(summary.info.loads.get(row.load));
+    value["load"] = json!(summary.info.tables.loads.get(row.load));
     value["total"] = step(&row.total);
     value["steps"] = rows(&row.steps, step);
     value

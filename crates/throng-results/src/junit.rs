@@ -42,12 +42,12 @@ pub fn junit(summary: &Summary) -> String {
     );
     let info = &summary.info;
     let name = escape(&info.name);
-    let host = escape(info.host.hostname.as_deref().unwrap_or("localhost"));
+    let host = escape(info.generator.host.hostname.as_deref().unwrap_or("localhost"));
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     out.push_str(&format!("<testsuites name=\"throng\" {counts}>\n"));
     out.push_str(&format!(
         "  <testsuite id=\"0\" name=\"{name}\" timestamp=\"{}\" hostname=\"{host}\" {counts}>\n",
-        escape(without_zone(&info.started))
+        escape(without_zone(&info.time.started))
     ));
     out.push_str("    <properties>\n");
     for (property, value) in properties(summary) {
@@ -209,9 +209,9 @@ fn properties(summary: &Summary) -> Vec<(String, String)> {
     let info = &summary.info;
     let mut properties = vec![
         ("id", info.id.clone()),
-        ("throng_version", info.build()),
+        ("throng_version", info.build.text()),
         ("seed", info.seed.to_string()),
-        ("targets", info.targets.join(" ")),
+        ("targets", info.targets.urls.join(" ")),
         ("exit_code", judge(summary).0.code().to_string()),
     ];
     properties.extend(measured(summary));

@@ -69,8 +69,9 @@ pub use audits::{AuditRow, ViewRow};
 pub use back_off::{BackOff, BackOffs, machine_name};
 pub use collector::Collector;
 pub use directory::{
-    AuditInfo, FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, Stairs,
-    StepInfo, ThresholdInfo, create_directory, timestamp,
+    AuditInfo, BuildInfo, EndInfo, FORMAT, FileInfo, GeneratorInfo, MachineInfo, ModeInfo,
+    MonitorInfo, Outcome, PhaseInfo, RunInfo, SourcesInfo, Stairs, StepInfo, TablesInfo,
+    TargetsInfo, ThresholdInfo, TimeInfo, create_directory, timestamp,
 };
 pub use event::{ActionStatus, Event, StopBy, moved};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};

@@ -261,7 +261,7 @@ impl Monitors {
     /// The series that findings look at.
     pub(crate) fn watched(&self, run: &RunInfo) -> Vec<Watched> {
         let source = |monitor: u16| {
-            let info = run.monitors.get(usize::from(monitor));
+            let info = run.tables.monitors.get(usize::from(monitor));
             info.map(|info| info.name.clone()).unwrap_or_default()
         };
         let own = self.watched.iter().filter_map(|((monitor, number), points)| {
@@ -304,7 +304,7 @@ impl Monitors {
                     ..row
                 },
             });
-            let machine = info.machine.and_then(|it| run.machines.get(usize::from(it)));
+            let machine = info.machine.and_then(|it| run.generator.machines.get(usize::from(it)));
             MonitorRow {
                 name: info.name.clone(),
                 url: info.url.clone(),
@@ -313,7 +313,7 @@ impl Monitors {
                 ..self.rows.remove(&number).unwrap_or_default()
             }
         };
-        (0..).zip(&run.monitors).map(row).collect()
+        (0..).zip(&run.tables.monitors).map(row).collect()
     }
 }
 
@@ -377,7 +377,7 @@ impl MonitorRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::MachineInfo;
+    use crate::directory::{GeneratorInfo, MachineInfo, TablesInfo};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -467,8 +467,11 @@ mod tests {
         let info = MonitorInfo { name: "a".into(), machine: Some(0), ..MonitorInfo::default() };
         let machine = MachineInfo { name: "box-1".into(), ..MachineInfo::default() };
         let rows = monitors.rows(&RunInfo {
-            machines: vec![machine],
-            monitors: vec![info, MonitorInfo::default()],
+            generator: GeneratorInfo { machines: vec![machine], ..GeneratorInfo::default() },
+            tables: TablesInfo {
+                monitors: vec![info, MonitorInfo::default()],
+                ..TablesInfo::default()
+            },
             ..RunInfo::default()
         });
         let row = &rows[0];

@@ -103,7 +103,7 @@ fn picture(summary: &Summary) -> Value {
 }
 
 fn names(info: &RunInfo) -> Vec<String> {
-    (0..).zip(&info.steps).map(|(at, _)| info.step_name(at)).collect()
+    (0..).zip(&info.tables.steps).map(|(at, _)| info.step_name(at)).collect()
 }
 
 /// The data as JSON in a script element: nothing in it can end the element.

@@ -40,8 +40,10 @@ impl Run {
             Box::new(told)
         })?;
         check_format(&path, &text)?;
-        let info: RunInfo =
-            serde_json::from_slice(&text).map_err(|error| damaged(&path, &error))?;
+        // Groups of fields are read behind all others: the place of an error would not be its own.
+        let info =
+            serde_json::from_slice::<serde_json::Value>(&text).and_then(serde_json::from_value);
+        let info: RunInfo = info.map_err(|error| damaged(&path, &error))?;
         let scenario = read_file(&directory.join(SCENARIO_FILE)).unwrap_or_default();
         let scenario = String::from_utf8_lossy(&scenario).into_owned();
         Ok(Run { directory: directory.to_path_buf(), info, scenario })
@@ -113,7 +115,7 @@ impl Run {
             look(&interval);
             collector.interval(&interval);
         });
-        let wanted = self.info.totals.as_ref();
+        let wanted = self.info.end.totals.as_ref();
         (totals.events, totals.intervals) =
             wanted.map_or((0, 0), |wanted| (wanted.events, wanted.intervals));
         let missing = events.numbers().missing(wanted.map(|wanted| wanted.events))

@@ -12,7 +12,8 @@ use throng_base::private::Private as _;
 use throng_metrics::Interval;
 
 use crate::directory::{
-    EVENTS_FILE, INTERVALS_FILE, MACHINE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals, create_new,
+    EVENTS_FILE, EndInfo, INTERVALS_FILE, MACHINE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals,
+    create_new,
 };
 use crate::event::Event;
 use crate::lines::json_onto;
@@ -194,7 +195,11 @@ impl Recorder {
             ..self.totals.clone()
         };
         let lines_lost = self.lost().max(info.lines_lost);
-        let info = RunInfo { lines_lost, totals: Some(totals), ..info.clone() };
+        let info = RunInfo {
+            lines_lost,
+            end: EndInfo { totals: Some(totals), ..info.end.clone() },
+            ..info.clone()
+        };
         self.write_info(&info).map(drop)
     }
 

@@ -16,7 +16,9 @@ use throng_metrics::{
 use throng_base::Said;
 
 use crate::collector::Collector;
-use crate::directory::{PhaseInfo, RunInfo, StepInfo, ThresholdInfo};
+use crate::directory::{
+    BuildInfo, GeneratorInfo, PhaseInfo, RunInfo, StepInfo, TablesInfo, TargetsInfo, ThresholdInfo,
+};
 use crate::event::{Event, StopBy};
 use crate::summary::Summary;
 
@@ -80,25 +82,30 @@ pub(crate) fn info() -> RunInfo {
         stairs: None,
     };
     let wall = std::time::Duration::from_secs(1_795_262_581);
-    RunInfo {
+    let mut info = RunInfo {
         id: "20261121-120301-0000000001".into(),
-        throng_version: "0.1.0".into(),
-        throng_commit: "10d8f4b21".into(),
+        build: BuildInfo { version: "0.1.0".into(), commit: "10d8f4b21".into() },
         command: vec!["throng".into(), "bench".into(), "https://127.0.0.1:8443/".into()],
-        ended: Some(crate::timestamp(wall + std::time::Duration::from_secs(12))),
         seed: 42,
-        host: host(),
-        shards: 2,
-        targets: vec!["https://127.0.0.1:8443".into()],
-        steps: vec![step("GET /", "http"), step("log in", "request")],
-        phases: vec![phase("warm-up", false, 2), phase("load", true, 10)],
-        thresholds: vec![
-            threshold("http p99 < 50ms", Measure::Quantile(0.99), Comparison::Less, 50e6),
-            threshold("errors < 0.1%", Measure::FailedShare, Comparison::Less, 0.001),
-        ],
+        generator: GeneratorInfo { host: host(), shards: 2, ..GeneratorInfo::default() },
+        targets: TargetsInfo {
+            urls: vec!["https://127.0.0.1:8443".into()],
+            ..TargetsInfo::default()
+        },
+        tables: TablesInfo {
+            steps: vec![step("GET /", "http"), step("log in", "request")],
+            phases: vec![phase("warm-up", false, 2), phase("load", true, 10)],
+            thresholds: vec![
+                threshold("http p99 < 50ms", Measure::Quantile(0.99), Comparison::Less, 50e6),
+                threshold("errors < 0.1%", Measure::FailedShare, Comparison::Less, 0.001),
+            ],
+            ..TablesInfo::default()
+        },
         users_planned: 64,
         ..RunInfo::new("quick check", wall)
-    }
+    };
+    info.time.ended = Some(crate::timestamp(wall + std::time::Duration::from_secs(12)));
+    info
 }
 
 /// A second of the run: warm-up before the third.
@@ -170,8 +177,8 @@ pub(crate) fn shop_info() -> RunInfo {
         kind: kind.into(),
         ..StepInfo::default()
     };
-    info.steps.push(step("check out: basket, address and payment", "transaction"));
-    info.steps.push(step("doors open", "rendezvous"));
+    info.tables.steps.push(step("check out: basket, address and payment", "transaction"));
+    info.tables.steps.push(step("doors open", "rendezvous"));
     let threshold = |text: &str, subject: Subject, measure, value, phase, with_pauses| {
         let (text, comparison) = (text.to_string(), Comparison::LessOrEqual);
         let threshold = Threshold {
@@ -184,9 +191,9 @@ pub(crate) fn shop_info() -> RunInfo {
     let steps = |step: u16| Subject::Steps(vec![throng_base::StepId(step)]);
     let p95 = Measure::Quantile(0.95);
     let text = "check out: basket, address and payment.with_pauses p95 <= 1s in load";
-    info.thresholds.push(threshold(text, steps(2), p95, 1e9, Some(1), true));
+    info.tables.thresholds.push(threshold(text, steps(2), p95, 1e9, Some(1), true));
     let resets = Subject::Counter(Counter::ConnectionsReset);
-    info.thresholds.push(threshold(
+    info.tables.thresholds.push(threshold(
         "connections.reset <= 5",
         resets,
         Measure::Count,
@@ -195,7 +202,7 @@ pub(crate) fn shop_info() -> RunInfo {
         false,
     ));
     let received = Subject::Counter(Counter::BytesIn);
-    info.thresholds.push(threshold(
+    info.tables.thresholds.push(threshold(
         "bytes.in rate <= 1 MB/s in load",
         received,
         Measure::Rate,
@@ -203,7 +210,7 @@ pub(crate) fn shop_info() -> RunInfo {
         Some(1),
         false,
     ));
-    info.thresholds.push(threshold(
+    info.tables.thresholds.push(threshold(
         "upgrade p95 <= 1s",
         Subject::Stage(Stage::Upgrade),
         p95,
@@ -283,36 +290,39 @@ pub(crate) fn im_info() -> RunInfo {
     let million = 1e6;
     RunInfo {
         name: "a million people in an IM server".into(),
-        targets: vec!["ws://127.0.0.1:8089".into()],
-        steps: vec![
-            step("connect /acc", "connect"),
-            step("login", "request"),
-            step("stay", "stay"),
-            step("heartbeat", "heartbeat"),
-            step("broadcast", "message"),
-            step("someone went offline", "message"),
-        ],
-        phases: vec![phase("fill", MILLION), phase("hold", MILLION), phase("drain", 0)],
-        thresholds: vec![
-            threshold(
-                "users.online >= 999_990 in hold",
-                Subject::UsersOnline,
-                count,
-                least,
-                million - 10.0,
-                Some(1),
-            ),
-            threshold(
-                "users.present >= 1M in hold",
-                Subject::UsersPresent,
-                count,
-                least,
-                million,
-                Some(1),
-            ),
-            threshold("connect p99 < 3s", Subject::Stage(Stage::Connect), p99, less, 3e9, None),
-            threshold("heartbeats.lost < 0.01%", lost, share, less, 1e-4, None),
-        ],
+        targets: TargetsInfo { urls: vec!["ws://127.0.0.1:8089".into()], ..info().targets },
+        tables: TablesInfo {
+            steps: vec![
+                step("connect /acc", "connect"),
+                step("login", "request"),
+                step("stay", "stay"),
+                step("heartbeat", "heartbeat"),
+                step("broadcast", "message"),
+                step("someone went offline", "message"),
+            ],
+            phases: vec![phase("fill", MILLION), phase("hold", MILLION), phase("drain", 0)],
+            thresholds: vec![
+                threshold(
+                    "users.online >= 999_990 in hold",
+                    Subject::UsersOnline,
+                    count,
+                    least,
+                    million - 10.0,
+                    Some(1),
+                ),
+                threshold(
+                    "users.present >= 1M in hold",
+                    Subject::UsersPresent,
+                    count,
+                    least,
+                    million,
+                    Some(1),
+                ),
+                threshold("connect p99 < 3s", Subject::Stage(Stage::Connect), p99, less, 3e9, None),
+                threshold("heartbeats.lost < 0.01%", lost, share, less, 1e-4, None),
+            ],
+            ..info().tables
+        },
         users_planned: MILLION,
         ..info()
     }
@@ -520,15 +530,15 @@ pub(crate) fn chat_info() -> RunInfo {
     };
     let mut info = info();
     info.name = "live chat room".into();
-    info.host = HostFacts::default();
-    info.phases.remove(0);
-    info.steps = vec![
+    info.generator.host = HostFacts::default();
+    info.tables.phases.remove(0);
+    info.tables.steps = vec![
         step("connect", "connect"),
         step("say", "request"),
         step("room talk", "delivery"),
         step("whispers", "delivery"),
     ];
-    info.thresholds = vec![
+    info.tables.thresholds = vec![
         threshold("room talk lost = 0", DeliveryCounter::Lost),
         threshold("room talk twice = 0", DeliveryCounter::Twice),
     ];
@@ -637,7 +647,7 @@ pub(crate) fn chat_dropped(has_thresholds: bool) -> Summary {
     intervals[3].traffic.messages.dropped = 1_234;
     let mut info = chat_info();
     if !has_thresholds {
-        info.thresholds.clear();
+        info.tables.thresholds.clear();
     }
     summary_of(info, &intervals, &chat_events())
 }

@@ -846,7 +846,7 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     pub(crate) fn new(info: &RunInfo) -> Attempts {
-        Attempts { by_step: info.steps.iter().map(|step| step.kind.is_attempt()).collect() }
+        Attempts { by_step: info.tables.steps.iter().map(|step| step.kind.is_attempt()).collect() }
     }
 
     pub(crate) fn holds(&self, step: StepId) -> bool {
@@ -861,7 +861,7 @@ impl Attempts {
 
 /// Whether users only connect and stay, though their hearts may beat.
 pub(crate) fn only_stays(info: &RunInfo) -> bool {
-    let mut attempts = info.steps.iter().filter(|step| step.kind.is_attempt()).peekable();
+    let mut attempts = info.tables.steps.iter().filter(|step| step.kind.is_attempt()).peekable();
     attempts.peek().is_some() && attempts.all(|step| step.kind.is_idle())
 }
 

@@ -246,7 +246,7 @@ fn held(summary: &Summary) -> Vec<InvalidReason> {
 /// Whether there is a threshold on these deliveries.
 fn has_threshold(summary: &Summary, row: &DeliveryRow) -> bool {
     let own = StepId(row.counts.step);
-    summary.info.thresholds.iter().any(|info| match &info.threshold.subject {
+    summary.info.tables.thresholds.iter().any(|info| match &info.threshold.subject {
         Subject::Delivery { step, .. } => *step == own,
         Subject::Steps(steps) => steps.contains(&own),
         _ => false,
@@ -256,9 +256,9 @@ fn has_threshold(summary: &Summary, row: &DeliveryRow) -> bool {
 /// Whether there is a threshold on what is sent, expected, handled or delivered.
 fn has_threshold_on_messages(summary: &Summary) -> bool {
     let is_message = |step: &StepId| {
-        summary.info.steps.get(step.index()).is_some_and(|step| step.kind.is_message())
+        summary.info.tables.steps.get(step.index()).is_some_and(|step| step.kind.is_message())
     };
-    summary.info.thresholds.iter().any(|info| match &info.threshold.subject {
+    summary.info.tables.thresholds.iter().any(|info| match &info.threshold.subject {
         Subject::Delivery { .. } => true,
         Subject::Steps(steps) => steps.iter().any(is_message),
         Subject::Counter(counter) => counter.word().starts_with("messages."),
@@ -432,7 +432,7 @@ fn judge_thresholds(summary: &Summary) -> (Exit, Vec<Said>) {
 fn unstable(summary: &Summary) -> Option<Said> {
     let stability = summary.verdict.why.as_ref()?.stability.as_ref()?;
     let grows = stability.measures.iter().find(|it| it.trend == Trend::Grows)?;
-    summary.info.soak.then(|| say!("unstable: {}", grows.text()))
+    summary.info.mode.soak.then(|| say!("unstable: {}", grows.text()))
 }
 
 /// The most frequent cause, when much was tried and nothing went well: whatever the thresholds say,
@@ -573,7 +573,7 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
             "in {unequal} result lines, ok and failed do not add up to the number of attempts"
         ));
     }
-    if let (Some(read), Some(run)) = (&damage.totals, &summary.info.totals) {
+    if let (Some(read), Some(run)) = (&damage.totals, &summary.info.end.totals) {
         reasons.push(match (run.count, run.ok) == (read.count, read.ok) {
             true => say!("the recorded totals do not match those of the run"),
             false => say!(
@@ -598,7 +598,7 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
 
 /// Whether a threshold says how much of the load has to be generated.
 fn judges_generated(summary: &Summary) -> bool {
-    summary.info.thresholds.iter().any(|it| it.threshold.subject == Subject::Generated)
+    summary.info.tables.thresholds.iter().any(|it| it.threshold.subject == Subject::Generated)
 }
 
 fn backed_off(summary: &Summary, reason: &InvalidReason) -> Diagnostic {

@@ -231,7 +231,7 @@ pub(crate) fn phases(threshold: &Threshold, info: &RunInfo) -> Vec<bool> {
         (None, Some(load)) => own.measured && own.load == load,
         (None, None) => own.measured,
     };
-    (0..).zip(&info.phases).map(counts).collect()
+    (0..).zip(&info.tables.phases).map(counts).collect()
 }
 
 /// A record may tell of phases that its run does not know.
@@ -286,7 +286,7 @@ impl AbortRules {
             let watch = Watch::new(&rule.condition);
             Rule { rule: rule.clone(), window, watch, phases, since: None }
         };
-        let sources = info.monitors.iter().map(|monitor| monitor.name.clone()).collect();
+        let sources = info.tables.monitors.iter().map(|monitor| monitor.name.clone()).collect();
         AbortRules { all: rules.iter().map(rule).collect(), sources, ..AbortRules::default() }
     }
 

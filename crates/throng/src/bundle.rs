@@ -57,7 +57,7 @@ pub(crate) fn write(
     let copied: Vec<bool> = files.iter().map(|file| file.copy.is_some()).collect();
     let text = recorded.text(&copied);
     let masked = masked_scenario(&text, &program.secrets);
-    info.files = vec![FileInfo {
+    info.sources.files = vec![FileInfo {
         role: SCENARIO.into(),
         path: recorded.path.display().to_string(),
         copy: Some(SCENARIO_FILE.into()),
@@ -66,9 +66,9 @@ pub(crate) fn write(
         copy_sha256: Some(Digest::Sha256.of(masked.as_bytes())),
         ..FileInfo::default()
     }];
-    info.files.extend(files);
+    info.sources.files.extend(files);
     let set = recorded.set.iter();
-    info.bundle = Some(BundleInfo {
+    info.sources.bundle = Some(BundleInfo {
         set: set
             .map(|(name, value)| {
                 (name.clone(), program.secrets.mask_variable(name, value).into_owned())
@@ -78,7 +78,7 @@ pub(crate) fn write(
         environment: recorded.environment.iter().map(variable_info).collect(),
         masked: masked != text,
         // The command said it, or the record of the run that is taken over.
-        search: info.bundle.take().and_then(|bundle| bundle.search),
+        search: info.sources.bundle.take().and_then(|bundle| bundle.search),
     });
     Ok(masked)
 }
@@ -306,9 +306,9 @@ pub(crate) fn load(run: &Run, given: &Given, errors: Screen) -> Result<Loaded, E
 }
 
 fn compiled(run: &Run, given: &Given) -> Result<(Loaded, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let Some(bundle) = &run.info.bundle else { return Err(vec![without_bundle(run)]) };
+    let Some(bundle) = &run.info.sources.bundle else { return Err(vec![without_bundle(run)]) };
     let (text, changes) = verified(run, bundle, given)?;
-    let at_first = run.info.files.first().filter(|_| given.as_it_was);
+    let at_first = run.info.sources.files.first().filter(|_| given.as_it_was);
     let own = || run.directory.join(SCENARIO_FILE).display().to_string();
     let name = at_first.map_or_else(own, |file| file.path.clone());
     let source = Source::new(name, text);
@@ -336,13 +336,18 @@ fn compiled(run: &Run, given: &Given) -> Result<(Loaded, Vec<Diagnostic>), Vec<D
     program.name.clone_from(&run.info.name);
     // The record tells the files by where they were at first, and all that was set.
     for file in &mut recorded.files {
-        let origin =
-            run.info.files.iter().find(|known| copy_of(run, known) == Some(whole(&file.path)));
+        let origin = run
+            .info
+            .sources
+            .files
+            .iter()
+            .find(|known| copy_of(run, known) == Some(whole(&file.path)));
         if let Some(origin) = origin {
             file.origin = Some(PathBuf::from(&origin.path));
         }
     }
-    recorded.path = run.info.files.first().map(|file| file.path.clone()).unwrap_or_default().into();
+    recorded.path =
+        run.info.sources.files.first().map(|file| file.path.clone()).unwrap_or_default().into();
     for (name, value) in &bundle.set {
         if recorded.set.iter().all(|(given, _)| given != name) {
             recorded.set.push((name.clone(), value.clone()));
@@ -364,7 +369,7 @@ fn readable(run: &Run, path: &Path) -> Option<PathBuf> {
     let is_it = |file: &&FileInfo| {
         Path::new(&file.path) == path || copy_of(run, file).as_deref() == Some(&path)
     };
-    let file = run.info.files.iter().skip(1).find(is_it)?;
+    let file = run.info.sources.files.iter().skip(1).find(is_it)?;
     match &file.copy {
         Some(_) => copy_of(run, file),
         None => Some(PathBuf::from(&file.path)),
@@ -395,7 +400,7 @@ fn verified(
     let mut wrong: Vec<Diagnostic> = Vec::new();
     let mut text = None;
     let mut changed = Vec::new();
-    for file in &run.info.files {
+    for file in &run.info.sources.files {
         let is_merged = matches!(file.no_copy, Some(NoCopy::Merged | NoCopy::Unreadable));
         if let Some(copy) = &file.copy {
             let sha256 = file.copy_sha256.as_ref().or(file.sha256.as_ref());

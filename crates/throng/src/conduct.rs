@@ -49,8 +49,9 @@ use throng_program::{Coming, Drive, OncePart, Program, Users};
 use throng_results::compare::Plan;
 use throng_results::directory::BundleInfo;
 use throng_results::{
-    MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, Stairs, StepInfo, ThresholdInfo,
-    create_directory, timestamp,
+    BuildInfo, GeneratorInfo, MachineInfo, ModeInfo, OnceRun, PhaseInfo, Recorder, RunInfo,
+    SourcesInfo, Stairs, StepInfo, TablesInfo, TargetsInfo, ThresholdInfo, create_directory,
+    timestamp,
 };
 use throng_scenario::{Recorded, RunOptions};
 use tokio::runtime::Runtime;
@@ -138,9 +139,9 @@ fn with_output(output: &OutputArguments, work: impl Future<Output = Exit>) -> Ex
 
 /// The load of a run begins now, on so many shards.
 fn begins(info: &mut RunInfo, shards: u64) {
-    info.shards = shards;
-    info.machines.iter_mut().for_each(|machine| machine.shards = shards);
-    info.zero_unix_ns = u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX);
+    info.generator.shards = shards;
+    info.generator.machines.iter_mut().for_each(|machine| machine.shards = shards);
+    info.time.zero_unix_ns = u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX);
 }
 
 /// A run that is to be.
@@ -236,7 +237,7 @@ impl Conduct<'_> {
             return Exit::Usage;
         }
         if let Some(fleet) = &fleet {
-            info.machines = fleet.machines();
+            info.generator.machines = fleet.machines();
         }
         let (exports, live) = match self.open(&info, errors) {
             Ok(opened) => opened,
@@ -268,7 +269,7 @@ impl Conduct<'_> {
             }
             told = Some(setup.told);
             // The clock of the load begins now.
-            info.started = timestamp(wall_now());
+            info.time.started = timestamp(wall_now());
         }
         let bus = fleet.as_ref().map(Fleet::bus);
         let hosts = monitors::reach(&self.program.monitors, bus, errors).await;
@@ -303,7 +304,7 @@ impl Conduct<'_> {
         let clock = runs[0].clock.clone();
         let users_spare = runs.iter().map(|run| run.users_spare).reduce(Ord::min);
         for (number, (program, run)) in (0..).zip(self.programs().zip(runs)) {
-            info.same_host |= here::is_same_host(program, &run.addresses);
+            info.targets.same_host |= here::is_same_host(program, &run.addresses);
             guard.warn(program, &run, errors);
             let (order, obeyed) = unbounded_channel();
             orders.push(order);
@@ -349,7 +350,7 @@ impl Conduct<'_> {
         let wanted = self.program.outputs.iter().chain(&self.output.exports);
         let exports = Opened::open(wanted, info)?;
         let has_setup = self.program.once(OncePart::Setup).is_some();
-        let about = (info.machines.len(), has_setup);
+        let about = (info.generator.machines.len(), has_setup);
         Ok((exports, Live::open(self.output.live.as_deref(), about, errors)?))
     }
 
@@ -426,6 +427,70 @@ impl Conduct<'_> {
     /// What is known of the run before it begins.
     fn describe(&self) -> RunInfo {
         let (program, share) = (&self.program, self.share());
+        RunInfo {
+            build: BuildInfo {
+                version: crate::version::VERSION.into(),
+                commit: crate::version::commit().into(),
+            },
+            generator: GeneratorInfo {
+                machines: self.machines(),
+                host: throng_host::facts(env!("CARGO_PKG_VERSION")),
+                ..GeneratorInfo::default()
+            },
+            command: masked_command(&program.secrets, &self.command),
+            seed: program.seed,
+            id: program.run_id.clone(),
+            labels: program.labels.clone(),
+            changes: program.changes.clone(),
+            mode: ModeInfo {
+                soak: self.recorded.load.soak.is_some(),
+                duel: self.duel.is_some(),
+                no_keep_alive: !self.program.connection.keep_alive,
+            },
+            targets: TargetsInfo {
+                urls: self.targets(),
+                services: program.services(),
+                ..TargetsInfo::default()
+            },
+            tables: self.tables(),
+            sources: SourcesInfo {
+                rerun_of: self.rerun_of.clone(),
+                bundle: self.search.as_ref().map(|wanted| BundleInfo {
+                    search: serde_json::to_value(&wanted.options).ok(),
+                    ..BundleInfo::default()
+                }),
+                ..SourcesInfo::default()
+            },
+            users_planned: share.part(program.staying_max()) * self.programs().count() as u64,
+            precision_ns: program.precision.as_nanos() as u64,
+            service_times: true,
+            ..RunInfo::new(program.name.clone(), wall_now())
+        }
+    }
+
+    fn tables(&self) -> TablesInfo {
+        let program = &self.program;
+        TablesInfo {
+            steps: program.steps.iter().map(step_info).collect(),
+            loads: match program.loads.as_slice() {
+                [_] => Vec::new(),
+                loads => loads.iter().map(|load| load.name.clone()).collect(),
+            },
+            sessions: match program.sessions.as_slice() {
+                [_] => Vec::new(),
+                sessions => sessions.iter().map(|session| session.name.clone()).collect(),
+            },
+            phases: self.phases(),
+            audits: audits::infos(&program.audits),
+            monitors: monitors::infos(&program.monitors, |text| {
+                program.secrets.mask(text).into_owned()
+            }),
+            thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
+        }
+    }
+
+    fn phases(&self) -> Vec<PhaseInfo> {
+        let (program, share) = (&self.program, self.share());
         let (mut users_planned, mut users_before) = (None, 0);
         let programs = self.programs().count() as u64;
         let loads = program.loads.iter().enumerate();
@@ -452,46 +517,7 @@ impl Conduct<'_> {
                 stairs,
             }
         };
-        RunInfo {
-            throng_version: crate::version::VERSION.into(),
-            throng_commit: crate::version::commit().into(),
-            machines: self.machines(),
-            command: masked_command(&program.secrets, &self.command),
-            seed: program.seed,
-            id: program.run_id.clone(),
-            labels: program.labels.clone(),
-            changes: program.changes.clone(),
-            soak: self.recorded.load.soak.is_some(),
-            host: throng_host::facts(env!("CARGO_PKG_VERSION")),
-            duel: self.duel.is_some(),
-            targets: self.targets(),
-            services: program.services(),
-            steps: program.steps.iter().map(step_info).collect(),
-            loads: match program.loads.as_slice() {
-                [_] => Vec::new(),
-                loads => loads.iter().map(|load| load.name.clone()).collect(),
-            },
-            sessions: match program.sessions.as_slice() {
-                [_] => Vec::new(),
-                sessions => sessions.iter().map(|session| session.name.clone()).collect(),
-            },
-            phases: phases.map(phase).collect(),
-            audits: audits::infos(&program.audits),
-            monitors: monitors::infos(&program.monitors, |text| {
-                program.secrets.mask(text).into_owned()
-            }),
-            rerun_of: self.rerun_of.clone(),
-            thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
-            users_planned: share.part(program.staying_max()) * self.programs().count() as u64,
-            precision_ns: program.precision.as_nanos() as u64,
-            service_times: true,
-            no_keep_alive: !self.program.connection.keep_alive,
-            bundle: self.search.as_ref().map(|wanted| BundleInfo {
-                search: serde_json::to_value(&wanted.options).ok(),
-                ..BundleInfo::default()
-            }),
-            ..RunInfo::new(program.name.clone(), wall_now())
-        }
+        phases.map(phase).collect()
     }
 
     /// As reports name them, each once.

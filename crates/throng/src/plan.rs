@@ -141,7 +141,7 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
     let machine = match (&run, arguments.machine) {
         (Some(run), None) if arguments.fleet => {
             let addresses = if was_local { 1 } else { machine(&program, None).addresses };
-            Machine::of_record(&run.info.host, addresses)
+            Machine::of_record(&run.info.generator.host, addresses)
         }
         _ => machine(&program, arguments.machine),
     };

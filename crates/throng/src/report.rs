@@ -109,7 +109,7 @@ pub(crate) fn newest(fits: impl Fn(&Run) -> bool) -> Option<Run> {
     let later = runs.take_while(|run| self::stamp(&run.directory) == stamp);
     std::iter::once(first)
         .chain(later.collect::<Vec<_>>())
-        .max_by(|a, b| a.info.started.cmp(&b.info.started))
+        .max_by(|a, b| a.info.time.started.cmp(&b.info.time.started))
 }
 
 fn stamp(directory: &Path) -> Option<Vec<u8>> {

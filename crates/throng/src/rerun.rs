@@ -33,7 +33,7 @@ pub(crate) fn with_record(
             return Exit::Usage;
         }
     };
-    if run.info.duel {
+    if run.info.mode.duel {
         let message = say!("{} is a duel, which cannot be rerun", arguments.run.display());
         let help = say!("start it again with `throng duel`; `run.json` has its command and seed");
         errors.diagnostic(&Diagnostic::error("duel-unclear", message).help(help));
@@ -50,17 +50,17 @@ pub(crate) fn with_record(
         Err(exit) => return exit,
     };
     // Shards share the users and the rows among them.
-    let shards = usize::try_from(run.info.shards).ok().filter(|shards| *shards > 0);
+    let shards = usize::try_from(run.info.generator.shards).ok().filter(|shards| *shards > 0);
     arguments.output.shards = arguments.output.shards.or(shards);
     // One part of a load stays that part; the processes of a run had the whole of it.
-    if let [only] = &*run.info.machines
+    if let [only] = &*run.info.generator.machines
         && only.width < only.of
         && arguments.output.processes.is_none()
     {
         let part = LoadPart { first: only.first, width: only.width, of: only.of };
         arguments.output.part.get_or_insert(part);
     }
-    let search = run.info.bundle.and_then(|bundle| bundle.search);
+    let search = run.info.sources.bundle.and_then(|bundle| bundle.search);
     let search = match search.map(serde_json::from_value).transpose() {
         Ok(search) => search,
         Err(error) => {

@@ -96,13 +96,13 @@ impl Figures {
         let phase = |(at, phase): (usize, &PhaseInfo)| {
             PhaseSum::new(phase.clone(), Held::of_phase(info, at))
         };
-        let mut phases: Vec<PhaseSum> = info.phases.iter().enumerate().map(phase).collect();
+        let mut phases: Vec<PhaseSum> = info.tables.phases.iter().enumerate().map(phase).collect();
         if phases.is_empty() {
             let whole = PhaseInfo { measured: true, ..PhaseInfo::default() };
             phases.push(PhaseSum::new(whole, Held::of_phase(info, 0)));
         }
-        let stretches = info.thresholds.iter().map(|it| Stretches::of(&it.threshold, info));
-        let behind = info.thresholds.iter().map(|it| Behind::of(&it.threshold, info));
+        let stretches = info.tables.thresholds.iter().map(|it| Stretches::of(&it.threshold, info));
+        let behind = info.tables.thresholds.iter().map(|it| Behind::of(&it.threshold, info));
         Figures {
             attempts: Attempts::new(info),
             phases,

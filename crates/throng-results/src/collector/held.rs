@@ -23,7 +23,7 @@ pub(super) struct Held {
 impl Held {
     /// Those that are about a phase.
     pub(super) fn of_phase(info: &RunInfo, phase: usize) -> Vec<Held> {
-        let thresholds = info.thresholds.iter().map(|it| &it.threshold).enumerate();
+        let thresholds = info.tables.thresholds.iter().map(|it| &it.threshold).enumerate();
         let is_held = |it: &Threshold| it.over_s == 0 && it.around.is_none();
         let held = thresholds.filter(|(_, it)| it.subject.is_gauge() && is_held(it));
         held.filter(|(_, it)| phases(it, info).get(phase).copied().unwrap_or(true))

@@ -44,7 +44,7 @@ struct Group {
 
 impl Labels {
     pub(super) fn new(info: &RunInfo) -> Labels {
-        let machines = &info.machines;
+        let machines = &info.generator.machines;
         let known: BTreeSet<&String> = machines.iter().flat_map(|it| it.labels.keys()).collect();
         let mut labels = Labels { of_machines: vec![Vec::new(); machines.len()], ..<_>::default() };
         let values = |label| -> BTreeSet<Option<&String>> {
@@ -54,7 +54,8 @@ impl Labels {
         for label in differing.take(LABELS_MAX) {
             labels.group(label, &values(label), info);
         }
-        let steps = (0..info.steps.len()).filter(|step| Attempts::new(info).holds(id(*step)));
+        let steps =
+            (0..info.tables.steps.len()).filter(|step| Attempts::new(info).holds(id(*step)));
         labels.with_steps = labels.groups.len().saturating_mul(steps.count()) <= STEP_ROWS_MAX;
         labels
     }
@@ -72,7 +73,7 @@ impl Labels {
         if apart < values.len() {
             self.groups.push(Group { others: values.len() - apart, ..group(None) });
         }
-        for (machine, groups) in info.machines.iter().zip(&mut self.of_machines) {
+        for (machine, groups) in info.generator.machines.iter().zip(&mut self.of_machines) {
             let value = machine.labels.get(label);
             let place = values.iter().take(apart).position(|known| *known == value);
             let index = first + place.unwrap_or(apart);
@@ -134,7 +135,7 @@ fn id(step: usize) -> StepId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::{MachineInfo, StepInfo};
+    use crate::directory::{GeneratorInfo, MachineInfo, StepInfo, TablesInfo};
 
     const HTTP: &str = "http";
 
@@ -149,8 +150,11 @@ mod tests {
             ..StepInfo::default()
         };
         RunInfo {
-            machines: regions.iter().map(machine).collect(),
-            steps: (0..steps).map(step).collect(),
+            generator: GeneratorInfo {
+                machines: regions.iter().map(machine).collect(),
+                ..GeneratorInfo::default()
+            },
+            tables: TablesInfo { steps: (0..steps).map(step).collect(), ..TablesInfo::default() },
             ..RunInfo::default()
         }
     }
@@ -165,7 +169,7 @@ mod tests {
     fn rows(info: &RunInfo) -> Vec<LabelRow> {
         let mut labels = Labels::new(info);
         let attempts = Attempts::new(info);
-        for machine in 0..info.machines.len() {
+        for machine in 0..info.generator.machines.len() {
             let machine = u16::try_from(machine).unwrap();
             labels.add(0, &interval(machine, u64::from(machine) + 1), &attempts);
         }
@@ -206,7 +210,7 @@ mod tests {
         assert!(told.iter().all(|row| row.steps.is_empty() && row.others == 0 && row.total.ok > 0));
         let mut info = info(&[None, None], 1);
         for label in 0..10 {
-            info.machines[0].labels.insert(format!("l{label}"), "x".into());
+            info.generator.machines[0].labels.insert(format!("l{label}"), "x".into());
         }
         assert_eq!(rows(&info).len(), 2 * LABELS_MAX);
     }

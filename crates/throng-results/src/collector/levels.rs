@@ -237,8 +237,8 @@ mod tests {
     #[test]
     fn the_steps_of_a_staircase_are_levels() {
         let mut info = sample::info();
-        info.phases[1].users_planned = Some(250);
-        info.phases[1].stairs = Some(Stairs { from: 0, size: 100, every_ns: 3 * SECOND_NS });
+        info.tables.phases[1].users_planned = Some(250);
+        info.tables.phases[1].stairs = Some(Stairs { from: 0, size: 100, every_ns: 3 * SECOND_NS });
         let summary = sample::summary_of(info, &sample::intervals(), &sample::events());
         let each = summary.parts.phases[1].count / 10;
         let levels = [

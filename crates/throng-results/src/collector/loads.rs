@@ -49,7 +49,7 @@ pub(super) fn rows(
             latency: Latency::of(&total.latency),
         }
     };
-    (0..).zip(&info.loads).map(row).collect()
+    (0..).zip(&info.tables.loads).map(row).collect()
 }
 
 /// The phases of a load that count, together, and their time; None where none has begun.

@@ -35,7 +35,7 @@ struct Machine {
 
 impl Machines {
     pub(super) fn new(info: &RunInfo) -> Machines {
-        let count = info.machines.len();
+        let count = info.generator.machines.len();
         Machines(vec![Machine::default(); if count > 1 { count } else { 0 }])
     }
 
@@ -96,7 +96,7 @@ impl Machines {
             let (generator, lost) = (machine.generator(measured), machine.lost.take());
             MachineRow { name, shards: info.shards, generator, lost }
         };
-        self.0.iter_mut().zip(&info.machines).map(row).collect()
+        self.0.iter_mut().zip(&info.generator.machines).map(row).collect()
     }
 }
 

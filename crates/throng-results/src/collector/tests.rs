@@ -6,7 +6,7 @@ use throng_metrics::{Connections, Percentile, Population, StepKind, Subject};
 use throng_base::StepId;
 
 use super::*;
-use crate::directory::{MachineInfo, PhaseInfo, ThresholdInfo};
+use crate::directory::{MachineInfo, PhaseInfo, TablesInfo, ThresholdInfo, TimeInfo};
 use crate::event::{Event, StopBy};
 use crate::sample::{self, summary_of};
 use crate::summary::{InvalidReason, Validity};
@@ -25,7 +25,7 @@ fn only_measured_phases_are_summed() {
     assert_eq!(summary.generator.sustained_per_s, 10_090);
     assert_eq!(summary.generator.seconds, 10);
     assert_eq!(exit_code(&summary), Exit::Success);
-    assert_eq!(summary.info.outcome.as_ref().unwrap().exit_code, 0);
+    assert_eq!(summary.info.end.outcome.as_ref().unwrap().exit_code, 0);
 }
 
 /// Every interval in two parts, as two shards or machines would write them.
@@ -78,7 +78,7 @@ fn times_come_from_events_and_without_them_from_the_seconds() {
     assert_eq!(lasted(&sample::events()[..3]), (10, 12), "killed in the second phase");
     // A late shard was still in the first phase when the others had begun the second.
     let mut all_measured = sample::info();
-    all_measured.phases[0].measured = true;
+    all_measured.tables.phases[0].measured = true;
     let second = Duration::from_secs(1);
     let mut events = sample::events();
     for event in &mut events {
@@ -129,7 +129,7 @@ fn a_phase_is_what_it_was_at_its_end_though_a_second_is_not_over() {
 #[test]
 fn users_online_are_judged_before_they_leave() {
     let mut info = sample::info();
-    info.thresholds = [(64.0, Some(1)), (65.0, None), (1.0, Some(9))]
+    info.tables.thresholds = [(64.0, Some(1)), (65.0, None), (1.0, Some(9))]
         .map(|(value, phase)| {
             ThresholdInfo::from(&Threshold {
                 phase,
@@ -176,7 +176,10 @@ fn a_load_without_users_is_named() {
         ..PhaseInfo::default()
     };
     let deserted = |planned: Option<u64>, until: u64, count: u64| {
-        let info = RunInfo { phases: vec![phase(planned)], ..sample::info() };
+        let info = RunInfo {
+            tables: TablesInfo { phases: vec![phase(planned)], ..sample::info().tables },
+            ..sample::info()
+        };
         let intervals: Vec<Interval> = (0..6)
             .map(|second| {
                 let mut interval = Interval { second, shards: 1, ..Interval::default() };
@@ -203,10 +206,10 @@ fn a_load_without_users_is_named() {
 #[test]
 fn a_figure_that_only_an_unmeasured_phase_has_is_named() {
     let mut info = sample::info();
-    info.phases[0].measured = false;
-    let (name, step) = (info.phases[0].name.clone(), Subject::Steps(vec![StepId(0)]));
+    info.tables.phases[0].measured = false;
+    let (name, step) = (info.tables.phases[0].name.clone(), Subject::Steps(vec![StepId(0)]));
     let max = Threshold::new("max", step, Measure::Max, Comparison::Less, 1e12);
-    info.thresholds = vec![ThresholdInfo::from(&max)];
+    info.tables.thresholds = vec![ThresholdInfo::from(&max)];
     let mut intervals = sample::intervals();
     intervals.retain(|interval| interval.phase == 0);
     assert!(!intervals.is_empty());
@@ -220,8 +223,8 @@ fn a_figure_that_only_an_unmeasured_phase_has_is_named() {
 fn a_phase_that_never_began_fails_its_thresholds() {
     let mut info = sample::info();
     let name = "later".to_string();
-    info.phases.push(PhaseInfo { name, measured: true, ..PhaseInfo::default() });
-    info.thresholds[0].threshold.phase = Some(2);
+    info.tables.phases.push(PhaseInfo { name, measured: true, ..PhaseInfo::default() });
+    info.tables.thresholds[0].threshold.phase = Some(2);
     let summary = summary_of(info, &sample::intervals(), &sample::events());
     assert_eq!(summary.verdict.thresholds[0].verdict, Verdict::Unknown);
     assert_eq!(exit_code(&summary), Exit::ThresholdsNotMet);
@@ -235,13 +238,13 @@ fn the_worst_decides_the_exit_code() {
         let mut intervals = sample::intervals();
         intervals.iter_mut().for_each(change);
         let summary = summary_of(info.clone(), &intervals, &sample::events());
-        let told = summary.info.outcome.clone();
+        let told = summary.info.end.outcome.clone();
         assert!(told.is_none_or(|told| told.exit_code == exit_code(&summary).code()));
         (exit_code(&summary), summary.verdict.validity)
     };
     let good = sample::info();
     let mut strict = good.clone();
-    strict.thresholds[0].threshold.value = 1e6;
+    strict.tables.thresholds[0].threshold.value = 1e6;
     let lossy = RunInfo { lines_lost: 1, ..strict.clone() };
     let fail = |cause: Cause| {
         move |interval: &mut Interval| {
@@ -258,7 +261,7 @@ fn the_worst_decides_the_exit_code() {
     assert_eq!(exit(&good, &fail(Cause::Timeout)).0, Exit::ThresholdsNotMet);
     let interrupted = RunInfo { interrupted: true, ..lossy.clone() };
     assert_eq!(exit(&interrupted, &fail(Cause::ConnectRefused)).0, Exit::Interrupted);
-    let killed = RunInfo { ended: None, ..good.clone() };
+    let killed = RunInfo { time: TimeInfo { ended: None, ..good.time.clone() }, ..good.clone() };
     assert_eq!(exit(&killed, &|_| {}).0, Exit::Interrupted);
     let (code, validity) = exit(&good, &fail(Cause::PortsExhausted));
     assert_eq!(code, Exit::ResultInvalid);
@@ -308,8 +311,8 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
         threshold("errors <= 100%", Measure::FailedShare, Comparison::LessOrEqual, 1.0),
         threshold("rate > 0", Measure::Rate, Comparison::Greater, 0.0),
     ];
-    info.thresholds = thresholds.iter().map(ThresholdInfo::from).collect();
-    info.steps = kinds
+    info.tables.thresholds = thresholds.iter().map(ThresholdInfo::from).collect();
+    info.tables.steps = kinds
         .iter()
         .map(|kind| StepInfo { name: (*kind).into(), kind: (*kind).into(), ..StepInfo::default() })
         .collect();
@@ -421,7 +424,7 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
     assert_eq!(exit_code(&stopped), Exit::TargetUnreachable);
     let reason =
         r"a rule in the scenario stopped the run at 11.0s: half of the baskets are \u{1b}[31mempty";
-    assert_eq!(stopped.info.outcome.as_ref().unwrap().reasons, [reason]);
+    assert_eq!(stopped.info.end.outcome.as_ref().unwrap().reasons, [reason]);
     assert_eq!(exit_code(&sample::shop(false)), Exit::ThresholdsNotMet);
     let lossy = RunInfo { lines_lost: 1, ..sample::shop_info() };
     let lossy = summary_of(lossy, &sample::shop_intervals(), &sample::shop_events());
@@ -438,7 +441,7 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
     for info in [sample::info(), RunInfo { interrupted: true, ..sample::info() }] {
         let summary = summary_of(info, &sample::intervals(), std::slice::from_ref(&by_bug));
         assert_eq!(exit_code(&summary), Exit::Bug);
-        let reasons = &summary.info.outcome.as_ref().unwrap().reasons;
+        let reasons = &summary.info.end.outcome.as_ref().unwrap().reasons;
         assert_eq!(*reasons, ["throng has a bug: it waits"]);
     }
     // A rule that stops a run before anything was answered did what it was for.
@@ -473,7 +476,7 @@ fn a_target_that_was_lost_decides_the_exit_code() {
     events.insert(5, Event::TargetLost { at_ns: 11 * sample::SECOND_NS });
     let summary = summary_of(sample::info(), &sample::intervals(), &events);
     assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
-    let outcome = summary.info.outcome.unwrap();
+    let outcome = summary.info.end.outcome.unwrap();
     assert_eq!(outcome.reasons, ["the target became unreachable; the run ended at 11.0s"]);
 }
 
@@ -488,11 +491,11 @@ fn a_run_without_any_answer_does_not_stand() {
         (exit_code(&summary), told.concat())
     };
     let mut info = sample::info();
-    info.thresholds.clear();
+    info.tables.thresholds.clear();
     let (exit, told) = reasons(info.clone(), &interval);
     assert_eq!(exit, Exit::ResultInvalid);
     assert!(told.starts_with("error[nothing-answered]: this run received no response\n"), "{told}");
-    for step in &mut info.steps {
+    for step in &mut info.tables.steps {
         step.kind = StepKind::Stay;
     }
     assert_eq!(reasons(info.clone(), &interval).0, Exit::Success, "they stay, as they should");
@@ -503,7 +506,7 @@ fn a_run_without_any_answer_does_not_stand() {
 #[test]
 fn what_was_due_while_a_person_let_nobody_come_is_not_missed() {
     let mut info = sample::info();
-    info.thresholds.clear();
+    info.tables.thresholds.clear();
     let mut interval = sample::interval(2, 1);
     (interval.population.iterations_started, interval.population.unmet) = (60, 240);
     let changed = |change: &str| {
@@ -521,7 +524,7 @@ fn what_was_due_while_a_person_let_nobody_come_is_not_missed() {
 #[test]
 fn starts_that_never_happened_say_how_many_users_were_needed() {
     let mut info = sample::info();
-    info.thresholds.clear();
+    info.tables.thresholds.clear();
     info.users_planned = 10;
     let mut interval = sample::interval(2, 1);
     (interval.population.iterations_started, interval.population.unmet) = (60, 240);
@@ -717,15 +720,15 @@ fn what_was_neither_well_nor_failed_was_cut_off() {
     assert_eq!(cut(&info, 100).last(), Some(&("steady", 1_000_000, Some(1_000_000))));
     assert_eq!(cut(&info, 100)[3], ("first-message", 1_000_000, None));
     // Those who came in a phase that is not measured were cut off all the same.
-    info.phases[0].measured = false;
+    info.tables.phases[0].measured = false;
     assert_eq!(cut(&info, 400).last(), Some(&("steady", 3, Some(1_000_000))));
 }
 
 #[test]
 fn users_whose_hearts_have_not_beaten_yet_are_there() {
     let mut info = sample::im_info();
-    info.thresholds.clear();
-    info.steps.remove(1);
+    info.tables.thresholds.clear();
+    info.tables.steps.remove(1);
     let mut interval = Interval::default();
     interval.population.interrupted = 5;
     interval.gauges.connections_open = 5;
@@ -746,7 +749,7 @@ fn who_has_no_connection_is_not_online_in_a_run_of_less_than_a_second() {
 #[test]
 fn a_machine_that_was_late_is_named_where_all_together_were_not() {
     let mut info = sample::info();
-    info.machines = ["one", "two", "three"]
+    info.generator.machines = ["one", "two", "three"]
         .map(|name| MachineInfo { name: name.into(), shards: 2, ..MachineInfo::default() })
         .into();
     let mut collector = Collector::new(&info);

@@ -43,8 +43,8 @@ impl Figures {
         // Of users who stay online it is not known what they do meanwhile.
         let is_known =
             |kind: StepKind| kind != StepKind::Connect && (kind.is_asked() || !kind.is_attempt());
-        let is_known = summary.info.steps.iter().all(|step| is_known(step.kind));
-        let of_one = is_known && summary.info.loads.is_empty();
+        let is_known = summary.info.tables.steps.iter().all(|step| is_known(step.kind));
+        let of_one = is_known && summary.info.tables.loads.is_empty();
         let Some(timeline) = self.timeline.as_ref().filter(|_| of_one) else { return };
         for level in &mut summary.parts.levels {
             let from_s = level.at_ns as f64 / 1e9;
@@ -82,23 +82,23 @@ fn facts(summary: &Summary) -> Facts {
     let info = &summary.info;
     let changes = summary.events.changes.first.iter().filter(|change| change.is_of_load());
     Facts {
-        steps: info.steps.iter().map(|step| (step.name.clone(), step.kind)).collect(),
+        steps: info.tables.steps.iter().map(|step| (step.name.clone(), step.kind)).collect(),
         phases: Vec::new(),
         lasted_s: summary.lasted.as_secs_f64(),
         ended: !summary.verdict.unended,
         no_retries: info.format < RETRIES_FORMAT,
-        same_host: info.same_host,
-        targets: info.targets.clone(),
-        services: info.services.clone(),
-        zero_unix_ns: info.zero_unix_ns,
-        port_range: info.host.port_range,
+        same_host: info.targets.same_host,
+        targets: info.targets.urls.clone(),
+        services: info.targets.services.clone(),
+        zero_unix_ns: info.time.zero_unix_ns,
+        port_range: info.generator.host.port_range,
         generator: generator(&summary.verdict.validity),
         doubts: doubts(summary),
-        soak: info.soak,
-        no_keep_alive: info.no_keep_alive,
+        soak: info.mode.soak,
+        no_keep_alive: info.mode.no_keep_alive,
         search: summary.capacity.as_deref().map(search),
         watched: Vec::new(),
-        missed_rates: info.thresholds.iter().filter_map(missed_rate).collect(),
+        missed_rates: info.tables.thresholds.iter().filter_map(missed_rate).collect(),
         changes_s: changes.map(|change| change.at_ns as f64 / 1e9).collect(),
     }
 }
@@ -133,7 +133,7 @@ fn doubts(summary: &Summary) -> Vec<Said> {
         && summary.info.lines_lost == 0
         && summary.verdict.unbalanced.is_empty();
     let mut doubts = if adds_up { Vec::new() } else { record_trouble(summary) };
-    let apart_ns = summary.info.machines.iter().map(|it| it.offset_ns).max().unwrap_or(0);
+    let apart_ns = summary.info.generator.machines.iter().map(|it| it.offset_ns).max().unwrap_or(0);
     if apart_ns > APART_NS_MAX {
         let apart = format_duration(Duration::from_nanos(apart_ns.unsigned_abs()));
         doubts.push(say!("the merged runs started {} apart, or their clocks disagree", apart));

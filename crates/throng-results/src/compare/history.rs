@@ -190,7 +190,7 @@ fn entries(
             continue;
         }
         let knows_step = asked.step.as_ref().is_none_or(|step| knows(&info, step));
-        let (scenario, started) = (info.name.clone(), info.started.clone());
+        let (scenario, started) = (info.name.clone(), info.time.started.clone());
         found.entry(scenario).or_default().push(Entry { directory, started, knows_step });
         some.get_or_insert(info);
     }
@@ -404,7 +404,7 @@ impl Past {
             directory: summary.directory.clone().unwrap_or_default(),
             id: info.id.clone(),
             labels: info.labels.clone(),
-            started: info.started.clone(),
+            started: info.time.started.clone(),
             exit: exit_code(summary),
             verdict: verdict(summary),
             figures: alone.collect(),

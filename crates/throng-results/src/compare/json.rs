@@ -84,7 +84,7 @@ fn run(run: &Sampled) -> Value {
         "id": info.id,
         "name": info.name,
         "labels": info.labels,
-        "started": info.started,
+        "started": info.time.started,
         "directory": run.summary.directory.as_ref().map(|path| path.display().to_string()),
     })
 }

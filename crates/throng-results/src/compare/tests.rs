@@ -19,7 +19,7 @@ fn costing(seed: u64, seconds: u64, mean_ns: f64, cpu_ns: u64) -> Sampled {
     let step = StepInfo { name: "GET /".into(), kind: "http".into(), ..StepInfo::default() };
     let phase = PhaseInfo { name: "hold".into(), measured: true, ..PhaseInfo::default() };
     let mut info = RunInfo { id: format!("run-{seed}"), ..RunInfo::default() };
-    (info.steps, info.phases) = (vec![step], vec![phase]);
+    (info.tables.steps, info.tables.phases) = (vec![step], vec![phase]);
     let mut units = Units::new(&info);
     let mut mood = 0.0;
     let mut intervals = Vec::new();
@@ -182,10 +182,10 @@ fn what_is_wrong_with_a_condition_is_told() {
 fn what_else_differs_is_named() {
     let (one, mut two) = (run(1, 10, 1e6), run(1, 10, 1e6));
     two.summary.info.seed = 7;
-    two.summary.info.targets = vec!["http://other".into()];
+    two.summary.info.targets.urls = vec!["http://other".into()];
     two.scenario = "name: other".into();
     two.summary.info.lines_lost = 1;
-    two.summary.info.throng_commit = "10d8f4b21+changes".into();
+    two.summary.info.build.commit = "10d8f4b21+changes".into();
     let held = compare(&one, &two, &[]).unwrap();
     let told: Vec<String> = held.unlike.iter().map(throng_base::Said::english).collect();
     let all = told.join("\n");
@@ -193,7 +193,7 @@ fn what_else_differs_is_named() {
     {
         assert!(all.contains(text), "{all}");
     }
-    two.summary.info.steps[0].name = "GET /other".into();
+    two.summary.info.tables.steps[0].name = "GET /other".into();
     let told = compare(&one, &two, &[]).unwrap_err();
     assert_eq!(told.code, "not-comparable");
 }

@@ -94,7 +94,7 @@ pub(super) struct Units {
 
 impl Units {
     pub(super) fn new(info: &RunInfo) -> Units {
-        let measured = info.phases.iter().map(|phase| phase.measured).collect();
+        let measured = info.tables.phases.iter().map(|phase| phase.measured).collect();
         Units { measured, width: 1, units: BTreeMap::new() }
     }
 

@@ -48,19 +48,19 @@ impl Facts {
     // sentences
     pub(super) fn of(run: &Sampled) -> Facts {
         let info = &run.summary.info;
-        let host = &info.host;
+        let host = &info.generator.host;
         let fact = |fact: &Option<String>| fact.clone().unwrap_or_default();
         let mut digest = DefaultHasher::new();
         run.scenario.hash(&mut digest);
         let facts = [
-            (say!("target"), info.targets.join(", ")),
+            (say!("target"), info.targets.urls.join(", ")),
             (say!("users"), info.users_planned.to_string()),
             (say!("load"), changes(info)),
-            (say!("version"), info.build()),
+            (say!("version"), info.build.text()),
             (say!("host"), fact(&host.hostname)),
             (say!("processor"), fact(&host.cpu_model)),
             (say!("processors"), host.cores_usable.unwrap_or(0).to_string()),
-            (say!("shards"), info.shards.to_string()),
+            (say!("shards"), info.generator.shards.to_string()),
             (say!("kernel"), fact(&host.kernel)),
         ];
         Facts { scenario: digest.finish(), facts: facts.into() }

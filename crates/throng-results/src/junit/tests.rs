@@ -5,7 +5,7 @@ use roxmltree::{Document, Node};
 use throng_base::{Random, Said};
 
 use super::*;
-use crate::directory::RunInfo;
+use crate::directory::{RunInfo, TimeInfo};
 use crate::event::Event;
 use crate::sample;
 use crate::verdict::exit_code;
@@ -112,11 +112,22 @@ fn a_case_fails_when_and_only_when_the_exit_code_is_not_0() {
             &intervals,
             &sample::shop_events(),
         ),
-        sample::summary_of(RunInfo { ended: None, ..good.clone() }, &intervals, &[]),
+        sample::summary_of(
+            RunInfo { time: TimeInfo { ended: None, ..good.time.clone() }, ..good.clone() },
+            &intervals,
+            &[],
+        ),
         sample::summary_of(good.clone(), &intervals, &[Event::TargetLost { at_ns: 5 }]),
         sample::summary_of(good.clone(), &intervals, &[Event::Interrupted { at_ns: 5 }]),
         sample::summary_of(good, &[], &sample::events()),
-        sample::summary_of(RunInfo { ended: Some(String::new()), ..RunInfo::default() }, &[], &[]),
+        sample::summary_of(
+            RunInfo {
+                time: TimeInfo { ended: Some(String::new()), ..TimeInfo::default() },
+                ..RunInfo::default()
+            },
+            &[],
+            &[],
+        ),
     ];
     let mut codes = Vec::new();
     for summary in &summaries {
@@ -152,7 +163,7 @@ fn fuzz_any_text_is_xml_and_comes_back() {
         let mut summary = sample::shop(true);
         summary.verdict.thresholds[0].text = text.clone();
         summary.info.name = text.clone();
-        summary.info.started = text.clone();
+        summary.info.time.started = text.clone();
         summary.info.id = text.clone();
         summary.events.stopped.as_mut().unwrap().reason = Said::of_others(text.clone());
         let xml = junit(&summary);

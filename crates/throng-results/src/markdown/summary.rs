@@ -28,15 +28,15 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let headline = headline(summary).text.english();
     let mut out = format!("### {}: {headline}\n\n", escape(&info.name));
     let (exit, reasons) = judge(summary);
-    let targets = escape(&info.targets.join(", "));
+    let targets = escape(&info.targets.urls.join(", "));
     let users = figure_text(Unit::Number, summary.users_most() as f64);
     let time = |time: Duration| figure_text(Unit::Nanoseconds, time.as_nanos() as f64);
     let length = match summary.is_measured_throughout() {
         true => time(summary.measured),
         false => format!("{} of {} measured", time(summary.measured), time(summary.lasted)),
     };
-    let here = if info.same_host { " (same host)" } else { "" };
-    let started = escape(&info.started);
+    let here = if info.targets.same_host { " (same host)" } else { "" };
+    let started = escape(&info.time.started);
     let code = exit.code();
     out += &format!("{targets}{here}, {users} users, {length}, {started}, exit code {code}\n\n");
     out += &summary.capacity.as_deref().map(capacity_markdown).unwrap_or_default();
@@ -217,7 +217,7 @@ mod tests {
     fn what_a_target_says_is_no_markup() {
         let mut summary = sample::summary();
         summary.info.name = "<script>alert(1)</script>\n# x".into();
-        summary.info.targets = vec!["http://a|b`".into()];
+        summary.info.targets.urls = vec!["http://a|b`".into()];
         summary.steps.rows[0].name = "| a\n| b @all <img src=x>".into();
         let text = summary_markdown(&summary);
         for part in ["<script", "<img", "@all", "\n# x", "\n| b", "http://"] {

@@ -7,7 +7,9 @@ use std::path::Path;
 use throng_base::{Diagnostic, Said};
 use throng_metrics::Interval;
 
-use crate::directory::{MachineInfo, MonitorInfo, RunInfo};
+use crate::directory::{
+    EndInfo, GeneratorInfo, MachineInfo, MonitorInfo, RunInfo, TablesInfo, TargetsInfo, TimeInfo,
+};
 use crate::event::Event;
 use crate::lines::Records;
 use crate::read::Run;
@@ -133,14 +135,14 @@ impl Plan {
         for other in others {
             alike(first, other)?;
         }
-        let zero = runs.iter().map(|run| run.info.zero_unix_ns).min().unwrap_or(0);
+        let zero = runs.iter().map(|run| run.info.time.zero_unix_ns).min().unwrap_or(0);
         let mut machines: Vec<MachineInfo> = Vec::new();
         let mut places = Vec::new();
         let mut monitors = 0;
         for run in runs {
-            let offset_ns = i64::try_from(run.info.zero_unix_ns - zero).unwrap_or(i64::MAX);
+            let offset_ns = i64::try_from(run.info.time.zero_unix_ns - zero).unwrap_or(i64::MAX);
             places.push(Place { first: machines.len() as u16, monitors, offset_ns });
-            monitors += run.info.monitors.len() as u16;
+            monitors += run.info.tables.monitors.len() as u16;
             let own = own_machines(run).into_iter();
             machines
                 .extend(own.map(|it| MachineInfo { offset_ns: it.offset_ns + offset_ns, ..it }));
@@ -148,7 +150,7 @@ impl Plan {
         together(runs, read, &places)?;
         let missing = gaps(&mut machines)?;
         let own = |(run, place): (&Run, &Place)| {
-            let told = run.info.monitors.clone().into_iter();
+            let told = run.info.tables.monitors.clone().into_iter();
             let first = place.first;
             told.map(move |it| {
                 let machine = Some(it.machine.unwrap_or(0).saturating_add(first));
@@ -156,7 +158,8 @@ impl Plan {
             })
         };
         let monitors = runs.iter().zip(&places).flat_map(own).collect();
-        let info = RunInfo { monitors, ..info_of(runs, machines) };
+        let mut info = info_of(runs, machines);
+        info.tables.monitors = monitors;
         Ok(Plan { info, places, missing })
     }
 }
@@ -166,15 +169,15 @@ fn own_machines(run: &Run) -> Vec<MachineInfo> {
     let info = &run.info;
     // What the run is called, its machines are.
     let labels = |own: BTreeMap<String, String>| info.labels.clone().into_iter().chain(own);
-    if !info.machines.is_empty() {
+    if !info.generator.machines.is_empty() {
         let machine = |machine: &MachineInfo| MachineInfo {
             labels: labels(machine.labels.clone()).collect(),
             ..machine.clone()
         };
-        return info.machines.iter().map(machine).collect();
+        return info.generator.machines.iter().map(machine).collect();
     }
-    let name = info.host.hostname.clone().unwrap_or_default();
-    let (host, shards) = (info.host.clone(), info.shards);
+    let name = info.generator.host.hostname.clone().unwrap_or_default();
+    let (host, shards) = (info.generator.host.clone(), info.generator.shards);
     let labels = info.labels.clone();
     vec![MachineInfo { name, host, shards, width: 1, of: 1, labels, ..MachineInfo::default() }]
 }
@@ -190,14 +193,17 @@ fn refused(run: &Run, what: &Said) -> Box<Diagnostic> {
 fn alike(first: &Run, other: &Run) -> Result<(), Box<Diagnostic>> {
     let (one, two) = (&first.info, &other.info);
     let than = first.directory.display().to_string();
-    if first.scenario != other.scenario || one.steps != two.steps || one.loads != two.loads {
+    if first.scenario != other.scenario
+        || one.tables.steps != two.tables.steps
+        || one.tables.loads != two.tables.loads
+    {
         return Err(refused(other, &say!("its scenario differs from that of {than}")));
     }
     if one.seed != two.seed {
         let (one, two) = (one.seed, two.seed);
         return Err(refused(other, &say!("its seed is {two}, but the seed of {than} is {one}")));
     }
-    if one.zero_unix_ns == 0 || two.zero_unix_ns == 0 {
+    if one.time.zero_unix_ns == 0 || two.time.zero_unix_ns == 0 {
         return Err(refused(
             other,
             &say!(
@@ -273,31 +279,40 @@ fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnos
 
 fn info_of(runs: &[Run], machines: Vec<MachineInfo>) -> RunInfo {
     let first = &runs[0].info;
-    let mut phases = first.phases.clone();
+    let mut phases = first.tables.phases.clone();
     for (index, phase) in phases.iter_mut().enumerate() {
-        let planned = runs.iter().filter_map(|run| run.info.phases.get(index)?.users_planned);
+        let planned =
+            runs.iter().filter_map(|run| run.info.tables.phases.get(index)?.users_planned);
         phase.users_planned = phase.users_planned.map(|_| planned.sum());
     }
-    let earliest = runs.iter().min_by_key(|run| run.info.zero_unix_ns).map_or(first, |it| &it.info);
-    let ends: Option<Vec<&String>> = runs.iter().map(|run| run.info.ended.as_ref()).collect();
+    let earliest =
+        runs.iter().min_by_key(|run| run.info.time.zero_unix_ns).map_or(first, |it| &it.info);
+    let ends: Option<Vec<&String>> = runs.iter().map(|run| run.info.time.ended.as_ref()).collect();
     // What they are all called. The rest stands beside their machines.
     let mut labels = first.labels.clone();
     labels.retain(|label, value| runs.iter().all(|run| run.info.labels.get(label) == Some(value)));
     RunInfo {
         labels,
-        started: earliest.started.clone(),
-        zero_unix_ns: earliest.zero_unix_ns,
-        ended: ends.and_then(|ends| ends.into_iter().max().cloned()),
-        shards: runs.iter().map(|run| run.info.shards).sum(),
+        time: TimeInfo {
+            started: earliest.time.started.clone(),
+            zero_unix_ns: earliest.time.zero_unix_ns,
+            ended: ends.and_then(|ends| ends.into_iter().max().cloned()),
+        },
+        generator: GeneratorInfo {
+            shards: runs.iter().map(|run| run.info.generator.shards).sum(),
+            machines,
+            ..first.generator.clone()
+        },
         users_planned: runs.iter().map(|run| run.info.users_planned).sum(),
         service_times: runs.iter().all(|run| run.info.service_times),
-        same_host: runs.iter().any(|run| run.info.same_host),
+        targets: TargetsInfo {
+            same_host: runs.iter().any(|run| run.info.targets.same_host),
+            ..first.targets.clone()
+        },
         interrupted: runs.iter().any(|run| run.info.interrupted),
         lines_lost: runs.iter().map(|run| run.info.lines_lost).sum(),
-        machines,
-        phases,
-        totals: None,
-        outcome: None,
+        tables: TablesInfo { phases, ..first.tables.clone() },
+        end: EndInfo::default(),
         ..first.clone()
     }
 }

@@ -62,7 +62,7 @@ struct LiveRow {
 
 impl LivePage {
     pub fn new(info: Arc<RunInfo>) -> LivePage {
-        let of_step = NUMBERS_MAX / COLUMNS / (info.steps.len() as u64).max(1);
+        let of_step = NUMBERS_MAX / COLUMNS / (info.tables.steps.len() as u64).max(1);
         LivePage {
             attempts: Attempts::new(&info),
             collector: Collector::new(&info),
@@ -106,7 +106,7 @@ impl LivePage {
 
     /// To the point that goes on: what comes late counts to it, too.
     fn add(&mut self, mut interval: Interval) {
-        let phase = self.info.phases.get(usize::from(interval.phase));
+        let phase = self.info.tables.phases.get(usize::from(interval.phase));
         let measured = phase.is_none_or(|phase| phase.measured);
         let load = phase.map_or(0, |phase| phase.load);
         let total = self.attempts.total(&interval);

@@ -36,7 +36,8 @@ struct Point {
 impl Machines {
     pub(super) fn new(info: &RunInfo) -> Machines {
         let machine = |name: &String| Machine { name: name.clone(), points: Vec::new() };
-        let all: Vec<Machine> = info.machines.iter().map(|it| machine(&it.name)).collect();
+        let all: Vec<Machine> =
+            info.generator.machines.iter().map(|it| machine(&it.name)).collect();
         Machines(if all.len() > 1 { all } else { Vec::new() })
     }
 
@@ -136,7 +137,7 @@ mod tests {
     fn machines(count: usize) -> Machines {
         let mut info = crate::sample::info();
         let machine = |at: usize| MachineInfo { name: format!("m{at}"), ..MachineInfo::default() };
-        info.machines = (0..count).map(machine).collect();
+        info.generator.machines = (0..count).map(machine).collect();
         Machines::new(&info)
     }
 

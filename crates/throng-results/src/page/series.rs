@@ -74,7 +74,7 @@ impl Series {
         let width_s = WIDTHS.iter().find(|(_, until)| seconds <= *until);
         let width_s = width_s.map_or(WIDTH_MAX, |(width, _)| *width);
         let points = seconds.div_ceil(width_s);
-        let numbers = points * COLUMNS * run.info.steps.len() as u64;
+        let numbers = points * COLUMNS * run.info.tables.steps.len() as u64;
         let mut series = Series {
             width_s,
             step_points: numbers.div_ceil(NUMBERS_MAX).max(1),
@@ -96,7 +96,7 @@ impl Series {
         if self.points.len() <= at {
             self.points.resize_with(at + 1, Point::default);
         }
-        let phase = info.phases.get(usize::from(sum.phase));
+        let phase = info.tables.phases.get(usize::from(sum.phase));
         for row in &mut sum.steps {
             // No curve is of these, and adding them up takes as long as that of the others.
             row.first_byte.clear();

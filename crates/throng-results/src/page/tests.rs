@@ -56,7 +56,8 @@ fn the_figures_over_time_come_to_those_of_the_run() {
 #[test]
 fn long_runs_have_coarser_points_with_the_same_sums() {
     let folder = tempfile::tempdir().unwrap();
-    let info = RunInfo { ended: None, ..sample::info() };
+    let mut info = sample::info();
+    info.time.ended = None;
     let interval = |second: u64| {
         let mut one = sample::interval(second, 1);
         one.steps.truncate(1);

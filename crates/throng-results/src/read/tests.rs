@@ -9,7 +9,7 @@ use throng_base::Said;
 use throng_metrics::{Gauges, GeneratorInterval, Resources, StepInterval, TcpSamples, Timed};
 
 use super::*;
-use crate::directory::INTERVALS_FILE;
+use crate::directory::{EndInfo, INTERVALS_FILE};
 use crate::event::StopBy;
 use crate::json::summary_json;
 use crate::lines::{LINE_BYTES_MAX, Numbers, number, numbers_fit};
@@ -18,7 +18,8 @@ use crate::sample;
 
 /// Writes the sample run.
 fn recorded(directory: &Path) {
-    let info = RunInfo { ended: None, ..sample::info() };
+    let mut info = sample::info();
+    info.time.ended = None;
     let mut recorder = Recorder::create(directory, &info, "name: quick check\n").unwrap();
     sample::events().iter().for_each(|event| recorder.event(event).unwrap());
     sample::intervals().iter().for_each(|interval| recorder.interval(interval).unwrap());
@@ -48,10 +49,13 @@ fn what_was_recorded_is_read_back() {
     let directory = tempfile::tempdir().unwrap();
     recorded(directory.path());
     let run = Run::open(directory.path()).unwrap();
-    let totals = run.info.totals.clone().unwrap();
+    let totals = run.info.end.totals.clone().unwrap();
     assert_eq!((totals.intervals, totals.events), (12, sample::events().len() as u64));
     assert_eq!(totals.count, totals.ok + totals.failed);
-    assert_eq!(RunInfo { totals: None, ..run.info.clone() }, sample::summary().info);
+    assert_eq!(
+        RunInfo { end: EndInfo { totals: None, ..run.info.end.clone() }, ..run.info.clone() },
+        sample::summary().info
+    );
     assert_eq!(run.scenario, "name: quick check\n");
     assert_eq!(run.intervals().unwrap().collect::<Vec<_>>(), sample::intervals());
     assert_eq!(run.events().unwrap().collect::<Vec<_>>(), sample::events());
@@ -334,8 +338,9 @@ fn the_document_names_every_field_and_word() {
             _ => {}
         }
     }
-    let mut info = RunInfo { host: throng_host::HostFacts::default(), ..sample::shop(true).info };
-    info.thresholds[0].threshold.phase = Some(0);
+    let mut info = sample::shop(true).info;
+    info.generator.host = throng_host::HostFacts::default();
+    info.tables.thresholds[0].threshold.phase = Some(0);
     let mut run = serde_json::to_value(&info).unwrap();
     // The facts of the host stand in docs/json.md.
     run["host"].take();
@@ -345,7 +350,7 @@ fn the_document_names_every_field_and_word() {
     let im = sample::im_intervals();
     names(&serde_json::to_value([&im[0], &im[300], &im[301]]).unwrap(), &mut found);
     names(&serde_json::to_value(&sample::chat_intervals()[0]).unwrap(), &mut found);
-    names(&serde_json::to_value(&sample::im_info().phases).unwrap(), &mut found);
+    names(&serde_json::to_value(&sample::im_info().tables.phases).unwrap(), &mut found);
     for name in found {
         let is_named = [format!("`{name}`"), format!("\"{name}\":")];
         assert!(is_named.iter().any(|name| DOCUMENT.contains(name)), "{name} is not named");
@@ -603,7 +608,7 @@ fn a_day_is_read_in_little_memory() {
     let day = Day { second: 0, line: Cursor::new(Vec::new()), template };
     let mut read: Records<Interval> = Records::new(Box::new(BufReader::new(day)));
     let mut info = sample::info();
-    info.phases.remove(0);
+    info.tables.phases.remove(0);
     let mut collector = Collector::new(&info);
     read.by_ref().for_each(|interval| collector.interval(&interval));
     assert!(read.line.capacity() < 100_000);

@@ -8,7 +8,7 @@ pub(crate) use throng_metrics::capacity::sample::capacity;
 /// A run with this answer, and without thresholds of its own.
 pub(crate) fn searched(capacity: Capacity) -> Summary {
     let mut info = super::info();
-    info.thresholds.clear();
+    info.tables.thresholds.clear();
     let mut events = super::events();
     let found = Event::Capacity { at_ns: 11 * super::SECOND_NS, capacity: Box::new(capacity) };
     events.insert(5, found);

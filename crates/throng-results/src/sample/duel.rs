@@ -33,7 +33,7 @@ pub(crate) fn duel() -> Duel {
 
 pub(crate) fn dueled(duel: Duel) -> Summary {
     let mut info = super::info();
-    info.thresholds.clear();
+    info.tables.thresholds.clear();
     let mut events = super::events();
     events.insert(5, Event::Duel { at_ns: 11 * super::SECOND_NS, duel: Box::new(duel) });
     super::summary_of(info, &super::intervals(), &events)

@@ -15,7 +15,7 @@ const USERS_VARY_MIN: f64 = 1.05;
 impl LevelRow {
     /// Its phase, and the load if that was changed.
     pub(crate) fn label(&self, info: &RunInfo) -> Said {
-        let phase = match (info.loads.get(self.load), self.name.is_empty()) {
+        let phase = match (info.tables.loads.get(self.load), self.name.is_empty()) {
             (Some(load), false) => format!("{load} / {}", self.name),
             (Some(load), true) => load.clone(),
             (None, _) => self.name.clone(),

@@ -108,9 +108,9 @@ pub struct Live {
 impl Live {
     pub fn new(style: Style, info: &RunInfo) -> Live {
         let attempts = Attempts::new(info);
-        let is_long_lived = info.steps.iter().any(|step| step.kind == StepKind::Connect);
+        let is_long_lived = info.tables.steps.iter().any(|step| step.kind == StepKind::Connect);
         let deliveries: Vec<u16> = (0..)
-            .zip(&info.steps)
+            .zip(&info.tables.steps)
             .filter(|(_, step)| step.kind == StepKind::Delivery)
             .map(|(id, _)| id)
             .collect();
@@ -122,7 +122,7 @@ impl Live {
         }
         let columns = fitting(columns, style.columns());
         let (since, last) = (None, Time::ZERO);
-        let load_of = info.phases.iter().map(|phase| phase.load).collect();
+        let load_of = info.tables.phases.iter().map(|phase| phase.load).collect();
         Live {
             style,
             columns,

@@ -100,7 +100,7 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
         machines::machines(summary, style),
         audits::audits(summary, style),
         monitors::monitors(summary, style),
-        generator::host(&summary.info.host, style),
+        generator::host(&summary.info.generator.host, style),
         record(summary, style),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|text| !text.is_empty()).collect();
@@ -124,12 +124,13 @@ fn title(summary: &Summary, style: &Style) -> String {
     let name = style.paint(Ink::Bold, &name);
     let head = format!("{name} · {}\n", style.paint(ink, &verdict));
     let mut facts: Vec<String> = Vec::new();
-    facts.extend(info.targets.first().map(|target| target_fact(clean(target), summary, style)));
+    facts
+        .extend(info.targets.urls.first().map(|target| target_fact(clean(target), summary, style)));
     facts.push(length_fact(summary, style));
     facts.push(style.say(say!("{} ok", format_count(summary.steps.total.ok))));
     facts.push(style.say(say!("{} failed", format_count(summary.steps.total.failed))));
     facts.push(style.say(say!("{} ok/s", rate(summary.steps.total.ok_per_s))));
-    facts.push(info.started.clone());
+    facts.push(info.time.started.clone());
     facts.extend(info.labels.iter().map(|(name, value)| clean(&format!("{name}={value}"))));
     let mut out = head;
     wrap_items(&facts, style.columns()).iter().for_each(|line| {
@@ -141,11 +142,11 @@ fn title(summary: &Summary, style: &Style) -> String {
 
 /// The first target, how many more there are, and whether throng competes with one for a processor.
 pub(super) fn target_fact(first: String, summary: &Summary, style: &Style) -> String {
-    let target = match summary.info.targets.len() {
+    let target = match summary.info.targets.urls.len() {
         0 | 1 => first,
         targets => style.say(say!("{} and {} more", first, (targets - 1))),
     };
-    match summary.info.same_host {
+    match summary.info.targets.same_host {
         true => style.say(say!("{target} (same host)")),
         false => target,
     }
@@ -474,7 +475,7 @@ fn loads(summary: &Summary, style: &Style) -> String {
 
 /// A phase of several loads has the name of its load before its own.
 fn phase_name(summary: &Summary, phase: &PhaseRow) -> String {
-    match summary.info.loads.get(phase.load) {
+    match summary.info.tables.loads.get(phase.load) {
         Some(load) => clean(&format!("{load} / {}", phase.name)),
         None => clean(&phase.name),
     }
@@ -801,8 +802,8 @@ fn record(summary: &Summary, style: &Style) -> String {
             say!("the last line is incomplete: the run was killed while throng was writing it");
         lines.push(vec![style.say(torn)]);
     }
-    if !summary.info.throng_version.is_empty() {
-        let version = clean(&summary.info.build());
+    if !summary.info.build.version.is_empty() {
+        let version = clean(&summary.info.build.text());
         let seed = style.say(say!("seed {}", summary.info.seed));
         lines.push(vec![format!("throng {version}"), seed]);
     }

@@ -122,11 +122,11 @@ fn the_summary_of_a_good_run() {
 /// A run of one phase that connects in vain.
 fn refused() -> Summary {
     let mut info = sample::info();
-    info.phases.remove(0);
-    info.steps.pop();
-    info.thresholds.clear();
-    info.host = throng_host::HostFacts::default();
-    info.ended = Some(info.started.clone());
+    info.tables.phases.remove(0);
+    info.tables.steps.pop();
+    info.tables.thresholds.clear();
+    info.generator.host = throng_host::HostFacts::default();
+    info.time.ended = Some(info.time.started.clone());
     let mut interval = Interval { shards: 1, ..Interval::default() };
     let errors = vec![(Cause::ConnectRefused, 1_500)];
     interval.steps = vec![StepInterval { count: 1_500, errors, ..StepInterval::default() }];
@@ -175,10 +175,10 @@ fn the_summary_of_a_target_that_refuses() {
 fn overloaded() -> Summary {
     let mut info = sample::info();
     info.lines_lost = 3;
-    info.host = throng_host::HostFacts::default();
+    info.generator.host = throng_host::HostFacts::default();
     let threshold =
         |text, value| sample::threshold(text, Measure::Quantile(0.99), Comparison::Less, value);
-    info.thresholds = vec![threshold("http p99 < 1ms", 1e6)];
+    info.tables.thresholds = vec![threshold("http p99 < 1ms", 1e6)];
     let mut intervals = sample::intervals();
     for interval in &mut intervals[5..] {
         (0..500).for_each(|n| interval.generator.lateness.record(200_000_000 + n * 360_000));
@@ -417,7 +417,7 @@ fn a_run_in_which_a_user_stood_still_is_told() {
 fn large(steps: u16) -> Summary {
     let mut info = sample::info();
     let kinds = [("http", "GET /api/v1/customers/00/orders"), ("transaction", "order")];
-    info.steps = (0..steps * 2)
+    info.tables.steps = (0..steps * 2)
         .map(|step| {
             let (kind, name) = kinds[usize::from(step % 2)];
             StepInfo {
@@ -427,7 +427,7 @@ fn large(steps: u16) -> Summary {
             }
         })
         .collect();
-    info.thresholds = (0..steps)
+    info.tables.thresholds = (0..steps)
         .map(|step| {
             let text = format!("orders of the customer with the number {step} p99 < 1ms");
             let value = if step % 9 == 8 { 1e4 } else { 1e8 };
@@ -481,7 +481,7 @@ fn transactions_are_in_no_live_line() {
 
 #[test]
 fn the_summary_of_a_killed_run_with_nothing_in_it() {
-    let info = RunInfo { ended: None, ..RunInfo::new("空 run", Duration::ZERO) };
+    let info = RunInfo::new("空 run", Duration::ZERO);
     check(
         &sample::summary_of(info, &[], &[]),
         &expect![[r#"
@@ -606,12 +606,12 @@ fn summaries_fit_a_narrow_page() {
 #[test]
 fn the_summary_of_users_who_only_stay() {
     let mut info = sample::info();
-    info.thresholds.clear();
-    info.host = throng_host::HostFacts::default();
-    info.phases.remove(0);
+    info.tables.thresholds.clear();
+    info.generator.host = throng_host::HostFacts::default();
+    info.tables.phases.remove(0);
     let step =
         |kind: &str| StepInfo { name: kind.into(), kind: kind.into(), ..StepInfo::default() };
-    info.steps = vec![step("connect"), step("stay")];
+    info.tables.steps = vec![step("connect"), step("stay")];
     let mut interval = Interval { shards: 1, ..Interval::default() };
     let mut connect = StepInterval { count: 100, ok: 100, ..StepInterval::default() };
     connect.latency.record_times(2_000_000, 100);
@@ -714,9 +714,9 @@ fn a_line_that_moves() {
 /// Whatever was tried failed with the same cause.
 fn failed_throughout(thresholds: bool) -> Summary {
     let mut info = sample::info();
-    info.phases.remove(0);
+    info.tables.phases.remove(0);
     if !thresholds {
-        info.thresholds.clear();
+        info.tables.thresholds.clear();
     }
     let mut interval = Interval { shards: 1, ..Interval::default() };
     let errors = vec![(Cause::StatusUnexpected, 454_624)];
@@ -809,7 +809,7 @@ fn the_whole_host_is_told_where_details_are_asked_for() {
 fn a_percentile_is_shown_where_a_value_lies_above_it() {
     let text = |count: u64| {
         let mut info = sample::info();
-        info.phases.remove(0);
+        info.tables.phases.remove(0);
         let mut interval = Interval { shards: 1, ..Interval::default() };
         let mut figures = StepInterval { count, ok: count, ..StepInterval::default() };
         figures.latency.record_times(400_000, count);
@@ -831,7 +831,8 @@ fn throttled(lost_share: f64) -> Summary {
     let mut info = sample::info();
     let threshold =
         |text, value| sample::threshold(text, Measure::Quantile(0.99), Comparison::Less, value);
-    info.thresholds = vec![threshold("http p99 < 10ms", 1e7), threshold("http p99 < 50ms", 5e7)];
+    info.tables.thresholds =
+        vec![threshold("http p99 < 10ms", 1e7), threshold("http p99 < 50ms", 5e7)];
     let mut intervals = sample::intervals();
     for interval in &mut intervals {
         interval.shards = 2;

@@ -169,14 +169,16 @@ impl Summary {
     /// How many cores throng used on average, other processes, and how many there are: where the
     /// target is on this machine, and throng was late for lack of a processor that others had.
     fn target_took_cpu(&self) -> Option<(f64, f64, u64)> {
-        let (generator, cores) = (&self.generator, self.info.host.cores?);
+        let (generator, cores) = (&self.generator, self.info.generator.host.cores?);
         let measured = self.measured.as_nanos().max(1) as f64;
         let waited = generator.resources.cpu.run_queue_ns as f64 > measured * WAITED_SHARE_TOLD;
         let is_short = generator.host_busy_from.is_some() || waited;
         let own = generator.cores;
         let others = generator.host_cpu_mean * cores as f64 - own;
-        let is_it =
-            self.info.same_host && self.parts.machines.len() < 2 && is_short && others > own;
+        let is_it = self.info.targets.same_host
+            && self.parts.machines.len() < 2
+            && is_short
+            && others > own;
         is_it.then_some((own, others, cores))
     }
 }

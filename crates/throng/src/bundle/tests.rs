@@ -9,8 +9,8 @@ fn run(directory: &Path, files: &[(&str, Option<&str>)]) -> Run {
         ..FileInfo::default()
     };
     let mut info = RunInfo::default();
-    info.files.push(FileInfo { role: SCENARIO.into(), ..FileInfo::default() });
-    info.files.extend(files.iter().map(file));
+    info.sources.files.push(FileInfo { role: SCENARIO.into(), ..FileInfo::default() });
+    info.sources.files.extend(files.iter().map(file));
     Run { directory: directory.to_path_buf(), info, scenario: String::new() }
 }
 
@@ -20,15 +20,15 @@ fn copies_are_looked_for_in_the_directory_alone() {
     let path = directory.path();
     for outside in ["../x", "/etc/passwd", "a/../../x"] {
         let run = run(path, &[("/data/x", Some(outside))]);
-        assert_eq!(copy_of(&run, &run.info.files[1]), None, "{outside}");
-        assert!(copied_bytes(&run, &run.info.files[1]).is_err(), "{outside}");
+        assert_eq!(copy_of(&run, &run.info.sources.files[1]), None, "{outside}");
+        assert!(copied_bytes(&run, &run.info.sources.files[1]).is_err(), "{outside}");
     }
     std::fs::create_dir(path.join("files")).unwrap();
     std::fs::write(path.join("files/a.csv"), "a").unwrap();
     std::os::unix::fs::symlink("/etc/hostname", path.join("files/link")).unwrap();
     let run = run(path, &[("/data/a.csv", Some("files/a.csv")), ("/data/l", Some("files/link"))]);
-    assert_eq!(copied_bytes(&run, &run.info.files[1]).unwrap(), b"a");
-    assert!(copied_bytes(&run, &run.info.files[2]).is_err());
+    assert_eq!(copied_bytes(&run, &run.info.sources.files[1]).unwrap(), b"a");
+    assert!(copied_bytes(&run, &run.info.sources.files[2]).is_err());
     let copy = whole(&path.join("files/a.csv"));
     assert_eq!(readable(&run, Path::new("/data/a.csv")), Some(copy));
     assert_eq!(readable(&run, Path::new("/etc/shadow")), None);

@@ -400,7 +400,8 @@ impl<'a> Desk<'a> {
             Message::Lost { detail } => {
                 self.audits.iter_mut().for_each(|audits| audits.lost(number));
                 let at_ns = self.posts.clock.now().as_nanos();
-                let name = self.info.machines.get(number).map_or("", |it| it.name.as_str());
+                let name =
+                    self.info.generator.machines.get(number).map_or("", |it| it.name.as_str());
                 let text = say!("{name} and all its users were lost: {detail}", detail = &detail);
                 self.say(text);
                 self.event(&Event::MachineLost { at_ns, machine, detail });
@@ -648,7 +649,7 @@ impl<'a> Desk<'a> {
 
     /// A load that ends only when something is done would never end when the target is gone.
     fn give_up_if_lost(&mut self, now: Time) {
-        let of = |phase: u16| self.info.phases.get(usize::from(phase));
+        let of = |phase: u16| self.info.tables.phases.get(usize::from(phase));
         let running = self.running.loads().iter().flatten().filter_map(|(phase, _)| of(*phase));
         let has_end = running.into_iter().all(|phase| phase.planned_ns.is_some());
         if has_end || self.stops > 0 || self.loss.lasts(now) < LOST_AFTER {
@@ -710,7 +711,7 @@ impl<'a> Desk<'a> {
 
     /// Of the only load.
     fn progress_of_phase(&self, (number, begun): (u16, Time)) -> Option<Progress> {
-        let phases = &self.info.phases;
+        let phases = &self.info.tables.phases;
         let phase = phases.get(usize::from(number))?;
         let now = self.posts.clock.now();
         let passed = now - begun;
@@ -730,7 +731,7 @@ impl<'a> Desk<'a> {
 
     /// Of all loads together: which of them go on, and how much of the whole run is over.
     fn progress_of_loads(&self) -> Progress {
-        let loads = self.info.loads.iter().zip(self.running.loads());
+        let loads = self.info.tables.loads.iter().zip(self.running.loads());
         let running = loads.filter(|(_, running)| running.is_some());
         let names: Vec<&str> = running.map(|(name, _)| name.as_str()).collect();
         let ends = plan(&self.conduct.program.loads);

@@ -34,7 +34,7 @@ impl Ending<'_> {
     pub(super) fn conclude(mut self, whole: bool) -> Exit {
         let output = self.conduct.output;
         let errors = Screen::errors(output.no_color);
-        self.info.ended = Some(timestamp(wall_now()));
+        self.info.time.ended = Some(timestamp(wall_now()));
         self.info.lines_lost = self.recorder.as_ref().map_or(0, Recorder::lost);
         let mut summary = self.collector.finish(self.info);
         summary.directory = self.recorder.as_ref().map(|it| it.directory().to_path_buf());

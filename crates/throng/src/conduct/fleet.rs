@@ -240,11 +240,11 @@ impl Fleet {
         let unix_ns = u64::try_from((wall_now() + AHEAD).as_nanos()).unwrap_or(u64::MAX);
         let clock = Clock::start_in(AHEAD);
         let _ = self.inputs.send(Input::Start { unix_ns });
-        for (machine, ready) in info.machines.iter_mut().zip(&ready) {
+        for (machine, ready) in info.generator.machines.iter_mut().zip(&ready) {
             machine.shards = ready.shards;
         }
-        info.shards = info.machines.iter().map(|machine| machine.shards).sum();
-        info.zero_unix_ns = unix_ns;
+        info.generator.shards = info.generator.machines.iter().map(|machine| machine.shards).sum();
+        info.time.zero_unix_ns = unix_ns;
         let users_spare = ready.iter().map(|ready| ready.users_spare).min().unwrap_or(Spare::NONE);
         let names = self.members.iter().map(|member| member.name.clone()).collect();
         let controller = (self.inputs, self.outputs, Vec::new());

@@ -109,14 +109,15 @@ pub(super) fn start(
     errors: Screen,
 ) -> Result<Posts, Exit> {
     let mut all = Vec::new();
-    for machine in &mut info.machines {
+    for machine in &mut info.generator.machines {
         all.push(one(conduct, machine, errors)?);
     }
-    info.same_host = here::is_same_host(&conduct.program, &here::resolved(&conduct.program));
+    info.targets.same_host =
+        here::is_same_host(&conduct.program, &here::resolved(&conduct.program));
     let clock = Clock::start_in(AHEAD);
     let unix_ns = u64::try_from((wall_now() + AHEAD).as_nanos()).unwrap_or(u64::MAX);
-    info.shards = info.machines.iter().map(|machine| machine.shards).sum();
-    info.zero_unix_ns = unix_ns;
+    info.generator.shards = info.generator.machines.iter().map(|machine| machine.shards).sum();
+    info.time.zero_unix_ns = unix_ns;
     let (lines, told) = unbounded_channel();
     let (mut orders, mut users_spare) = (Vec::new(), None::<Spare>);
     let sockets: Vec<_> = all.iter().map(|one| one.input.try_clone()).collect();

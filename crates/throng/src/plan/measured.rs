@@ -53,7 +53,7 @@ pub(super) struct Measured {
 
 /// The newest run of a scenario below `throng-runs`.
 pub(super) fn newest(name: &str) -> Option<Run> {
-    report::newest(|run| run.info.name == name && run.info.ended.is_some())
+    report::newest(|run| run.info.name == name && run.info.time.ended.is_some())
 }
 
 pub(super) fn open(directory: &Path) -> Result<Run, Box<Diagnostic>> {
@@ -101,7 +101,7 @@ struct Sample {
 
 impl Sample {
     fn of(interval: &Interval, run: &Run) -> Sample {
-        let kind = |step: u16| run.info.steps.get(usize::from(step)).map(|info| info.kind);
+        let kind = |step: u16| run.info.tables.steps.get(usize::from(step)).map(|info| info.kind);
         let holds = [StepKind::Connect, StepKind::Stay];
         let asks = |step: u16| kind(step).is_some_and(|it| it.is_attempt() && !holds.contains(&it));
         let steps = interval.steps.iter().filter(|step| asks(step.step));

@@ -241,17 +241,17 @@ fn opened(directory: &Path) -> Result<Run, Box<Diagnostic>> {
 }
 
 fn goes_on(run: &Run) -> bool {
-    run.info.ended.is_none() && run.directory.join(SOCKET).exists()
+    run.info.time.ended.is_none() && run.directory.join(SOCKET).exists()
 }
 
 fn row(run: &Run) -> Value {
     let info = &run.info;
     json!({
         "scenario": info.name,
-        "started": info.started,
-        "targets": info.targets.iter().take(3).collect::<Vec<_>>(),
+        "started": info.time.started,
+        "targets": info.targets.urls.iter().take(3).collect::<Vec<_>>(),
         "labels": info.labels,
-        "exit_code": info.outcome.as_ref().map(|outcome| outcome.exit_code),
+        "exit_code": info.end.outcome.as_ref().map(|outcome| outcome.exit_code),
         "goes_on": goes_on(run),
     })
 }

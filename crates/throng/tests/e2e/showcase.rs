@@ -13,8 +13,8 @@ use throng_metrics::{
     StepInterval, Subject, Threshold,
 };
 use throng_results::{
-    Event, LivePage, MonitorInfo, PhaseInfo, Recorder, Run, RunInfo, StepInfo, ThresholdInfo,
-    timestamp,
+    BuildInfo, Event, GeneratorInfo, LivePage, MonitorInfo, PhaseInfo, Recorder, Run, RunInfo,
+    StepInfo, TablesInfo, TargetsInfo, ThresholdInfo, timestamp,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -53,11 +53,11 @@ pub(crate) fn record_of(directory: &Path, begun: Duration, seconds: u64) {
     for second in 0..seconds {
         recorder.interval(&interval(second)).expect("a line");
     }
-    info.ended = Some(timestamp(begun + Duration::from_secs(seconds)));
+    info.time.ended = Some(timestamp(begun + Duration::from_secs(seconds)));
     recorder.finish(&info).expect("an end");
     // As at the end of a run, when its record has been summed up.
     let summary = Run::open(directory).expect("a run").summary().expect("a summary");
-    info.outcome = summary.info.outcome;
+    info.end.outcome = summary.info.end.outcome;
     recorder.finish(&info).expect("an end");
 }
 
@@ -114,20 +114,25 @@ fn info(begun: Duration, seconds: u64) -> RunInfo {
     };
     RunInfo {
         id: "20261121-120301-0000000001".into(),
-        throng_version: "0.1.0".into(),
+        build: BuildInfo { version: "0.1.0".into(), ..BuildInfo::default() },
         command: ["throng", "run", "shop.yaml"].map(String::from).to_vec(),
         labels: [("build".into(), "2.4.1".into())].into(),
         seed: 42,
-        host: host(),
-        shards: 2,
-        targets: vec!["https://shop.example".into()],
-        steps: STEPS.iter().map(step).collect(),
-        phases: names.zip(ends).map(phase).collect(),
-        monitors: vec![MonitorInfo { name: "database".into(), ..MonitorInfo::default() }],
-        thresholds: vec![
-            threshold("http p95 < 200ms", Measure::Quantile(0.95), 200e6),
-            threshold("errors < 0.05%", Measure::FailedShare, 0.0005),
-        ],
+        generator: GeneratorInfo { host: host(), shards: 2, ..GeneratorInfo::default() },
+        targets: TargetsInfo {
+            urls: vec!["https://shop.example".into()],
+            ..TargetsInfo::default()
+        },
+        tables: TablesInfo {
+            steps: STEPS.iter().map(step).collect(),
+            phases: names.zip(ends).map(phase).collect(),
+            monitors: vec![MonitorInfo { name: "database".into(), ..MonitorInfo::default() }],
+            thresholds: vec![
+                threshold("http p95 < 200ms", Measure::Quantile(0.95), 200e6),
+                threshold("errors < 0.05%", Measure::FailedShare, 0.0005),
+            ],
+            ..TablesInfo::default()
+        },
         users_planned: 400,
         precision_ns: 1_000_000,
         ..RunInfo::new("spring sale", begun)

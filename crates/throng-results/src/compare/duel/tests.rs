@@ -6,14 +6,17 @@ use throng_metrics::duel::Outcome;
 use throng_metrics::{Histogram, StepInterval};
 
 use super::*;
-use crate::directory::StepInfo;
+use crate::directory::{StepInfo, TablesInfo};
 
 const SLICE_S: u64 = 5;
 const BUDGET_S: u64 = 300;
 
 fn info() -> RunInfo {
     let step = StepInfo { name: "GET /".into(), kind: "http".into(), ..StepInfo::default() };
-    RunInfo { steps: vec![step], ..RunInfo::default() }
+    RunInfo {
+        tables: TablesInfo { steps: vec![step], ..TablesInfo::default() },
+        ..RunInfo::default()
+    }
 }
 
 fn plan(seed: u64, within: f64, conditions: &[&str]) -> Plan {

@@ -48,7 +48,7 @@ fn write(folder: &Path, made: &Made) -> PathBuf {
     let mut info = RunInfo::new(made.scenario, started);
     info.id = format!("run-{}", made.number);
     info.labels.insert("parity".into(), ["even", "odd"][(made.number % 2) as usize].into());
-    (info.steps, info.phases) = (vec![step("GET /"), step("GET /cart")], vec![phase]);
+    (info.tables.steps, info.tables.phases) = (vec![step("GET /"), step("GET /cart")], vec![phase]);
     let mut recorder = Recorder::create(&directory, &info, made.text).unwrap();
     let end = made.seconds * SECOND_NS;
     recorder.event(&Event::PhaseBegun { at_ns: 0, phase: 0 }).unwrap();
@@ -80,7 +80,7 @@ fn write(folder: &Path, made: &Made) -> PathBuf {
     if made.ended {
         recorder.event(&Event::PhaseEnded { at_ns: end, phase: 0 }).unwrap();
         recorder.event(&Event::RunEnded { at_ns: end }).unwrap();
-        info.ended = Some(timestamp(started + Duration::from_secs(made.seconds)));
+        info.time.ended = Some(timestamp(started + Duration::from_secs(made.seconds)));
         recorder.finish(&info).unwrap();
     }
     directory

@@ -22,7 +22,8 @@ fn an_event_of_it_is_read_back() {
 fn a_report_of_the_record_alone_has_it() {
     let directory = tempfile::tempdir().unwrap();
     let mut before = crate::sample::capacity::searched(capacity());
-    let info = crate::RunInfo { ended: None, ..before.info.clone() };
+    let mut info = before.info.clone();
+    info.time.ended = None;
     let mut recorder = crate::Recorder::create(directory.path(), &info, "").unwrap();
     for event in crate::sample::events() {
         recorder.event(&event).unwrap();

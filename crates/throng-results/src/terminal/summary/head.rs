@@ -41,7 +41,7 @@ pub(super) fn title(summary: &Summary, style: &Style) -> String {
 pub(super) fn facts(summary: &Summary, lines: usize, style: &Style) -> String {
     let info = &summary.info;
     let mut facts = Vec::new();
-    facts.extend(info.targets.first().map(|target| {
+    facts.extend(info.targets.urls.first().map(|target| {
         // Room for what else stands in its line.
         let target = cut_middle(&clean(target), style.columns() / 2);
         target_fact(target, summary, style)
@@ -56,7 +56,7 @@ pub(super) fn facts(summary: &Summary, lines: usize, style: &Style) -> String {
     }
     facts.extend(machines(summary).map(|text| style.say(text)));
     facts.push(length_fact(summary, style));
-    facts.push(when(&info.started));
+    facts.push(when(&info.time.started));
     facts.extend(info.labels.iter().map(|(name, value)| clean(&format!("{name}={value}"))));
     let mut out = String::new();
     for _ in 0..lines {
@@ -78,7 +78,7 @@ fn machines(summary: &Summary) -> Option<Said> {
     let lost: Vec<String> = lost.map(|machine| clean(&machine.name)).collect();
     match lost.as_slice() {
         // The sides of a duel are named below.
-        _ if all < 2 || summary.info.duel => None,
+        _ if all < 2 || summary.info.mode.duel => None,
         [] => Some(say!("{} machines", all)),
         lost => {
             let names = cut_middle(&lost.join(", "), LOST_COLUMNS_MAX);

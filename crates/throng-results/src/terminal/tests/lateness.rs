@@ -11,7 +11,8 @@ pub(super) fn beside_its_target() -> Summary {
         (resources.cpu.cpu_user_ns, resources.cpu.cpu_system_ns) = (200_000_000, 200_000_000);
         (resources.host_cpu, resources.cpu.run_queue_ns) = (0.999, 300_000_000);
     }
-    let info = RunInfo { same_host: true, ..sample::info() };
+    let mut info = sample::info();
+    info.targets.same_host = true;
     sample::summary_of(info, &intervals, &sample::events())
 }
 

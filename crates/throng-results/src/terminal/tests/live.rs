@@ -57,7 +57,7 @@ fn codes_that_do_not_fit_are_counted_in_words_where_there_is_room() {
 #[test]
 fn a_line_counts_attempts_and_shows_the_most_frequent_code() {
     let mut info = sample::info();
-    info.steps[0] =
+    info.tables.steps[0] =
         StepInfo { name: "connect".into(), kind: "connect".into(), ..StepInfo::default() };
     let mut live = Live::new(full(), &info);
     let mut interval = Interval { second: 0, ..Interval::default() };
@@ -75,7 +75,7 @@ fn a_line_counts_attempts_and_shows_the_most_frequent_code() {
 #[test]
 fn a_narrow_line_leaves_columns_out_and_breaks_no_number() {
     let mut chat = sample::info();
-    chat.steps[0] =
+    chat.tables.steps[0] =
         StepInfo { name: "connect".into(), kind: "connect".into(), ..StepInfo::default() };
     for info in [sample::info(), chat] {
         for columns in [60, 66, 70, 79] {

@@ -1,7 +1,7 @@
 //! The short summary: whole, and never longer or wider than a terminal.
 
 use super::*;
-use crate::directory::MachineInfo;
+use crate::directory::{GeneratorInfo, MachineInfo};
 use crate::sample::{chat, chat_blind, im, im_held, shop};
 use crate::summary::{ChangeOf, ErrorRow, Example, InvalidReason, Row, ThresholdRow};
 use throng_metrics::{Blame, Percentile, Unit, Verdict};
@@ -26,7 +26,7 @@ pub(super) fn assert_short(summary: &Summary, style: &Style) -> String {
 fn crowded() -> Summary {
     let mut summary = chat_blind(false);
     summary.info.name = "a name that is longer than any name has a right to be ".repeat(3);
-    summary.info.targets =
+    summary.info.targets.urls =
         (0..7).map(|n| format!("https://host-{n}.example/{}", "a".repeat(90))).collect();
     summary.info.labels = (0..9).map(|n| (format!("label-{n}"), "value".repeat(5))).collect();
     let step = |n: u64| {
@@ -84,7 +84,7 @@ fn crowded() -> Summary {
 /// A run of a second, of which there is no curve.
 fn brief() -> Summary {
     let mut info = sample::info();
-    info.phases.remove(0);
+    info.tables.phases.remove(0);
     let events = [
         Event::PhaseBegun { at_ns: 0, phase: 0 },
         Event::PhaseEnded { at_ns: SECOND_NS, phase: 0 },
@@ -115,7 +115,11 @@ fn merged() -> Summary {
         ..MachineInfo::default()
     };
     let machines: Vec<_> = [("box-1", 0), (long, 1), ("box-3", 2)].map(machine).into();
-    let info = RunInfo { machines, shards: 6, users_planned: 192, ..sample::info() };
+    let info = RunInfo {
+        generator: GeneratorInfo { machines, shards: 6, ..sample::info().generator },
+        users_planned: 192,
+        ..sample::info()
+    };
     let of_machine = |interval: &Interval, machine: u16| {
         let mut interval = Interval { machine, ..interval.clone() };
         if machine == 1 {
@@ -737,8 +741,8 @@ fn what_goes_wrong_in_several_steps_is_told_once() {
 fn the_cause_of_lateness_is_never_cut() {
     let late = |mut summary: Summary| {
         let own = lateness::beside_its_target();
-        (summary.generator, summary.info.same_host) = (own.generator, true);
-        summary.info.host = own.info.host;
+        (summary.generator, summary.info.targets.same_host) = (own.generator, true);
+        summary.info.generator.host = own.info.generator.host;
         (summary.verdict.validity, summary.parts.machines) = (Validity::Valid, Vec::new());
         summary
     };
@@ -777,7 +781,7 @@ fn figures_of_the_summary_add_up() {
 #[test]
 fn a_threshold_on_few_values_says_that_it_is_the_largest() {
     let mut info = sample::info();
-    info.phases.remove(0);
+    info.tables.phases.remove(0);
     let mut interval = Interval { shards: 1, ..Interval::default() };
     let mut figures = StepInterval { count: 40, ok: 40, ..StepInterval::default() };
     figures.latency.record_times(400_000, 40);

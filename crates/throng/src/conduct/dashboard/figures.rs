@@ -80,8 +80,8 @@ impl Figures {
         };
         Figures {
             name: clean(&info.name),
-            targets: info.targets.iter().map(|target| clean(target)).collect(),
-            steps: info.steps.iter().map(step).collect(),
+            targets: info.targets.urls.iter().map(|target| clean(target)).collect(),
+            steps: info.tables.steps.iter().map(step).collect(),
             order: Vec::new(),
             seconds: VecDeque::new(),
             funnel: BTreeMap::new(),
@@ -183,14 +183,17 @@ impl Figures {
 mod tests {
     use super::*;
     use throng_metrics::StepInterval;
-    use throng_results::StepInfo;
+    use throng_results::{StepInfo, TablesInfo};
 
     #[test]
     fn seconds_are_kept_for_a_while_and_sums_for_good() {
         let step =
             |name: &str| StepInfo { name: name.into(), kind: StepKind::Http, ..<_>::default() };
         let steps = vec![step("good"), step("bad")];
-        let info = RunInfo { steps, ..RunInfo::new("run", std::time::Duration::ZERO) };
+        let info = RunInfo {
+            tables: TablesInfo { steps, ..TablesInfo::default() },
+            ..RunInfo::new("run", std::time::Duration::ZERO)
+        };
         let mut figures = Figures::new(&info);
         for second in 0..400 {
             let good = StepInterval { count: 10, ok: 10, ..StepInterval::default() };

@@ -46,7 +46,7 @@ impl Desk<'_> {
         if !self.posts.redistributes {
             return;
         }
-        let machines = &self.info.machines;
+        let machines = &self.info.generator.machines;
         let Some(times) = self.parts.makes(usize::from(machine), made, machines) else { return };
         let at_ns = (self.posts.clock.now() + GROWTH_AHEAD).as_nanos();
         let users = self.conduct.program.staying_max() as f64 * times;

@@ -12,13 +12,14 @@ use crate::conduct::wire::Order;
 
 impl Desk<'_> {
     pub(super) fn begin_search(&mut self) {
-        let is_searched = self.info.bundle.as_ref().is_some_and(|bundle| bundle.search.is_some());
+        let is_searched =
+            self.info.sources.bundle.as_ref().is_some_and(|bundle| bundle.search.is_some());
         match &self.pilot {
             Some(pilot) => {
                 let (first, load, change) = (pilot.first(), pilot.load(), pilot.change());
                 self.say(first);
                 // Recorded as those that follow it.
-                let mut phases = self.info.phases.iter();
+                let mut phases = self.info.tables.phases.iter();
                 let phase = phases.position(|it| usize::from(it.load) == load).unwrap_or(0) as u16;
                 let (load, change) = (load as u16, Command::Change(change).word());
                 self.event(&Event::Amended { at_ns: 0, load, phase, change });

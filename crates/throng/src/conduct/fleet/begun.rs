@@ -68,13 +68,12 @@ impl Begun {
             labels,
             ..MachineInfo::default()
         });
-        RunInfo {
-            machines: machines.collect(),
-            shards: self.machines.iter().map(|machine| machine.shards).sum(),
-            zero_unix_ns: self.start_unix_ns,
-            started: timestamp(Duration::from_nanos(self.start_unix_ns)),
-            ..self.bundle.info.clone()
-        }
+        let mut info = self.bundle.info.clone();
+        info.generator.machines = machines.collect();
+        info.generator.shards = self.machines.iter().map(|machine| machine.shards).sum();
+        info.time.zero_unix_ns = self.start_unix_ns;
+        info.time.started = timestamp(Duration::from_nanos(self.start_unix_ns));
+        info
     }
 
     /// The run as it goes on, up to its end.
@@ -106,7 +105,7 @@ impl Begun {
             duel: None,
             program: Arc::new(program),
             recorded: loaded.recorded,
-            rerun_of: info.rerun_of.clone(),
+            rerun_of: info.sources.rerun_of.clone(),
             command: info.command.clone(),
             output,
             limits: &limits,

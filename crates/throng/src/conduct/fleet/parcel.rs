@@ -66,7 +66,8 @@ pub(super) fn unpack(packed: &[Packed]) -> Result<Moment, Box<Diagnostic>> {
 pub(super) fn pack(conduct: &Conduct<'_>, info: &RunInfo) -> Result<Vec<Packed>, Box<Diagnostic>> {
     let moment = Moment::new()?;
     let program = Program { secrets: Secrets::default(), ..(*conduct.program).clone() };
-    let mut info = RunInfo { machines: Vec::new(), shards: 0, ..info.clone() };
+    let mut info = info.clone();
+    (info.generator.machines, info.generator.shards) = (Vec::new(), 0);
     let text = bundle::write(&moment.0, (&conduct.recorded, &program), u64::MAX, &mut info);
     let recorder = text.and_then(|text| Recorder::create(&moment.0, &info, &text));
     let recorder = recorder.map_err(|error| Box::new(error.diagnostic()))?;
@@ -74,7 +75,7 @@ pub(super) fn pack(conduct: &Conduct<'_>, info: &RunInfo) -> Result<Vec<Packed>,
     let left_out = |file: &&throng_results::directory::FileInfo| {
         !matches!(file.no_copy, None | Some(NoCopy::Merged))
     };
-    if let Some(file) = info.files.iter().find(left_out) {
+    if let Some(file) = info.sources.files.iter().find(left_out) {
         let message = say!("`{}` cannot be sent to the agents of a fleet", file.path);
         let help = say!(
             "throng does not send keys or unreadable files to agents: run the scenario on one \

@@ -5,7 +5,7 @@ use ratatui::backend::TestBackend;
 use throng_base::{Language, Time};
 use throng_metrics::cells::CellRow;
 use throng_metrics::{Cause, Cells, Gauges, Histogram, Interval, Stage, StepInterval};
-use throng_results::{RunInfo, StepInfo};
+use throng_results::{RunInfo, StepInfo, TablesInfo, TargetsInfo};
 
 use super::*;
 
@@ -17,8 +17,11 @@ fn figures(steps: u16, seconds: u64) -> Figures {
         ..StepInfo::default()
     };
     let info = RunInfo {
-        steps: (0..steps).map(step).collect(),
-        targets: vec!["http://127.0.0.1:8080".into()],
+        tables: TablesInfo { steps: (0..steps).map(step).collect(), ..TablesInfo::default() },
+        targets: TargetsInfo {
+            urls: vec!["http://127.0.0.1:8080".into()],
+            ..TargetsInfo::default()
+        },
         ..RunInfo::new("people who buy", Duration::ZERO)
     };
     let mut figures = Figures::new(&info);
