@@ -219,15 +219,16 @@ figures! {
         iterations_started, IterationsStarted "iterations.started";
         /// iterations finished
         iterations_finished, Iterations "iterations";
-        /// attempts cut off, over all steps; transactions and heartbeats are counted separately
+        /// attempts cut off, in all steps; transactions and heartbeats are counted separately
         interrupted json "cut_off", Interrupted "interrupted";
         /// scheduled starts that never happened
         unmet json "starts_unmet", Unmet "unmet" of |sum| sum.population().due();
-        /// delayed starts, because every user was busy
+        /// starts that were delayed because every user was busy
         waited json "starts_waited", Waited "waited" of |sum| sum.population().due();
-        /// dropped starts, because no user was free, in loads with a `max`
+        /// starts that were dropped because no user was free, in loads with a `max`
         dropped json "starts_dropped", Dropped "dropped" of |sum| sum.population().due();
-        /// starts scheduled, in loads with a rate: `starts_begun` plus unmet, dropped and withdrawn
+        /// scheduled starts, in loads with a rate: `starts_begun` plus unmet, dropped and withdrawn
+        /// starts
         #[serde(skip_serializing_if = "is_zero")]
         wanted json "starts_wanted";
         /// starts that happened, in loads with a rate
@@ -236,7 +237,7 @@ figures! {
         /// starts that had been due for less than a second when the run was stopped
         #[serde(skip_serializing_if = "is_zero")]
         withdrawn json "starts_withdrawn";
-        /// total time in microseconds that users paused: `think`, and completed `stay` steps
+        /// total duration of pauses in microseconds: `think`, and completed `stay` steps
         #[serde(skip_serializing_if = "is_zero")]
         paused_us;
     }
@@ -246,7 +247,7 @@ figures! {
     connections: Connections {
         /// connection attempts
         attempted, ConnectionsAttempted "connections.attempted";
-        /// connection attempts by users that had lost a connection or disconnected on purpose
+        /// connection attempts by users that had lost a connection or deliberately disconnected
         reconnects, ConnectionsReconnects "connections.reconnects";
         /// connections opened
         opened, ConnectionsOpened "connections.opened" of |sum| sum.connections().attempted;
@@ -254,9 +255,9 @@ figures! {
         http2, ConnectionsHttp2 "connections.http2" of |sum| sum.connections().opened;
         /// HTTP/2 connections on which the target allows fewer concurrent streams than `streams`
         streams_limited;
-        /// average number of streams allowed on these
+        /// average number of streams allowed on these connections
         streams_allowed;
-        /// connections established only after the first SYN went unanswered
+        /// connections whose first SYN was not answered
         #[serde(skip_serializing_if = "is_zero")]
         syn_resent, ConnectionsSynResent "connections.syn_resent" of |sum| sum.connections().attempted;
         /// opened connections with a full TLS handshake
@@ -272,24 +273,24 @@ figures! {
             of |sum| sum.connections().opened;
         /// reset by the target (RST)
         reset, ConnectionsReset "connections.reset" of |sum| sum.connections().opened;
-        /// reset by throng (RST), on purpose
+        /// deliberately reset by throng (RST)
         reset_by_us, ConnectionsResetByUs "connections.reset_by_us";
-        /// dropped silently by throng, on purpose (no FIN, no RST)
+        /// deliberately dropped by throng, without FIN or RST
         vanished, ConnectionsVanished "connections.vanished";
-        /// half-closed by throng, on purpose, and never closed by the target
+        /// deliberately half-closed by throng, and never closed by the target
         half_closed, ConnectionsHalfClosed "connections.half_closed";
-        /// timed out because nothing more was received
+        /// timed out because no more data was received
         timed_out, ConnectionsTimedOut "connections.timed_out" of |sum| sum.connections().opened;
     }
 
     /// The lives of long-lived connections, from the first attempt to open one. A life that the end
     /// of the run cut off is neither complete nor broken.
     lifecycle: Lifecycle {
-        /// lives started
+        /// long-lived connections begun
         begun, LifecycleBegun "lifecycle.begun";
-        /// lives in which the user came online and that ended as the scenario intended
+        /// connections that were online and ended as the scenario intended
         complete, LifecycleComplete "lifecycle.complete" of |sum| sum.lifecycle().ended();
-        /// lives that ended in any other way
+        /// connections that ended in any other way
         broken, LifecycleBroken "lifecycle.broken" of |sum| sum.lifecycle().ended();
     }
 
@@ -308,9 +309,9 @@ figures! {
         /// deliberate duplicate
         without_answer, HeartbeatsWithoutAnswer "heartbeats.without_answer"
             of |sum| sum.heartbeats().sent;
-        /// never sent, because the generator was more than a whole period behind
+        /// not sent, because the generator was more than one period behind schedule
         skipped, HeartbeatsSkipped "heartbeats.skipped";
-        /// sent late, duplicated or omitted on purpose
+        /// deliberately sent late, duplicated or omitted
         faulty, HeartbeatsFaulty "heartbeats.faulty";
     }
 
@@ -322,7 +323,7 @@ figures! {
         given_up, RetriesGivenUp "retries.given_up";
         /// retries after a response with `Retry-After`
         retry_after, RetriesRetryAfter "retries.retry_after";
-        /// retries for which throng waited only one minute, because the response requested more
+        /// retries for which throng waited only one minute, although the response requested more
         retry_after_cut, RetriesRetryAfterCut "retries.retry_after_cut";
     }
 
@@ -339,14 +340,14 @@ figures! {
         pings, MessagesPings "messages.pings";
         /// messages that violate the declared protocol; `errors` has the first one in hex
         broken, MessagesBroken "messages.broken";
-        /// replies for which no request was waiting
+        /// replies without a waiting request
         unasked, MessagesUnasked "messages.unasked";
         /// messages whose handler had not finished when the connection ended
         skipped, MessagesSkipped "messages.skipped";
         /// messages that throng dropped because [too many were waiting for one user](limits.md);
         /// steps and handlers that miss them fail with the cause `messages-dropped`
         dropped, MessagesDropped "messages.dropped";
-        /// runs of `every` skipped because the previous one had not finished
+        /// executions of `every` skipped because the previous one had not finished
         overdue, MessagesOverdue "messages.overdue";
     }
 
@@ -370,7 +371,7 @@ group! {
         /// requests after the first 409 or 422 of their step
         #[serde(default, skip_serializing_if = "is_zero")]
         followed;
-        /// requests among them with the path and body of an earlier request
+        /// those among them with the path and body of an earlier request
         #[serde(default, skip_serializing_if = "is_zero")]
         repeated;
         /// `followed` requests with status 409 or 422
@@ -391,15 +392,15 @@ ledger! {
     DeliveryInterval [step: u16] DeliveryCounter {
         /// messages sent successfully
         sent Sent;
-        /// receivers of these messages: users that were in the audience when the message was sent
+        /// expected deliveries: one for each user in the audience when a message is sent
         expected Expected;
         /// deliveries that arrived, on time or late
         delivered Delivered of expected;
-        /// deliveries that did not arrive although the receiver stayed online until `lost_after`
+        /// deliveries that did not arrive within `lost_after`, although the receiver stayed online
         lost Lost of expected;
         /// undetermined: the receiver left or the run ended before the outcome was known
         excused Excused of expected;
-        /// delivered messages that took longer than `late_after`
+        /// deliveries that took longer than `late_after`
         late Late of expected;
         /// duplicate deliveries
         twice Twice of expected;
@@ -407,10 +408,10 @@ ledger! {
         out_of_order OutOfOrder of expected;
         /// deliveries that arrived after they were counted as lost
         after_lost AfterLost of expected;
-        /// messages received by a user outside the audience, or by an excluded sender; users that
-        /// came online or joined the audience after the message was sent do not count
+        /// messages received by a user outside the audience, or by an excluded sender; not counted
+        /// for users that came online or joined the audience after the message was sent
         stray Stray;
-        /// messages received that no step of this run sent; not counted if several rows receive the
+        /// received messages that no step of this run sent; not counted if several rows receive the
         /// same messages
         foreign Foreign;
         /// messages not tracked for all receivers, because the memory for them was full or the ID
@@ -420,7 +421,7 @@ ledger! {
         sent_without_id SentWithoutId;
         /// received messages in which `match` found no ID
         received_without_id ReceivedWithoutId;
-        /// received messages with several records, of which at most the first could be read
+        /// received messages with several records, of which throng reads at most the first
         #[serde(skip_serializing_if = "is_zero")]
         received_joined ReceivedJoined;
     }

@@ -257,9 +257,9 @@ gauges! {
         cpu_user_ns: u64, Sum Nanoseconds;
         /// system CPU time of this process
         cpu_system_ns: u64, Sum Nanoseconds;
-        /// CPU share of the busiest shard's thread
+        /// CPU usage of the busiest shard's thread
         shard_cpu_max: f64, Most Share, json "shard_cpu_max";
-        /// time that load threads waited for a processor
+        /// time that load threads waited for a CPU
         run_queue_ns: u64, Sum Nanoseconds, json "run_queue_ns";
         /// periods of the CPU quota with the most throttling (`cpu.stat`); 0 without a quota
         quota_periods: u64, Sum Number, json "quota_periods";
@@ -293,9 +293,9 @@ gauges! {
         /// CPU usage of the whole host
         host_cpu: f64, Most Share, in Page,
             export ["throng_host_cpu_ratio", "Host CPU utilization, 0 to 1."];
-        /// CPU share of the host that other virtual machines took
+        /// share of the host's CPU that other virtual machines used
         host_steal: f64, Most Share, json "host_steal_max";
-        /// CPU share of the host that the kernel's soft interrupts took
+        /// share of the host's CPU that the kernel's soft interrupts used
         host_softirq: f64, Most Share, json "host_softirq_max";
         /// packets that this host dropped because its receive queues were full
         packets_dropped: u64, Sum Number, json "packets_dropped",
@@ -306,7 +306,7 @@ gauges! {
         /// connections that the host's firewall tracks; absent if it tracks none
         #[serde(skip_serializing_if = "is_zero")]
         conntrack: u64, Most Number;
-        /// limit of tracked connections; absent if the firewall tracks none
+        /// maximum number of tracked connections; absent if the firewall tracks none
         #[serde(skip_serializing_if = "is_zero")]
         conntrack_max: u64, Most Number;
         /// source ports left, if they can run out

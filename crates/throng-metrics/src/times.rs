@@ -68,7 +68,7 @@ times! {
         with_pauses, json "latency_with_pauses";
         /// service time of `http`, `connect`, `request` and `total`: measured from sending the last
         /// request (with redirects, the first), without the wait for a free user, a connection or a
-        /// stream. `null` for other steps and in older records
+        /// stream. `null` for other steps and in older run directories
         service by StepInterval::service;
         /// time to the first byte; for a `connect` to an event stream, time to the first event
         first_byte;
@@ -83,7 +83,7 @@ times! {
     }
 
     SessionInterval {
-        /// duration of finished iterations from their scheduled start, with pauses; `null` for
+        /// duration of finished iterations from their scheduled start, including pauses; `null` for
         /// concurrent iterations of one user (`streams`)
         time;
     }
@@ -110,7 +110,7 @@ times! {
     }
 
     GeneratorInterval {
-        /// delay of throng behind its schedule
+        /// delay of scheduled events, such as starts
         lateness, export [
             "throng_lateness_seconds",
             "How late throng started what was scheduled."
