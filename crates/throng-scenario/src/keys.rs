@@ -108,8 +108,8 @@ const HANDLED: &str =
     "Handlers for messages that can arrive at any time; each has a row in reports.";
 const REPEATED: &str =
     "Background tasks that run repeatedly while this connection is open, or during this stay.";
-const COUNTER: &str = "`true` if the number is a counter that the source does not declare as one. \
-     Reports show its growth per second.";
+const COUNTER: &str = "`true` if the number is a counter that the source does not declare as a \
+                       counter. Reports show its growth per second.";
 const ON_LINK: &str = "The connection to use, if a user has several open.";
 const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: `/run/app.sock`, \
      or `@name` for an abstract socket.";
@@ -132,7 +132,7 @@ macro_rules! scenario_maps {
         defaults: Kind(&DEFAULTS) => "Defaults for steps that do not set these keys.",
         limits: Kind(&LIMITS) => "Limits on the size of responses and messages, and on redirects.",
         seed: Whole =>
-            "The seed of all random values: the same seed gives the same users. Default: a new \
+            "The seed of all random values: the same seed produces the same users. Default: a new \
              seed for each run.",
         vars: VARIABLES => "Values for `${vars.name}`; `--set name=value` overrides them.",
         include: TEXTS => "Other files that provide parts, vars, data and defaults.",
@@ -146,7 +146,7 @@ macro_rules! scenario_maps {
         load: List(&Kind(&PHASE)) => "The run's phases, one after another.",
         loads: Map(&Kind(&LOAD)) =>
             "Several concurrent loads, instead of `load`; each has sessions and phases.",
-        graceful_stop: Duration => "The maximum time for users to finish after the last phase.",
+        graceful_stop: Duration => "How long users may take to finish after the last phase.",
         precision: Duration =>
             "The maximum delay of starts, heartbeats and ends of pauses, so that several of them \
              can share one wake-up. With `0s`, each has a separate wake-up. Default: `250us`.",
@@ -210,7 +210,7 @@ macro_rules! scenario_maps {
     }
     TLS Tls = "`tls`" {
         verify: Bool => "`false` accepts any certificate.",
-        ca: Text => "A PEM file of certificates to trust instead of the system's.",
+        ca: Text => "A PEM file with the certificates to trust, instead of the system's.",
         certificate: Text => "A PEM file with the client's certificate chain.",
         key: Text => "A PEM file with the client certificate's key.",
         server_name: Text =>
@@ -220,10 +220,9 @@ macro_rules! scenario_maps {
     CONNECTION Connection = "`connection`" {
         keep_alive: Bool => "`false` opens a new connection for every HTTP request.",
         resend: Words(&["idempotent", "never"]) =>
-            "With `idempotent`, throng sends a request again if the target closed an idle \
-             connection and the method is idempotent, or if the target reports over HTTP/2 \
-             that it did not process the request. With `never`, these requests fail. \
-             Default: `idempotent`.",
+            "With `idempotent`, throng resends a request if the target closed an idle connection \
+             and the method is idempotent, or if the target reports over HTTP/2 that it did not \
+             process the request. With `never`, these requests fail. Default: `idempotent`.",
         timeout: Duration =>
             "The timeout for name resolution, TCP, TLS and the upgrade together.",
         sources: ADDRESSES => "The same as `addresses` of `source`.",
@@ -261,7 +260,7 @@ macro_rules! scenario_maps {
         head: Size => "The maximum size of a response head.",
         body: Size => "The maximum size of a body that is kept for checks.",
         message: Size => "The maximum size of a message on a long-lived connection.",
-        redirects: Count => "The maximum number of redirects to follow in a row.",
+        redirects: Count => "The maximum number of consecutive redirects.",
     }
     SOURCE Source = "`source`" {
         addresses: ADDRESSES =>
@@ -284,16 +283,16 @@ macro_rules! scenario_maps {
             "Instead of `url`: a host on which throng starts `throng monitor` through ssh, \
              `user@shop-1` or `user@shop-1:2222`.",
         joined: Text =>
-            "Instead of `url`: a host on which `throng monitor --join` runs, by the name of \
-             its token. throng reads it over the bus of the fleet.",
+            "Instead of `url`: a host on which `throng monitor --join` runs, by the name of its \
+             token. throng reads it over the fleet's bus.",
         processes: TEXTS => "With `host`: the programs or process IDs to watch: `nginx`.",
         ports: OneOf(&[Count, List(&Count)]) =>
             "With `host`: the ports of the listening sockets to watch. Default: all.",
-        redis: TEXTS => "With `host`: Redis servers to read there, `127.0.0.1:6379`.",
-        nginx: TEXTS => "With `host`: URLs of `stub_status` to read there.",
+        redis: TEXTS => "With `host`: Redis servers to read on that host, `127.0.0.1:6379`.",
+        nginx: TEXTS => "With `host`: URLs of nginx's `stub_status` to read on that host.",
         haproxy: TEXTS =>
-            "With `host`: HAProxy statistics to read there: sockets, or URLs with `;csv`.",
-        prometheus: TEXTS => "With `host`: URLs of Prometheus endpoints to read there.",
+            "With `host`: HAProxy statistics to read on that host: sockets, or URLs with `;csv`.",
+        prometheus: TEXTS => "With `host`: URLs of Prometheus endpoints to read on that host.",
         json: Text => "Instead of `url`: the URL of a JSON document with numbers.",
         values: Map(&OneOf(&[Text, Kind(&JSON_VALUE)])) =>
             "Numbers in the `json` document, by their names in reports: `{clients: clientsLen}`.",
@@ -313,7 +312,7 @@ macro_rules! scenario_maps {
     METRIC Metric = "a metric" {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
         name: Text => "The name in reports. Default: the name of the metric.",
-        sum: Bool => "`true` sums all selected series.",
+        sum: Bool => "`true` adds up all selected series.",
         counter: Bool => COUNTER,
     }
     EVENT Event = "an event" {
@@ -344,9 +343,8 @@ macro_rules! scenario_maps {
     AUDIT Audit = "an audit" {
         name: Text => "The name in reports and thresholds.",
         views: Map(&Kind(&AUDIT_VIEW)) => "The target's lists of online users, by name.",
-        agree_within: Duration =>
-            "The time that a view may take to reflect a change. Default: `10s`.",
-        count: Kind(&AUDIT_COUNT) => "Instead of `views`: a count that the target keeps.",
+        agree_within: Duration => "How long a view may take to reflect a change. Default: `10s`.",
+        count: Kind(&AUDIT_COUNT) => "Instead of `views`: a counter of the target.",
         equals: Text => "With `count`: the expected value: `ok(\"POST /orders\")`.",
         every: Duration => "The time between two audits, at least `1s`.",
         at: OneOf(&[Duration, List(&Duration)]) =>
@@ -368,8 +366,8 @@ macro_rules! scenario_maps {
         batch: Count => "With `${ids}`: the number of names in a request. Default: 500.",
         headers: Map(&Text) => "With `http`: headers of the requests.",
         run: OneOf(&[Text, List(&Text)]) =>
-            "A command that prints the name of an online user per line and, after a space, its \
-             node; executed on the controller's host. Requires `--allow-commands`.",
+            "A command that prints one online user per line: its name and, after a space, its \
+             node. Executed on the controller's host. Requires `--allow-commands`.",
         id: Text => "The name of a user in the view: `d${user.id}`.",
         nodes: Map(&Text) =>
             "The target address of each node. Nodes are named by the values of `mget`, or by URLs.",
@@ -398,7 +396,7 @@ macro_rules! scenario_maps {
         hdr: Text => "A histogram log file to write, in HdrHistogram's format.",
     }
     VARIABLE Variable = "a variable" {
-        env: Text => "The name of the environment variable with the value.",
+        env: Text => "The name of the environment variable that contains the value.",
         default: Anything =>
             "The value if the environment variable is not set. Without a default, an unset \
              variable is an error.",
@@ -436,7 +434,7 @@ macro_rules! scenario_maps {
         protocol: SPOKEN => "The protocol of this session; `none` for raw bytes.",
         heartbeat: HEARTBEATS =>
             "The heartbeat to send while the user is online, instead of the protocol's; `none` \
-             sends none.",
+             disables it.",
         on [List Handler]: HANDLERS => "Handlers for messages that can arrive at any time.",
         every [List Every]: EVERIES =>
             "Background tasks that run repeatedly while the user is online.",
@@ -463,7 +461,7 @@ macro_rules! scenario_maps {
         save [Saves]: SAVES => SAVED,
         timeout: Duration =>
             "The timeout from sending the request to the last byte of the response.",
-        redirects: REDIRECTS => "`follow`, or the maximum number of redirects to follow in a row.",
+        redirects: REDIRECTS => "`follow`, or the maximum number of consecutive redirects.",
         on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
@@ -513,7 +511,7 @@ macro_rules! scenario_maps {
              1s..30s}`.",
         heartbeat: HEARTBEATS =>
             "The heartbeat to send while this connection is open, instead of the protocol's; \
-             `none` sends none.",
+             `none` disables it.",
         on [List Handler]: HANDLERS => HANDLED,
         every [List Every]: EVERIES => REPEATED,
     } => later {
@@ -603,7 +601,8 @@ macro_rules! scenario_maps {
         json: Anything => "A JSON message, written as YAML.",
         hex: Text => "A binary message, in hexadecimal digits.",
         binary: Text => "The same as `hex`.",
-        file: Text => "A file to send, as a text message if it is UTF-8, else as a binary message.",
+        file: Text =>
+            "A file to send, as a text message if it is UTF-8, otherwise as a binary message.",
         every: Duration =>
             "The time between two heartbeats of a user. throng spreads the heartbeats of all \
              users evenly over this time.",
@@ -631,8 +630,8 @@ macro_rules! scenario_maps {
     }
     EVERY Every = "an item of `every`" {
         time: Duration =>
-            "The time between two runs for a user. throng spreads the runs of all users evenly \
-             over this time.",
+            "The time between two executions for a user. throng spreads the executions of all \
+             users evenly over this time.",
         r#do "do" [List Step]: Steps =>
             "Steps that run each time, concurrently with the session's steps.",
     }
@@ -650,7 +649,7 @@ macro_rules! scenario_maps {
         steps [List Step]: Steps => "The steps to repeat.",
     }
     DURING During = "a `during` step" {
-        during: Duration => "How long to repeat the steps: `5m`. The last pass is completed.",
+        during: Duration => "How long to repeat the steps: `5m`. The last repetition is completed.",
         steps [List Step]: Steps => "The steps to repeat.",
     }
     WHILE While = "a `while` step" {
@@ -680,7 +679,8 @@ macro_rules! scenario_maps {
         r#else "else" [List Step]: Steps => "The steps to run if the condition is not true.",
     }
     TRANSACTION Transaction = "a `transaction` step" {
-        transaction: Text => "The name of the row in reports; the row times all steps together.",
+        transaction: Text =>
+            "The name of the row in reports, which has the total time of the steps.",
         label: LABELS => LABEL,
         steps [List Step]: Steps => "The steps to time together.",
     }
@@ -691,17 +691,17 @@ macro_rules! scenario_maps {
         max: Count =>
             "The maximum number of connections per user and target for the branches. Default: 6, \
              as in browsers.",
-        name: Text => "The name of the row in reports; the row times all branches together.",
+        name: Text => "The name of the row in reports, which has the total time of the branches.",
         label: LABELS => LABEL,
     }
     RENDEZVOUS Rendezvous = "a `rendezvous` step" {
         rendezvous: Text => "The name of the point where users wait for each other.",
         label: LABELS => LABEL,
         users: Count =>
-            "The number of users that must wait before they continue together. Default: the \
-             load's largest number of users.",
+            "The number of users that must wait before they continue together. Default: the load's \
+             maximum number of users.",
         timeout: Duration =>
-            "How long a user waits. Then the step fails, and the user continues. Default: `1m`.",
+            "How long a user waits before the step fails and the user continues. Default: `1m`.",
     }
     SET Set = "a `set` step" {
         set [Saves]: Map(&Anything) => "Values for `${saved.name}`.",
@@ -736,19 +736,19 @@ macro_rules! scenario_maps {
         next: Nothing => "Ends the iteration.",
     }
     LEAVE Leave = "a `leave` step" {
-        leave: Nothing => "Runs the `after` steps, then ends the user.",
+        leave: Nothing => "Runs the `after` steps; then the user leaves.",
     }
     STOP Stop = "a `stop` step" {
         stop: OneOf(&[Text, Nothing]) => "Stops the whole run gracefully, with this reason.",
     }
     USE Use = "a `use` step" {
-        r#use "use" [PartName]: Text => "The part whose steps run here.",
+        r#use "use" [PartName]: Text => "The part whose steps to run.",
         with: Map(&Anything) => "Variables for the part, which uses them as `${vars.name}`.",
     }
     RETRY Retry = "`retry`" {
         on: OneOf(&[Text, List(&Text)]) =>
-            "Statuses (`429`, `5xx`, `UNAVAILABLE`) and causes (`timeout`, `reset`) to retry on. \
-             Default: all.",
+            "Statuses (`429`, `5xx`, `UNAVAILABLE`) and causes (`timeout`, `reset`) for which to \
+             retry. Default: all.",
         times: OneOf(&[Count, Words(&["forever"])]) => "The number of retries. Default: 3.",
         wait: DurationRange =>
             "The wait before a retry; it doubles from the lower to the upper limit. `Retry-After` \
@@ -786,12 +786,13 @@ macro_rules! scenario_maps {
         json: Anything => "A JSON message, written as YAML.",
         hex: Text => "A binary message, in hexadecimal digits.",
         binary: Text => "The same as `hex`.",
-        file: Text => "A file to send, as a text message if it is UTF-8, else as a binary message.",
+        file: Text =>
+            "A file to send, as a text message if it is UTF-8, otherwise as a binary message.",
         garbage: Size => "The number of random bytes to send.",
     }
     EXPECTATION Expectation = "an expectation" {
         any: Bool => "`true` accepts the first message.",
-        length: Count => "The number of bytes of the reply.",
+        length: Count => "The number of bytes in the reply.",
         delimiter: Text => "The characters that end the reply: `\"\\r\\n\"`.",
         pattern: Text => "The reply ends where this regular expression matches.",
         text: Text => "Text that the reply must contain.",
@@ -799,8 +800,8 @@ macro_rules! scenario_maps {
         event: Text => "The event name, on an event stream; events without a name are `message`.",
         topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
         close: ENDS =>
-            "The target must close the connection with this WebSocket close code, one of several, \
-             or `any`.",
+            "The target must close the connection: a WebSocket close code, a list of them, or \
+             `any`.",
     }
     CHECK Check = "a check" {
         status: TEXTS =>
@@ -871,24 +872,25 @@ macro_rules! scenario_maps {
         measured: Bool => "`false` excludes the phase from the results, for example a warm-up.",
         churn: OneOf(&[Rate, Kind(&CHURN)]) =>
             "Users that disconnect and reconnect: `{share: 20%, every: 10s}`.",
-        at_once: Bool => "`true` starts all users at the same moment.",
+        at_once: Bool => "`true` starts all users at the same time.",
         spacing: Words(&["even", "poisson"]) =>
             "The spacing of starts at a rate: `even`, or random (`poisson`). Default: `even`.",
         max: Count =>
             "The maximum number of concurrent users, for `arrivals` or instead of `users` for \
-             `iterations`. Starts that find no free user are dropped.",
+             `iterations`. Starts without a free user are dropped.",
     }
     USERS Users = "`users`" {
-        to: Count => "The number of users at the end.",
-        rate: Rate => "The number of users to add or remove per second. Default: all immediately.",
+        to: Count => "The number of users at the end of the phase.",
+        rate: Rate =>
+            "The number of users to add or remove per second. Default: all users immediately.",
         step: Count =>
             "The number of users per step, instead of a rate: `{step: 1000, every: 30s}`.",
         every: Duration => "The time between two steps.",
-        at_once: Bool => "`true` starts all users at the same moment.",
+        at_once: Bool => "`true` starts all users at the same time.",
     }
     CHURN Churn = "`churn`" {
         share: Share => "The share of online users to disconnect each time: `20%`.",
-        every: Duration => "The time between two such disconnects.",
+        every: Duration => "The time between two rounds of disconnects.",
         rate: Rate => "The number of users to disconnect per second, evenly spaced: `500/s`.",
         how: OneOf(&[PARTINGS, List(&PARTINGS)]) =>
             "Close modes, used in turn: `fin` (graceful), `reset`, `vanish` (silent), \
@@ -943,8 +945,8 @@ macro_rules! scenario_maps {
         audience: OneOf(&[Words(&["everyone"]), Kind(&AUDIENCE)]) =>
             "The users that must receive the message. Default: `everyone`.",
         without_sender: Bool => "With `true`, the sender is not a receiver.",
-        late_after: Duration => "A delivery that takes longer is late. Default: `1s`.",
-        lost_after: Duration => "A delivery that takes longer is lost. Default: `10s`.",
+        late_after: Duration => "The time after which a delivery is late. Default: `1s`.",
+        lost_after: Duration => "The time after which a delivery is lost. Default: `10s`.",
     }
     MATCH Match = "`match`" {
         sent: MARKS => "The position of the ID in the sent message.",
@@ -963,11 +965,13 @@ macro_rules! scenario_maps {
     }
     AUDIENCE Audience = "an audience" {
         same: Expression =>
-            "An expression. All users for which it has the sender's value are receivers.",
+            "An expression. The receivers are the users for which its value is the sender's.",
         to: Expression =>
-            "An expression, evaluated for the sender. Its value selects the receivers, with `is`.",
+            "An expression, evaluated for the sender. The receivers are the users whose `is` has \
+             this value.",
         is: Expression =>
-            "An expression, evaluated for each user. All users for which it equals `to` are receivers.",
+            "An expression, evaluated for each user. The receivers are the users for which its \
+             value is that of `to`.",
     }
     ITERATIONS Iterations = "`iterations`" {
         total: Count => "The total number of iterations.",

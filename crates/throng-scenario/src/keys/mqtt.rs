@@ -74,8 +74,8 @@ macro_rules! mqtt_maps {
     }
     SUBSCRIBE Subscribe = "a `subscribe` step" {
         subscribe: OneOf(&[Text, Kind(&SUBSCRIPTION), SUBSCRIPTIONS]) =>
-            "The topic filter to subscribe to, or a list: `rooms/+/news`, \
-             `$share/workers/jobs/#`. The step ends when the broker has accepted all of them.",
+            "The topic filter to subscribe to, or a list: `rooms/+/news`, `$share/workers/jobs/#`. \
+             The step ends when the broker has accepted all filters.",
         on: Text => ON_LINK,
         name: Text => ROW,
         label: LABELS => LABEL,
