@@ -72,10 +72,10 @@ macro_rules! protocol_maps {
             "The value of the field with `selects`; a list if several fields have it.",
         body: FIELDS => "The fields of the message in wire order. Default: none.",
         seq: FIELDS => "The same as `body`.",
-        answers: NAMES => "The messages to which this one can be the reply.",
+        answers: NAMES => "The messages to which this message can be the reply.",
         push: Bool => "`true` if the target sends the message without a request.",
         acknowledged_by: OneOf(&[Text, Map(&OneOf(&[Map(&Anything), Nothing]))]) =>
-            "The message to send whenever this one arrives, and the sources of its fields: \
+            "The message to send whenever this message arrives, and the sources of its fields: \
              `{received: {id: id}}`.",
         doc: Text => NOTE,
     }
@@ -105,7 +105,7 @@ macro_rules! protocol_maps {
             "`true`: the field takes the rest of the body or structure. This is the default if \
              nothing else sets the size.",
         size_eos "size-eos": Bool => "The same as `rest`.",
-        max: Size => "The largest allowed length, in bytes.",
+        max: Size => "The maximum length in bytes.",
         r#const "const": Anything => "The constant value; scenarios do not set it.",
         contents: BYTES => "Constant bytes, instead of a type.",
         default: Anything => "The value to send if the scenario does not set it.",
@@ -127,12 +127,13 @@ macro_rules! protocol_maps {
              packet.",
         plus: Whole =>
             "A number that throng adds to the value of a `counts` field: `4` if a length of four \
-             bytes counts itself. Default: `0`.",
+             bytes includes itself. Default: `0`.",
         selects: Words(&["message"]) =>
             "The value of the field selects the message type of the packet, alone or together with \
              other fields.",
         correlates: Words(&["request"]) =>
-            "A reply contains the value from its request; a push contains 0.",
+            "The field correlates messages: a reply contains the value of its request; a push \
+             contains 0.",
         checksum: Words(&[
             "crc32", "crc32c", "crc16", "crc16-modbus", "crc16-xmodem", "crc16-ccitt", "adler32",
             "sum", "xor",
