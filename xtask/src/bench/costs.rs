@@ -46,7 +46,7 @@ impl<'a> Costs<'a> {
     }
 
     pub(super) fn lines(&self, asked: &[Asked]) -> Vec<Line> {
-        let users = Line::new("most users logged in at one time", spaced(self.users), {
+        let users = Line::new("maximum number of users logged in", spaced(self.users), {
             Some(spaced(self.came))
         });
         let line = |(what, unit, figure): (&'static str, &str, Option<f64>)| {
@@ -84,8 +84,10 @@ impl<'a> Costs<'a> {
         let busy = |look: &Look| look.host.busy;
         let others = cores(busy).zip(cores(tool)).zip(cores(target));
         vec![
-            ("time to fill", "s", filling.map(|(from, to)| seconds(from, to))),
-            ("time to drain", "s", { self.last.zip(gone).map(|(from, to)| seconds(from, to)) }),
+            ("time until all users are online", "s", filling.map(|(from, to)| seconds(from, to))),
+            ("time until all users have left", "s", {
+                self.last.zip(gone).map(|(from, to)| seconds(from, to))
+            }),
             ("CPU per established connection, generator", "µs", each(tool)),
             ("CPU per established connection, target", "µs", each(target)),
             ("events per second with all users online", "", {
@@ -117,10 +119,10 @@ impl<'a> Costs<'a> {
             ("memory per connection, target", "B", each(|look| look.target.resident_bytes)),
             ("memory per socket, kernel", "B", self.kernel_bytes()),
             ("sockets", "in use", most(|look| look.host.sockets)),
-            ("highest memory of the machine", "GiB", gib(used)),
-            ("increase over before", "GiB", gib(more)),
-            ("lowest free memory", "GiB", gib(free)),
-            ("highest kernel slab", "GiB", gib(most(|look| look.host.slab_bytes))),
+            ("maximum memory of the machine", "GiB", gib(used)),
+            ("increase during the run", "GiB", gib(more)),
+            ("minimum free memory", "GiB", gib(free)),
+            ("maximum kernel slab", "GiB", gib(most(|look| look.host.slab_bytes))),
         ]
     }
 
@@ -166,19 +168,20 @@ mod tests {
         let looks =
             [look(0, 0, 0), look(4, 100, 0), look(5, 100, 0), look(9, 100, 80), look(12, 0, 80)];
         let costs = Costs::new(&before, &looks, 100);
-        let asked = [("memory per user, generator", 100.0), ("time to fill", 3.0)];
+        let asked =
+            [("memory per user, generator", 100.0), ("time until all users are online", 3.0)];
         let text = report::lines(&costs.lines(&asked));
         for line in [
-            "| most users logged in at one time | 100 | 100 | met |",
-            "| time to fill | ≤ 3.00 s | 4.00 s | **not met** |",
-            "| time to drain |  | 3.00 s |  |",
+            "| maximum number of users logged in | 100 | 100 | met |",
+            "| time until all users are online | ≤ 3.00 s | 4.00 s | **not met** |",
+            "| time until all users have left |  | 3.00 s |  |",
             "| CPU per established connection, target |  | 400.00 µs |  |",
             "| events per second with all users online |  | 20.00 |  |",
             "| CPU per event, generator |  | 500.00 µs |  |",
             "| CPU with all users online, other processes |  | 0.01 cores |  |",
             "| memory per user, generator | ≤ 100 B | 100 B | met |",
             "| memory per socket, kernel |  | 400 B |  |",
-            "| highest memory of the machine |  | 0.50 GiB |  |",
+            "| maximum memory of the machine |  | 0.50 GiB |  |",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }

@@ -82,8 +82,8 @@ fn preface(options: &Options) -> String {
     format!(
         "Open model over {CONNECTIONS} connections to one nginx, medians of {} rounds. Each tool \
          runs one thread on core {}. At {} requests/s and above, it runs two threads and may use \
-         all cores, including the server's core. CPU covers only the tool; for vegeta, `attack` \
-         without `report`.\n\n\
+         all cores, including the server's core. CPU is that of the tool only; for vegeta, that \
+         of `attack` without `report`.\n\n\
          - *achieved* is the share of the requested rate. wrk2 opens one connection per thread \
          every 5 ms, so its measurement starts when half of them are open.\n\
          - A goal for a ratio applies if both tools achieve {:.0} %: a tool that falls behind \

@@ -94,11 +94,11 @@ const MILLION: Scene = Scene {
     vars: messenger,
     // A million that comes with 15,000 a second.
     asked: &[
-        ("time to fill", 66.7),
-        ("time to drain", 120.0),
+        ("time until all users are online", 66.7),
+        ("time until all users have left", 120.0),
         ("memory per user, generator", 1_200.0),
         ("memory per connection, target", 1_000.0),
-        ("highest memory of the machine", 14.0),
+        ("maximum memory of the machine", 14.0),
     ],
     published: &["", "--tls"],
 };
@@ -448,7 +448,7 @@ mod tests {
         };
         let text = chat.report(&outcome(99), 100_000, &options);
         for line in [
-            "| most users logged in at one time | 100 000 | 0 | **not met** |",
+            "| maximum number of users logged in | 100 000 | 0 | **not met** |",
             "| deliveries expected / owed | the same | 100 / 100 | met |",
             "| deliveries made / written | the same | 99 / 99 | met |",
             "- throng ended with exit status: 0\n- it was late\n",

@@ -155,8 +155,8 @@ impl Table {
 fn preface(title: &str) -> String {
     format!(
         "## {title}\n\n`throng target http` measures the time of each request from the kernel's \
-         receive timestamp of its last byte until the response is written, so the wait in the \
-         target's socket is included. For throng, both sides exclude the first second, in which \
+         receive timestamp of its last byte until the response is written, including the wait in \
+         the target's socket. For throng, both times exclude the first second, in which \
          connections open. The goal is a difference of at most {DIFFERENCE_PERCENT_MAX} % or \
          {DIFFERENCE_US_MAX} µs; larger differences are marked. Each percentile is from the round \
          with the median difference.\n\n\

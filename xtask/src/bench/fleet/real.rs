@@ -55,8 +55,7 @@ pub(super) fn counts(stage: &mut Stage, fleets: &[usize]) -> Result<Vec<Line>, S
             times[0] / 1e6,
             times[1] / 1e6
         );
-        let line =
-            Line::new("one scenario", "counts of 1 agent, times within a bucket", Some(seen));
+        let line = Line::new("one scenario", "same counts as 1 agent, same buckets", Some(seen));
         lines.push(line.met(Some(is_same && apart <= 2.0 * BUCKET)));
     }
     Ok(lines)

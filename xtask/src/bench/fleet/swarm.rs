@@ -105,7 +105,7 @@ impl Asked {
         let worst = all.iter().copied().fold(0.0, f64::max);
         all.sort_by(f64::total_cmp);
         let median = all.get(all.len() / 2).copied().unwrap_or(f64::NAN);
-        let text = Some(format!("{median:.2} s, highest {worst:.2} s"));
+        let text = Some(format!("{median:.2} s, maximum {worst:.2} s"));
         let asked = self.behind_s.map_or(String::new(), |asked| format!("{asked} s"));
         let line = Line::new("delay until the results of a second are displayed", asked, text);
         lines.push(line.met(self.behind_s.map(|asked| !all.is_empty() && worst <= asked)));
