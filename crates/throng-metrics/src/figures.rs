@@ -371,7 +371,7 @@ group! {
         /// requests after the first 409 or 422 of their step
         #[serde(default, skip_serializing_if = "is_zero")]
         followed;
-        /// those among them with the path and body of an earlier request
+        /// of these, requests with the path and body of an earlier request
         #[serde(default, skip_serializing_if = "is_zero")]
         repeated;
         /// `followed` requests with status 409 or 422

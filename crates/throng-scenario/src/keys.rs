@@ -742,7 +742,7 @@ macro_rules! scenario_maps {
         stop: OneOf(&[Text, Nothing]) => "Stops the whole run gracefully, with this reason.",
     }
     USE Use = "a `use` step" {
-        r#use "use" [PartName]: Text => "The part whose steps to run.",
+        r#use "use" [PartName]: Text => "The part to run.",
         with: Map(&Anything) => "Variables for the part, which uses them as `${vars.name}`.",
     }
     RETRY Retry = "`retry`" {
@@ -965,13 +965,13 @@ macro_rules! scenario_maps {
     }
     AUDIENCE Audience = "an audience" {
         same: Expression =>
-            "An expression. The receivers are the users for which its value is the sender's.",
+            "An expression. All users whose value equals the sender's are receivers.",
         to: Expression =>
-            "An expression, evaluated for the sender. The receivers are the users whose `is` has \
-             this value.",
+            "An expression, evaluated for the sender. All users whose `is` has this value are \
+             receivers.",
         is: Expression =>
-            "An expression, evaluated for each user. The receivers are the users for which its \
-             value is that of `to`.",
+            "An expression, evaluated for each user. All users whose value equals that of `to` are \
+             receivers.",
     }
     ITERATIONS Iterations = "`iterations`" {
         total: Count => "The total number of iterations.",
