@@ -230,7 +230,8 @@ macro_rules! scenario_maps {
         resolve: Map(&ADDRESSES) =>
             "Addresses to use for host names instead of DNS: `{\"shop.example:443\": 127.0.0.1}`.",
         connect_to: Map(&Text) =>
-            "Host and port to connect to instead: `{\"shop.example:443\": \"127.0.0.1:8443\"}`.",
+            "Host and port to connect to instead of the URL's: `{\"shop.example:443\": \
+             \"127.0.0.1:8443\"}`.",
         proxy: OneOf(&[Text, Kind(&PROXY)]) =>
             "An HTTP proxy for all connections, used with CONNECT: `http://proxy.example:3128`.",
         http_version: Words(&["1.1", "2", "auto"]) =>
@@ -360,7 +361,8 @@ macro_rules! scenario_maps {
         set: Text => "The key of a set of online users.",
         sorted_set: Text => "The key of a sorted set of online users.",
         max_age: Duration =>
-            "With `sorted_set`: the maximum age of an online user's score, a Unix time.",
+            "With `sorted_set`, whose scores are Unix times: the maximum age of an online user's \
+             score.",
         http: TEXTS => "The URLs of lists of online users. `${ids}` inserts the names to query.",
         json: Text => "With `http`: the path to the names. Default: `$[*]`.",
         batch: Count => "With `${ids}`: the number of names in a request. Default: 500.",

@@ -69,7 +69,7 @@ macro_rules! protocol_maps {
     }
     DECLARED_MESSAGE DeclaredMessage = "a message of a protocol" {
         kind: NAMES =>
-            "The value of the field with `selects`; a list if several fields have it.",
+            "The value of the field with `selects`; a list if several fields have `selects`.",
         body: FIELDS => "The fields of the message in wire order. Default: none.",
         seq: FIELDS => "The same as `body`.",
         answers: NAMES => "The messages to which this message can be the reply.",

@@ -479,8 +479,8 @@ fn causes() -> String {
     let row = |(blame, words): &(String, Vec<String>)| format!("- {blame}: {}\n", words.join(", "));
     let rows: String = blames.iter().map(row).collect();
     format!(
-        "## Causes of failure\n\n[Codes](codes.md) explains each cause. Reports attribute each \
-         cause to one of these:\n\n{rows}\n"
+        "## Causes of failure\n\n[Codes](codes.md) explains each cause. Reports assign the blame \
+         as follows:\n\n{rows}\n"
     )
 }
 
