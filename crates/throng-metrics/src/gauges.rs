@@ -127,7 +127,7 @@ impl<T> Gauge<T> {
             Rule::Sum | Rule::Any => ("", ""),
             Rule::Most => ("", "; the maximum of all seconds"),
             Rule::Least | Rule::LeastKnown => {
-                (" or null", "; the minimum of all seconds, `null` if unknown")
+                (" or null", "; the lowest value of any second, `null` if unknown")
             }
         };
         let kind = match self.unit {

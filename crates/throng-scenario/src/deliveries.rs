@@ -349,7 +349,7 @@ impl Reader<'_, '_> {
             let message = say!("`{}` is sent over several protocols", shorten(&name));
             let error = self.cx.error("bad-value", message, node.place);
             let help =
-                say!("give the steps of one session a unique `name`, and write that name here");
+                say!("give one session's steps a `name` that is unique, and write that name here");
             return self.cx.fail(error.label(say!("several steps match")).help(help));
         }
         let mut steps: Vec<StepId> = found.iter().map(|speech| speech.step).collect();

@@ -195,8 +195,8 @@ macro_rules! scenario_maps {
         addresses: ADDRESS_LIST =>
             "The service's addresses, instead of `url`. throng distributes users among them.",
         resolve: OneOf(&[Words(&["once", "on failure"]), Text]) =>
-            "When to resolve the host name again: `every 30s`, or `on failure` of a connection \
-             (included in `every`). Default: `once`, before the run.",
+            "When to resolve the host name again: `every 30s`, or `on failure` to connect \
+             (`every` includes it). Default: `once`, before the run.",
         instance: Text =>
             "The response header with the name of the server: `header x-served-by`.",
         protocol: SPOKEN =>

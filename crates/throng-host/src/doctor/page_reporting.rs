@@ -72,8 +72,9 @@ fn is_taken(host: &Host) -> Option<bool> {
 fn cure(most: i64) -> Vec<Fix> {
     let above = most + 1;
     let advice = say!(
-        "the hypervisor can then no longer reclaim memory, so ask its owner first; if the kernel \
-         rejects {above}, use {most}: the virtual machine then returns only its largest blocks"
+        "the hypervisor can then no longer reclaim memory, so ask its administrator first; if the \
+         kernel rejects {above}, use {most}: the virtual machine then returns only its largest \
+         free blocks of memory"
     );
     let [here, on_the_host] = commands(above, most);
     vec![here, on_the_host, Fix::Advice(advice)]

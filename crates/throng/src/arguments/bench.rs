@@ -44,7 +44,7 @@ const BENCH_HELP: &str = "Examples:\n\
      \x20     parallel HTTP/2 streams in oha.\n\
      \x20 -u  takes a URL, as in go-stress-testing, or user:password, as in curl.\n\
      \x20 hey follows redirects by default; here, as in curl, -L enables this.\n\
-     \x20 Response time is counted from the scheduled start, as in wrk2, to avoid\n\
+     \x20 Response time is measured from the scheduled start, as in wrk2, to avoid\n\
      \x20 coordinated omission, and includes the time to connect. wrk, hey and ab\n\
      \x20 count from the time of sending.";
 

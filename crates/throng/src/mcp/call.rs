@@ -126,7 +126,7 @@ impl Site {
             let message =
                 say!("`{}` sends requests, but this server does not allow any target", tool.name);
             let help =
-                say!("start it with the targets that it may load: `throng mcp --allow TARGET`");
+                say!("start it with the targets that it may load-test: `throng mcp --allow TARGET`");
             return refused(&Diagnostic::error("target-not-allowed", message).help(help));
         }
         let Some(_sending) = Sending::begin(&self.sends) else {
