@@ -1,9 +1,11 @@
 //! Which cookies of a user belong to a request: by the host that it is for, and by whether anybody
 //! could listen in on its way.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use throng_program::Target;
+use throng_protocol::http1::Jar;
 
 /// For whom a jar is opened.
 #[derive(Clone, Copy)]
@@ -19,6 +21,20 @@ impl<'a> Place<'a> {
     /// several names keeps their cookies apart by it.
     pub(crate) fn named(self, host: Option<&'a [u8]>) -> Place<'a> {
         Place { host: host.and_then(host_of).unwrap_or(self.host), ..self }
+    }
+}
+
+/// The cookies of a user, seen from the URL of a response.
+pub(crate) struct SeenFrom<'a> {
+    pub(crate) jar: &'a Jar,
+    pub(crate) place: Place<'a>,
+    pub(crate) path: Cow<'a, str>,
+}
+
+impl SeenFrom<'_> {
+    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+        let Place { host, secure, unix_seconds } = self.place;
+        self.jar.value(name, (host, &self.path), secure, unix_seconds)
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) struct Look {
     pub(crate) places: Box<[Option<u16>]>,
     /// An expression may look at all headers.
     pub(crate) wants_map: bool,
+    pub(crate) reads_cookies: bool,
 }
 
 impl Look {
@@ -21,6 +22,7 @@ impl Look {
         let sees_all =
             |pick: &&Pick| matches!(pick, Pick::Expression(expression) if expression.uses_answer());
         let wants_map = picks.iter().any(sees_all);
+        let reads_cookies = picks.iter().any(|pick| matches!(pick, Pick::Cookie(_)));
         let mut count = 0;
         let places = picks.iter().map(|pick| {
             let place = matches!(pick, Pick::Json(_)).then_some(count);
@@ -36,6 +38,6 @@ impl Look {
         // Expressions read JSON as a whole, and nothing is to be read twice.
         let in_one_pass = !wants_map && !paths.is_empty();
         let paths = in_one_pass.then(|| JsonPaths::new(paths)).flatten();
-        Look { paths, places, wants_map }
+        Look { paths, places, wants_map, reads_cookies }
     }
 }

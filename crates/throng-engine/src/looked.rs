@@ -13,6 +13,7 @@ use throng_protocol::grpc::Code;
 use throng_protocol::machine::{Field, Fields, Parts};
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
+use crate::cookies::SeenFrom;
 use crate::failure::{Finding, shown};
 
 /// An answer or a message that is looked at.
@@ -26,6 +27,8 @@ pub(crate) struct Looked<'a> {
     pub(crate) between: Option<Duration>,
     /// What was seen of the head.
     pub(crate) kept: Option<&'a Kept>,
+    /// Of an HTTP response, where its user has any and they are looked at.
+    pub(crate) cookies: Option<SeenFrom<'a>>,
     /// Of a body that was not kept.
     pub(crate) tally: Option<&'a Tally>,
     /// Of a declared message: where its fields lie, and of which kind it is.
@@ -50,6 +53,7 @@ impl<'a> Looked<'a> {
             elapsed,
             between: None,
             kept: None,
+            cookies: None,
             tally: None,
             declared: None,
             proto: None,
@@ -105,7 +109,7 @@ impl<'a> Looked<'a> {
             Pick::Pattern(pattern) => pattern.first(self.document.bytes()),
             Pick::Digest(digest) => Some(Value::Text(digest.of(self.document.bytes()).into())),
             Pick::Header(name) => self.said(name).map(value_of),
-            Pick::Status | Pick::Size | Pick::Time | Pick::Expression(_) => None,
+            Pick::Status | Pick::Cookie(_) | Pick::Size | Pick::Time | Pick::Expression(_) => None,
         }
     }
 

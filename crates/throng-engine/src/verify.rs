@@ -180,6 +180,10 @@ impl<'a> Looking<'a> {
                 Some(Field::Number(number)) => Seen::Value(Value::Int(i64::from(number))),
                 None => Seen::Nothing,
             },
+            Pick::Cookie(name) => {
+                let value = looked.cookies.as_ref().and_then(|cookies| cookies.value(name));
+                value.map_or(Seen::Nothing, Seen::Bytes)
+            }
             Pick::Body => Seen::Bytes(bytes),
             Pick::Json(path) => match (self.look.paths.is_some(), all) {
                 (true, _) => self.see_field(index),
@@ -273,6 +277,9 @@ impl<'a> Looking<'a> {
         let detail = match &save.pick {
             Pick::Header(header) => {
                 say!("`{name}` was not saved: the header `{header}` is missing")
+            }
+            Pick::Cookie(cookie) => {
+                say!("`{name}` was not saved: the user has no cookie `{cookie}` for this host")
             }
             _ => say!("`{name}` was not saved: {what} was not found in `{body}`"),
         };

@@ -215,10 +215,10 @@ pub(crate) enum Save {
     Json(String),
     JsonPath(String),
     Header(String),
-    /// The latest value of a cookie, percent-decoded or as it is.
     Cookie {
         name: String,
-        is_decoded: bool,
+        /// Requests send the value percent-decoded.
+        is_encoded: bool,
     },
     Css(String),
     XPath(String),

@@ -33,6 +33,8 @@ pub enum Pick {
     Status,
     /// By its name in lower case.
     Header(String),
+    /// By its name: what the user has for the URL of the response, once its cookies are kept.
+    Cookie(String),
     /// The whole body or message.
     Body,
     Json(JsonPath),
@@ -55,7 +57,7 @@ impl Pick {
     /// Whether the body has to be kept for this.
     pub fn needs_body(&self) -> bool {
         match self {
-            Pick::Status | Pick::Header(_) | Pick::Time => false,
+            Pick::Status | Pick::Header(_) | Pick::Cookie(_) | Pick::Time => false,
             // An expression says itself what it looks at, but hardly one looks at nothing.
             _ => true,
         }

@@ -106,7 +106,9 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
         match key.text.as_str() {
             // Of an event: its name and its id.
             "header" if cx.scope.spoken.has_headers() => read_header_checks(cx, value, out),
-            "status" | "header" if matches!(answer, Answer::Message) => only_http(cx, key),
+            "status" | "header" | "cookie" if matches!(answer, Answer::Message) => {
+                only_http(cx, key);
+            }
             "field" => no_fields(cx, key.place),
             word if native::of_header(word).is_some() => {
                 let has_it = need_header(cx, key);
@@ -123,6 +125,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
                 out.extend(set.map(|want| Check { pick: Pick::Status, want }));
             }
             "header" => read_header_checks(cx, value, out),
+            "cookie" => read_cookie_checks(cx, value, out),
             "text" | "body" => {
                 let want = read_text_check(cx, value, Plain::Contains);
                 out.extend(want.map(|want| Check { pick: Pick::Body, want }));
@@ -311,6 +314,16 @@ fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
         };
         let pick = Pick::Header(name);
         checks.extend(want.map(|want| Check { pick, want }));
+    }
+}
+
+fn read_cookie_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+    let help = say!("write `cookie: {{sid: present}}`");
+    for (key, value) in cx.entries(node, say!("a map of cookies"), help.clone()).unwrap_or_default()
+    {
+        let name = crate::headers::check_cookie_name(cx, &key.text, key.place, help.clone());
+        let want = name.and_then(|()| read_text_check(cx, value, Plain::Equals));
+        checks.extend(want.map(|want| Check { pick: Pick::Cookie(key.text.clone()), want }));
     }
 }
 

@@ -199,11 +199,7 @@ pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
     let mut cookies = Vec::new();
     for (key, value) in cx.entries(node, say!("a map of cookies"), help.clone()).unwrap_or_default()
     {
-        if !is_token(&key.text) {
-            let message = say!("`{}` is not a valid cookie name", shorten(&key.text));
-            let error =
-                cx.error("bad-header", message, key.place).label(say!("not a valid HTTP token"));
-            cx.note(error.help(help.clone()));
+        if check_cookie_name(cx, &key.text, key.place, help.clone()).is_none() {
             continue;
         }
         let Some(text) = header_value(cx, value) else { continue };
@@ -223,6 +219,20 @@ pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
         cookies.push((key.text.clone(), text));
     }
     cookies
+}
+
+pub(crate) fn check_cookie_name(
+    cx: &mut Context<'_>,
+    name: &str,
+    place: Place,
+    help: Said,
+) -> Option<()> {
+    if is_token(name) {
+        return Some(());
+    }
+    let message = say!("`{}` is not a valid cookie name", shorten(name));
+    let error = cx.error("bad-header", message, place).label(say!("not a valid HTTP token"));
+    cx.fail(error.help(help))
 }
 
 fn is_bearer(key: &str) -> bool {

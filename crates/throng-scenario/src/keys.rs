@@ -811,6 +811,8 @@ macro_rules! scenario_maps {
              or `5`.",
         header: Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])) =>
             "Response headers: `{content-type: text/plain}`.",
+        cookie: Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])) =>
+            "Cookies that the user has after the response: `{sid: present}`.",
         topic: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The topic of the MQTT message.",
         text: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "Text that the response must contain.",
         body: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The same as `text`.",
@@ -848,6 +850,7 @@ macro_rules! scenario_maps {
         xpath: Text => "An XPath expression for an XML response.",
         css: Text => "A CSS selector for an HTML response: `input[name=csrf]@value`.",
         header: Text => "The name of a response header.",
+        cookie: Text => "The name of a cookie that the user has after the response.",
         field: Text => "A field of a declared or protobuf message.",
         all: Bool => "`true` saves all matches, as a list.",
         default: Anything => "The value if nothing matches. Without it, the step fails.",

@@ -7,7 +7,7 @@ use throng_program::{Pick, Save};
 use crate::ast::{self, Field};
 use crate::checks::{Answer, json_path_of, no_fields};
 use crate::fields::{field_pick, warn_hidden};
-use crate::headers::is_token;
+use crate::headers::{self, is_token};
 use crate::json::read_path;
 use crate::native::Headers;
 use crate::read::Context;
@@ -17,9 +17,9 @@ use crate::wants::read_pick;
 use crate::words::shorten;
 
 const HELP: Said = say!(
-    "write `json.data.token`, `header.etag`, `body`, `status`, `time`, `size`, \
-                    `{{regex: 'id=(\\d+)'}}`, `{{css: 'input@value'}}`, `{{xpath: //a/@href}}` \
-                    or `\"${{response.json.items.size()}}\"`"
+    "write `json.data.token`, `header.etag`, `cookie.sid`, `body`, `status`, `time`, `size`, \
+     `{{regex: 'id=(\\d+)'}}`, `{{css: 'input@value'}}`, `{{xpath: //a/@href}}` or \
+     `\"${{response.json.items.size()}}\"`"
 );
 
 /// Reads the `save:` of a step; expressions in it may look at the answer.
@@ -78,9 +78,10 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
         word if cx.scope.spoken.native().and_then(|it| it.only_here(word)).is_some() => {
             Pick::Header(word.into())
         }
-        _ => match text.strip_prefix("header.") {
-            Some(name) => read_header(cx, node, name, answer)?,
-            None => return unknown_save(cx, node, text),
+        _ => match text.split_once('.') {
+            Some(("header", name)) => read_header(cx, node, name, answer)?,
+            Some(("cookie", name)) => read_cookie(cx, node, name, answer)?,
+            _ => return unknown_save(cx, node, text),
         },
     };
     Some(first(pick))
@@ -109,11 +110,20 @@ fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>
     Some(Pick::Header(name.to_ascii_lowercase()))
 }
 
+fn read_cookie(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>) -> Option<Pick> {
+    if !matches!(answer, Answer::Http) {
+        return not_of_message(cx, node, "cookie");
+    }
+    let place = cx.place_of(node, name);
+    headers::check_cookie_name(cx, name, place, say!("write `cookie.sid`"))?;
+    Some(Pick::Cookie(name.into()))
+}
+
 fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
     let message = say!("`{}` cannot be saved", shorten(text));
     let error = cx.error("unknown-save", message, node.place);
     let word = text.split(['.', '[']).next().unwrap_or(text);
-    let words = ["json", "header", "body", "status", "time", "size"];
+    let words = ["json", "header", "cookie", "body", "status", "time", "size"];
     let error = error.label(match did_you_mean(word, words) {
         Some(near) if near != word => say!("did you mean `{near}`?"),
         _ => say!("unknown"),
@@ -130,7 +140,15 @@ fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
 /// `{json: PATH, all: true, default: x}` and the like.
 fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Save> {
     let fields = ast::Save::read(cx, node)?;
-    let ways = [fields.json, fields.regex, fields.xpath, fields.css, fields.header, fields.field];
+    let ways = [
+        fields.json,
+        fields.regex,
+        fields.xpath,
+        fields.css,
+        fields.header,
+        fields.cookie,
+        fields.field,
+    ];
     let Some((key, value)) = ast::one_of(cx, &ways) else {
         // What is no key of it is answered already.
         return match node.is_empty() || fields.all.is_there() || fields.default.is_there() {
@@ -142,6 +160,7 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
     let pick = text.and_then(|text| match key.text.as_str() {
         "json" => read_path(cx, &text, value.place).map(Pick::Json),
         "header" => read_header(cx, value, &text, answer),
+        "cookie" => read_cookie(cx, value, &text, answer),
         "field" => match answer.kinds() {
             Some(kinds) => field_pick(cx, kinds, &text, value.place),
             None => {

@@ -291,7 +291,7 @@ const NEEDS: &[(&str, Needs)] = &[
     ("PART", Needs::Both("name", &["value", "file"])),
     ("TEXT_CHECK", Needs::One(&["contains", "equals", "matches"])),
     ("FOUND_CHECK", Needs::One(&["contains", "equals", "matches", "count"])),
-    ("SAVE", Needs::One(&["json", "regex", "xpath", "css", "header", "field"])),
+    ("SAVE", Needs::One(&["json", "regex", "xpath", "css", "header", "cookie", "field"])),
     ("LOAD", Needs::All(&["phases"])),
     ("USERS", Needs::All(&["to"])),
     ("CHURN", Needs::One(&["share", "rate"])),

@@ -30,7 +30,7 @@ const NOT_SENT: [&str; 13] = [
     "assert",
 ];
 /// How selectors and the placeholders of other tools begin: what a secret is taken from.
-const SELECTORS: [&str; 5] = ["json.", "$.", "header.", "{{", "<%"];
+const SELECTORS: [&str; 6] = ["json.", "$.", "header.", "cookie.", "{{", "<%"];
 /// Maps whose names are given by the person to steps, which may be called `get_token`.
 const NAMED_STEPS: [&str; 2] = ["sessions", "parts"];
 /// Maps of variables: of the scenario, and those that a part is given.

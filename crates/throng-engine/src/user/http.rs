@@ -26,6 +26,7 @@ use super::redirect::{self, Again, Redirect, path_of};
 use super::streams::Asked;
 use super::task::{Active, Doing, at};
 use crate::code::Instruction;
+use crate::cookies::{Place, SeenFrom};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::failure::Ended;
 use crate::failure::Failure;
@@ -611,13 +612,20 @@ impl Active<'_> {
         if let Some(finding) = finding {
             return (attempt, Err(finding));
         }
+        let (shard, target) = (self.shard, self.goes_to());
+        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+        let listening = Listening { shard, http, plan, redirect, target };
         let rare = exchange.rare.as_deref();
         let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
         let elapsed = self.user.now - self.task.due;
         let mut looked = Looked::new(Some(exchange.status), body, elapsed);
         looked.kept = rare.map(|rare| &rare.kept);
         looked.tally = rare.and_then(|rare| rare.tally.as_ref());
-        let mut scope = scope!(self.user, self.shard);
+        looked.cookies = self.user.jar.as_deref().filter(|_| plan.look.reads_cookies).map(|jar| {
+            let (place, path) = listening.sent_to(exchange, self.user.now);
+            SeenFrom { jar, place, path }
+        });
+        let mut scope = scope!(self.user, shard);
         let verdict = plan.look.judge(&http.checks, &http.saves, &looked, &mut scope);
         (attempt, verdict)
     }
@@ -830,16 +838,22 @@ impl Listening<'_> {
             exchange.rare(shard).challenge = Challenge::choose(asked);
         }
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
-            let target = &shard.prepared.targets[usize::from(self.target)];
-            let path = path_of(http, self.redirect, exchange);
-            let sent_to = exchange.rare.as_ref().map(|rare| &rare.sent_to);
-            let is_first = self.redirect.is_none_or(|redirect| !redirect.elsewhere);
-            let host = own_host(http, sent_to).filter(|_| is_first);
-            let place = target.jar_place(unix_seconds(shard, scope.now)).named(host);
+            let (place, path) = self.sent_to(exchange, scope.now);
             let values = head.headers.get_all("set-cookie");
             let own = jar.get_or_insert_default();
             jar::keep(own, (place, &path), values, shard, (scope.who(), scope.now));
         }
+    }
+
+    /// Where the request went, for the cookies of its response.
+    fn sent_to<'s>(&'s self, exchange: &'s Exchange, now: Time) -> (Place<'s>, Cow<'s, str>) {
+        let Listening { shard, http, redirect, .. } = *self;
+        let target = &shard.prepared.targets[usize::from(self.target)];
+        let sent_to = exchange.rare.as_ref().map(|rare| &rare.sent_to);
+        let is_first = redirect.is_none_or(|redirect| !redirect.elsewhere);
+        let host = own_host(http, sent_to).filter(|_| is_first);
+        let place = target.jar_place(unix_seconds(shard, now)).named(host);
+        (place, path_of(http, redirect, exchange))
     }
 }
 

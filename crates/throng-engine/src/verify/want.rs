@@ -269,7 +269,7 @@ pub(super) fn explained(
         (_, Seen::Unreadable(reason)) => (Found::Unreadable, (*reason).clone()),
         (Pick::Time, _) => (Found::Got, say!("{}", format_duration(looked.elapsed))),
         (Pick::Status, Seen::Nothing) => (Found::None, Said::default()),
-        (Pick::Header(_), Seen::Nothing) => (Found::Absent, Said::default()),
+        (Pick::Header(_) | Pick::Cookie(_), Seen::Nothing) => (Found::Absent, Said::default()),
         (_, Seen::Nothing) => match looked.document.refusal() {
             Some(reason) => (Found::Unreadable, reason.said()),
             None => (Found::NotIn, say!("{}", shown(looked.document.bytes()))),
@@ -373,6 +373,7 @@ pub(super) fn name_of(pick: &Pick) -> Said {
     match pick {
         Pick::Status => say!("the status"),
         Pick::Header(name) => say!("the header `{name}`"),
+        Pick::Cookie(name) => say!("the cookie `{name}`"),
         Pick::Body => say!("the body"),
         Pick::Json(path) => say!("`json.{path}`"),
         Pick::Field(paths) => {

@@ -230,7 +230,7 @@ impl<'f> Correlation<'f> {
     fn url(&mut self, whole: &mut Text) -> Option<String> {
         let literal = whole.as_literal().unwrap_or_default().to_string();
         if let Some(number) = self.use_value(&format!("url {literal}"), "", "") {
-            *whole = Text::value(placeholder(number));
+            *whole = Text::value(self.sent_value(number));
             return Some(self.links.row(&literal));
         }
         self.links.remember(&literal);
@@ -246,7 +246,7 @@ impl<'f> Correlation<'f> {
             }
             let literal = segment.as_literal().unwrap_or_default().to_string();
             match self.use_value(&decoded(&literal, false), "", &singular(&before)) {
-                Some(number) if !literal.is_empty() => url.push_value(placeholder(number)),
+                Some(number) if !literal.is_empty() => url.push_value(self.sent_value(number)),
                 _ => url.append(segment),
             }
             self.remember(&literal);
@@ -274,9 +274,9 @@ impl<'f> Correlation<'f> {
                 Some(number)
                     if plain.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) =>
                 {
-                    url.push_value(placeholder(number));
+                    url.push_value(self.sent_value(number));
                 }
-                Some(number) => url.push_value(format!("url.encode({})", placeholder(number))),
+                Some(number) => url.push_value(format!("url.encode({})", self.sent_value(number))),
                 None => url.append(&value),
             }
             self.remember(&plain);
@@ -308,7 +308,7 @@ impl<'f> Correlation<'f> {
         self.remember(token);
         match used {
             Some(number) => {
-                out.push_value(placeholder(number));
+                out.push_value(self.sent_value(number));
                 out
             }
             None => value.clone(),
@@ -321,7 +321,7 @@ impl<'f> Correlation<'f> {
         let field = self.use_value(&format!("field {name}={literal}"), "", "");
         let used = field.or_else(|| self.find_value(&literal, name));
         self.remember(&literal);
-        used.map_or_else(|| value.clone(), |number| Text::value(placeholder(number)))
+        used.map_or_else(|| value.clone(), |number| Text::value(self.sent_value(number)))
     }
 
     fn leaf(&mut self, name: &str, leaf: &mut Json) {
@@ -331,7 +331,7 @@ impl<'f> Correlation<'f> {
             _ => return,
         };
         if let Some(number) = self.find_value(&literal, name) {
-            *leaf = Json::Text(Text::value(placeholder(number)));
+            *leaf = Json::Text(Text::value(self.sent_value(number)));
         }
         self.remember(&literal);
     }
@@ -392,6 +392,14 @@ impl<'f> Correlation<'f> {
         }
         self.found[number].last_use = Some(self.exchange);
         Some(number)
+    }
+
+    /// The expression for what a request sends of a value.
+    fn sent_value(&self, number: usize) -> String {
+        match self.found[number].save {
+            Save::Cookie { is_encoded: true, .. } => format!("url.decode({})", placeholder(number)),
+            _ => placeholder(number),
+        }
     }
 
     fn response(&mut self, url: &str, response: &Response) {

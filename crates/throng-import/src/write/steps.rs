@@ -161,8 +161,7 @@ impl Writer {
             push("check", Node::Map(checks));
         }
         if !exchange.saves.is_empty() {
-            let saves =
-                exchange.saves.iter().map(|(name, save)| (name.clone(), save_node(name, save)));
+            let saves = exchange.saves.iter().map(|(name, save)| (name.clone(), save_node(save)));
             push("save", Node::Map(saves.collect()));
         }
         let step = Node::block(Node::Map(entries));
@@ -509,29 +508,18 @@ fn field_of(path: &str) -> String {
     }
 }
 
-fn save_node(saved: &str, save: &Save) -> Node {
+fn save_node(save: &Save) -> Node {
     match save {
         Save::Json(path) => Node::scalar(scalar(&field_of(path))),
         Save::JsonPath(path) => one("json", Node::scalar(scalar(path))),
         Save::Header(name) => {
             Node::scalar(scalar(&format!("header.{}", name.to_ascii_lowercase())))
         }
-        Save::Cookie { name, is_decoded } => {
-            Node::scalar(cookie(saved, name, *is_decoded).scalar())
-        }
+        Save::Cookie { name, .. } => Node::scalar(scalar(&format!("cookie.{name}"))),
         Save::Css(css) => one("css", Node::scalar(scalar(css))),
         Save::XPath(path) => one("xpath", Node::scalar(scalar(path))),
         Save::Regex(pattern) => one("regex", Node::scalar(scalar(pattern))),
         Save::Body => Node::scalar("body"),
         Save::Status => Node::scalar("status"),
     }
-}
-
-/// The value of a cookie that a response sets; without it, the one from before is still valid.
-fn cookie(saved: &str, name: &str, is_decoded: bool) -> Text {
-    let all = "response.headers['set-cookie']";
-    let value = format!("{all}.split('{name}=')[1].split(';')[0]");
-    let value = if is_decoded { format!("url.decode({value})") } else { value };
-    let is_set = format!("'set-cookie' in response.headers && {all}.contains('{name}=')");
-    Text::value(format!("{is_set} ? {value} : has(saved.{saved}) ? saved.{saved} : ''"))
 }

@@ -135,12 +135,8 @@ impl Jar {
         }
         let path = path_of(path);
         let mut before: &[u8] = b"Cookie: ";
-        for cookie in &self.cookies {
-            let belongs = cookie.expires > now_seconds
-                && (secure || !cookie.secure)
-                && cookie.is_for_host(host)
-                && path_matches(path, &cookie.path);
-            if belongs {
+        for cookie in self.of_host(host, secure, now_seconds) {
+            if path_matches(path, &cookie.path) {
                 out.extend_from_slice(before);
                 out.extend_from_slice(&cookie.pair);
                 before = b"; ";
@@ -151,6 +147,34 @@ impl Jar {
             out.extend_from_slice(b"\r\n");
         }
         any
+    }
+
+    /// The value of the cookie with this name that belongs to `host`: one that belongs to `path`
+    /// before one of another path.
+    pub fn value(
+        &self,
+        name: &str,
+        (host, path): (&str, &str),
+        secure: bool,
+        now_seconds: u64,
+    ) -> Option<&[u8]> {
+        let is_named = |cookie: &&Cookie| cookie.name() == name.as_bytes();
+        let mut named = self.of_host(host, secure, now_seconds).filter(is_named);
+        let first = named.clone().next()?;
+        let cookie = named.find(|cookie| path_matches(path_of(path), &cookie.path));
+        Some(cookie.unwrap_or(first).value())
+    }
+
+    fn of_host(
+        &self,
+        host: &str,
+        secure: bool,
+        now_seconds: u64,
+    ) -> impl Iterator<Item = &Cookie> + Clone {
+        self.cookies.iter().filter(move |cookie| {
+            let is_sent = cookie.expires > now_seconds && (secure || !cookie.secure);
+            is_sent && cookie.is_for_host(host)
+        })
     }
 
     fn make_room_and_insert(
@@ -181,6 +205,10 @@ impl Jar {
 impl Cookie {
     fn name(&self) -> &[u8] {
         &self.pair[..self.name_length]
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.pair[self.name_length + 1..]
     }
 
     fn is_same(&self, other: &Cookie) -> bool {

@@ -576,6 +576,7 @@ fn pick(pick: &Pick) -> String {
     match pick {
         Pick::Status => "status".into(),
         Pick::Header(name) => format!("header {name}"),
+        Pick::Cookie(name) => format!("cookie {name}"),
         Pick::Body => "body".into(),
         Pick::Field(paths) => paths.first().map_or(String::new(), |path| path.written.to_string()),
         Pick::Proto(path) => path.written.to_string(),

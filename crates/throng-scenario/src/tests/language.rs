@@ -231,6 +231,7 @@ fn checks_say_what_is_looked_at_and_what_it_has_to_be() {
   save: {x: status}
   check:
     header: {ETag: present, x: "${saved.x}"}
+    cookie: {Sid: present, lang: {matches: '^en'}}
     text: {matches: '^a'}
     json: {code: "${1 + 1}", b: {c: [true, null, '7'], count: 2}, d: "${saved.x}"}
     json.items: {count: ">= 3"}
@@ -250,6 +251,8 @@ fn checks_say_what_is_looked_at_and_what_it_has_to_be() {
         [
             "Header(\"etag\"): Present",
             "Header(\"x\"): equals …",
+            "Cookie(\"Sid\"): Present",
+            "Cookie(\"lang\"): matches ^en",
             "Body: matches ^a",
             "json code: Equal 2",
             "json b.c[0]: Bool(true)",
@@ -288,20 +291,22 @@ fn saves_have_slots() {
     e: "${response.status + 1}"
     f: body
     g: {regex: 't=(\w+)', default: none}
+    h: cookie.X.Sid
 - set: {last: "${2 + 3}"}
 - http: POST /
-  json: ["${saved.a}", "${saved.b}", "${saved.c}", "${saved.d}", "${saved.e + 1}", "${saved.f}", "${saved.g}"]"#,
+  json: ["${saved.a}", "${saved.b}", "${saved.c}", "${saved.d}", "${saved.e + 1}", "${saved.f}", "${saved.g}", "${saved.h}"]"#,
     );
     let session = &program.sessions[0];
-    assert_eq!(*session.slots, ["a", "b", "c", "d", "e", "f", "g", "last"].map(String::from));
+    assert_eq!(*session.slots, ["a", "b", "c", "d", "e", "f", "g", "h", "last"].map(String::from));
     let saves: &[Save] = &http(&program, 0).saves;
     let slots: Vec<u16> = saves.iter().map(|save| save.slot).collect();
-    assert_eq!(slots, [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(slots, [0, 1, 2, 3, 4, 5, 6, 7]);
     assert!(matches!(&saves[1].pick, Pick::Header(name) if name == "etag"));
+    assert!(matches!(&saves[7].pick, Pick::Cookie(name) if name == "X.Sid"));
     assert!(saves[2].all && !saves[0].all);
     let mut user = SomeUser::new();
     let set = session.all().find_map(|one| match one {
-        Statement::Set { slot: 7, value } => Some(value),
+        Statement::Set { slot: 8, value } => Some(value),
         _ => None,
     });
     assert_eq!(set.unwrap().value(&mut user).unwrap(), Value::Int(5));

@@ -572,6 +572,41 @@ fn there_is_one_cookie_header_and_the_scenario_has_the_last_word() {
 }
 
 #[test]
+fn a_cookie_is_saved_from_what_the_user_has_for_the_url() {
+    let cookie = |name: &str| Pick::Cookie(name.into());
+    let page = request("GET", "/a/page", |http| {
+        http.checks = vec![check(cookie("xsrf"), Want::Present), check(cookie("X"), Want::Absent)];
+        http.saves = vec![save(2, cookie("xsrf"))];
+        http.follow_redirects = true;
+    });
+    let post = request("POST", "/a/post", |http| {
+        let value = text_with("${url.decode(saved.a)}", Escape::Header);
+        http.headers.push(("X-XSRF".into(), value));
+    });
+    let gone = request("GET", "/out", |http| {
+        http.checks = vec![check(cookie("xsrf"), Want::Absent)];
+        http.saves = vec![save(2, cookie("xsrf"))];
+    });
+    let (server, asked) = remembering(|asked| {
+        let head = match asked.split(' ').nth(1).unwrap() {
+            // Only the first page sets it, by the redirect that leads to it.
+            "/a/page" if !asked.contains("Cookie: ") => {
+                "302 Found\r\nLocation: /a/in\r\nSet-Cookie: xsrf=t%3D; Path=/a"
+            }
+            "/out" => "200 OK\r\nSet-Cookie: xsrf=; Path=/a; Max-Age=0",
+            _ => "200 OK",
+        };
+        vec![(MS, say(format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n").as_bytes()))]
+    });
+    let outcome = play(done(vec![page.clone(), page, post, gone], 1, 1), server);
+    let asked = asked.borrow();
+    let posted = asked.iter().find(|one| one.starts_with("POST")).expect("it was sent");
+    assert!(posted.contains("X-XSRF: t=\r\n"), "{asked:?}");
+    let failed: Vec<_> = outcome.examples.iter().map(|it| it.detail.english()).collect();
+    assert_eq!(failed, ["`a` was not saved: the user has no cookie `xsrf` for this host"]);
+}
+
+#[test]
 fn some_requests_carry_a_trace_context() {
     let (server, asked) =
         remembering(|_| vec![(MS, say(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"))]);

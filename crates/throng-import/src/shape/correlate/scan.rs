@@ -28,11 +28,11 @@ pub(super) fn in_cookies(response: &Response, value: &str) -> Option<(String, Sa
         let (name, rest) = cookie.split(';').next()?.split_once('=')?;
         let (name, rest) = (name.trim(), rest.trim());
         let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-        let is_decoded = rest != value;
-        if !is_word || is_decoded && decoded(rest, false) != value {
+        let is_encoded = rest != value;
+        if !is_word || is_encoded && decoded(rest, false) != value {
             return None;
         }
-        Some((name.to_string(), Save::Cookie { name: name.to_string(), is_decoded }))
+        Some((name.to_string(), Save::Cookie { name: name.to_string(), is_encoded }))
     })
 }
 
@@ -87,7 +87,7 @@ mod tests {
         let response = Response { headers, ..Response::default() };
         let name = "XSRF-TOKEN".to_string();
         let want =
-            |is_decoded| Some((name.clone(), Save::Cookie { name: name.clone(), is_decoded }));
+            |is_encoded| Some((name.clone(), Save::Cookie { name: name.clone(), is_encoded }));
         assert_eq!(in_cookies(&response, "eyJ%3D%3D"), want(false));
         assert_eq!(in_cookies(&response, "eyJ=="), want(true));
         assert_eq!(in_cookies(&response, "eyJ"), None);

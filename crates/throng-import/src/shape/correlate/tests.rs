@@ -166,3 +166,20 @@ fn where_a_user_was_led_is_surer_than_a_link() {
                 ${saved.issue_url}\n${saved.issue_url}\n";
     assert_eq!(correlated(steps), want);
 }
+
+#[test]
+fn a_cookie_that_a_script_sends_is_decoded_where_the_recording_is() {
+    let mut page = exchange("GET", "/", "", "<html>");
+    let set = "XSRF-TOKEN=eyJpdiI6Im1Qd2c%3D; path=/\ncsrftoken=a1b2c3d4e5f6g7h8; path=/";
+    let response = page.response.as_mut().expect("it has one");
+    response.headers.push(("Set-Cookie".into(), set.into()));
+    let mut post = exchange("POST", "/a?t=eyJpdiI6Im1Qd2c%3D", r#"{"x":1}"#, "{}");
+    post.headers.push(("X-XSRF-TOKEN".into(), "eyJpdiI6Im1Qd2c=".into()));
+    post.headers.push(("X-CSRFToken".into(), "a1b2c3d4e5f6g7h8".into()));
+    let saves = "->xsrf_token Cookie { name: \"XSRF-TOKEN\", is_encoded: true } \
+                 ->csrftoken Cookie { name: \"csrftoken\", is_encoded: false }";
+    let url = "/a?t=${url.encode(url.decode(saved.xsrf_token))}";
+    let headers = "X-XSRF-TOKEN: ${url.decode(saved.xsrf_token)} X-CSRFToken: ${saved.csrftoken}";
+    let want = format!("/ {saves}\n{url} {{\"x\":1}} {headers}\n");
+    assert_eq!(correlated(vec![page, post]), want);
+}

@@ -41,6 +41,28 @@ fn cookies_go_back_to_their_host_and_domain() {
 }
 
 #[test]
+fn a_value_is_found_by_its_name_and_host_and_best_by_its_path() {
+    let mut jar = Jar::new();
+    for text in ["a=root; Path=/", "a=deep=1; Path=/d", "b=; Path=/e", "c=1; Path=/; Secure"] {
+        assert_eq!(store(&mut jar, text), Stored::Kept);
+    }
+    let value = |name: &str, host: &str, path: &str, secure: bool| {
+        let value = jar.value(name, (host, path), secure, NOW);
+        value.map(|value| String::from_utf8_lossy(value).into_owned())
+    };
+    let here = |name: &str, path: &str| value(name, "www.a.example", path, true);
+    assert_eq!(here("a", "/d/page?q").as_deref(), Some("deep=1"));
+    assert_eq!(here("a", "/x").as_deref(), Some("root"));
+    assert_eq!(here("b", "/x").as_deref(), Some(""), "of another path, as no other has its name");
+    assert_eq!(here("A", "/"), None, "names differ by their case");
+    assert_eq!(value("a", "b.example", "/", true), None);
+    assert_eq!(value("c", "www.a.example", "/", false), None);
+    store(&mut jar, "a=; Path=/d; Max-Age=0");
+    let left = jar.value("a", ("www.a.example", "/d"), true, NOW);
+    assert_eq!(left, Some(&b"root"[..]));
+}
+
+#[test]
 fn an_address_has_no_domain_above_it() {
     let limits = CookieLimits::default();
     let mut jar = Jar::new();

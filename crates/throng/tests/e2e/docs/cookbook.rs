@@ -32,6 +32,7 @@ recipes! {
     requests::token_refresh => "refresh.yaml",
     requests::oauth_client_credentials => "oauth.yaml",
     requests::logins_from_csv => "accounts.yaml",
+    requests::csrf_token_from_a_cookie => "csrf.yaml",
     connections::client_certificates => "mtls.yaml",
     requests::graphql => "graphql.yaml",
     requests::file_upload => "upload.yaml",

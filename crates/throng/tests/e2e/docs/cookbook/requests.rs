@@ -155,6 +155,35 @@ pub(super) fn logins_from_csv(name: &str) {
     assert_eq!(scribe.count("GET /orders"), 30, "{run}");
 }
 
+/// A user gets its token once, percent-encoded, and sends it back decoded.
+pub(super) fn csrf_token_from_a_cookie(name: &str) {
+    let scribe = Scribe::answering(move |asked, number| {
+        let cookie = asked.header("Cookie").and_then(|it| it.strip_prefix("XSRF-TOKEN="));
+        match (asked.what.as_str(), cookie) {
+            ("GET /cart", None) => {
+                let cookie = format!("Set-Cookie: XSRF-TOKEN=t{number}%3D; Path=/\r\n");
+                answer("200 OK", &cookie, "")
+            }
+            ("GET /cart", Some(_)) => ok(""),
+            (_, Some(token))
+                if asked.header("X-XSRF-TOKEN") == Some(&token.replace("%3D", "=")) =>
+            {
+                answer("201 Created", "", "")
+            }
+            _ => answer("419 Page Expired", "", ""),
+        }
+    });
+    let target = scribe.target();
+    let changes =
+        [(SHOP, target.as_str()), THINK, ("{users: 20, for: 1m}", "{iterations: 30, users: 3}")];
+    let run = cooked(name, &changes).run().exits(0);
+    run.has("/total/failed", 0);
+    assert_eq!(scribe.count("POST /cart"), 30, "{run}");
+    let book = scribe.book();
+    let tokens = book.iter().filter_map(|asked| asked.header("X-XSRF-TOKEN"));
+    assert_eq!(tokens.collect::<BTreeSet<_>>().len(), 3, "each user has its own\n{run}");
+}
+
 /// Knows the products, and says what it does not like in the way of GraphQL.
 pub(super) fn graphql(name: &str) {
     let scribe = Scribe::answering(|asked, _| {
