@@ -61,7 +61,7 @@ pub use said::{Argument, Said, Speak, Told};
 pub use secret::Secrets;
 pub use share::{Dealt, Share};
 pub use throng_words::{packed, say, tell};
-pub use turns::{Side, Turns};
+pub use turns::{SETTLING, Side, Turns};
 #[cfg(unix)]
 pub use unix as system;
 #[cfg(not(unix))]

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use crate::Random;
 
+/// The beginning of a slice does not count: the other side's last requests end in it, and users
+/// open their connections anew.
+pub const SETTLING: Duration = Duration::from_secs(1);
+
 /// One of the two sides of a duel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {

@@ -542,8 +542,12 @@ impl Schedule {
         self.turn.is_some_and(|turn| !turn.works())
     }
 
-    fn turn_end(&self) -> Time {
-        self.turn.map_or(Time::NEVER, |turn| turn.ends())
+    /// Whether a connection is replaced by a new one before the next request. In a duel, all are
+    /// at the beginning of each slice: a target that ties each connection to a thread deals the few
+    /// connections of a duel out unevenly, and one such deal for the whole duel would look like a
+    /// difference of the sides.
+    pub fn renews(&self, established: Time, now: Time) -> bool {
+        self.turn.is_some_and(|turn| turn.renews(established, now))
     }
 
     pub fn pace(&self) -> Pace {
@@ -564,7 +568,8 @@ impl Schedule {
         }
         let user = self.next_user().unwrap_or(Time::NEVER);
         let churn = self.next_churn().unwrap_or(Time::NEVER);
-        user.min(churn).min(self.end).min(self.amended_at()).min(self.turn_end())
+        let turn_end = self.turn.map_or(Time::NEVER, |turn| turn.ends());
+        user.min(churn).min(self.end).min(self.amended_at()).min(turn_end)
     }
 
     /// What is due at `now`, one after another.

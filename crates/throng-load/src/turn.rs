@@ -1,6 +1,6 @@
 //! Whose slice of a duel goes on, for the load of one side.
 
-use throng_base::{Time, Turns};
+use throng_base::{SETTLING, Time, Turns};
 
 /// The slice that goes on.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,17 @@ impl Turn {
     }
 
     pub(crate) fn ends(&self) -> Time {
-        let slices = u32::try_from(self.slice + 1).unwrap_or(u32::MAX);
+        self.begin_of(self.slice + 1)
+    }
+
+    /// Whether a connection from before this slice is replaced by a new one.
+    pub(crate) fn renews(&self, established: Time, now: Time) -> bool {
+        let begin = self.begin_of(self.slice);
+        established < begin && now < begin.saturating_add(SETTLING) && self.works()
+    }
+
+    fn begin_of(&self, slice: u64) -> Time {
+        let slices = u32::try_from(slice).unwrap_or(u32::MAX);
         self.from.saturating_add(self.turns.slice.saturating_mul(slices))
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use throng_base::{Random, Said, StepId, Time};
 use throng_expression::Fault;
+use throng_load::Schedule;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Save, Statement, Text, Trace};
 use throng_protocol::http1::digest::Challenge;
@@ -183,7 +184,11 @@ impl Active<'_> {
         cx: &mut Context<'_>,
     ) -> Option<bool> {
         let line = self.task.line;
-        let fits = self.user.connection(line).map(|connection| connection.target == target);
+        let (schedule, now) = (self.shard.schedule(), self.user.now);
+        let fits = self.user.connection(line).map(|connection| {
+            connection.target == target && !is_of_before(connection, &schedule, now)
+        });
+        drop(schedule);
         if fits == Some(false) {
             self.user.drop_connection(line, Ended::ByUs);
         }
@@ -867,6 +872,13 @@ fn is_cached(headers: &Headers<'_>) -> bool {
 
 fn contains_hit(value: &[u8]) -> bool {
     value.windows(3).any(|three| three.eq_ignore_ascii_case(b"hit"))
+}
+
+/// Whether a connection is of an earlier slice of a duel, and is in use by no other request.
+fn is_of_before(connection: &Connection, schedule: &Schedule, now: Time) -> bool {
+    let machine = &connection.machine;
+    let is_in_use = matches!(machine, Machine::Http2(client) if client.open_streams() > 0);
+    schedule.renews(connection.established, now) && !is_in_use
 }
 
 /// How long a body is that lies elsewhere.

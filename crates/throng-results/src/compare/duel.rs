@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_base::Side;
+use throng_base::{SETTLING, Side};
 use throng_metrics::Interval;
 use throng_metrics::duel::{Compared, Duel, DuelChange, DuelCondition, DuelEnd, Fails};
 
@@ -18,9 +18,9 @@ use crate::directory::RunInfo;
 const PAIRS_MIN: usize = 10;
 /// The first slice of each side opens connections and warms caches.
 const WARM_UP_SLICES: u64 = 2;
-/// The first second of a slice is not counted either: the other side's last requests end in it,
-/// and the processors' caches still hold what the other side needed.
-const SETTLING_S: u64 = 1;
+/// The first second of a slice is not counted either; the processors' caches still hold what the
+/// other side needed.
+const SETTLING_S: u64 = SETTLING.as_secs();
 /// A slice has at least one second that counts.
 pub const SLICE_S_MIN: u64 = SETTLING_S + 1;
 

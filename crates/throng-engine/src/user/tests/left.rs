@@ -1,6 +1,8 @@
 //! How a connection ends that is of no more use, and what is read of an answer whose request was
 //! not sent to its end.
 
+use throng_base::{Side, Turns};
+
 use super::*;
 
 const CLOSING: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
@@ -15,6 +17,22 @@ fn nobody_waits_for_a_target_that_does_not_close() {
     assert_eq!(outcome.sum.total().ok, 100);
     let connections = &outcome.sum.connections.counts;
     assert_eq!((connections.opened, connections.closed_by_us), (100, 100));
+}
+
+#[test]
+fn connections_are_new_in_each_slice_of_a_duel() {
+    let slice = Duration::from_secs(3);
+    let users = Drive::Users(Users { to: 4, coming: Coming::AtOnce });
+    let phase = phase(users, Some(8 * slice));
+    let mut program =
+        program(Scheme::Http, vec![session(vec![get(Vec::new())], 0)], &[StepKind::Http], phase);
+    program.loads[0].turns = Some(Turns { slice, seed: 9, side: Side::A });
+    let server = http_server(|_| vec![(50 * MS, say(HELLO))]);
+    let outcome = run(program, 1, |world| world, server);
+    outcome.is_sound(1);
+    assert_eq!(outcome.sum.total().errors, []);
+    let connections = &outcome.sum.connections.counts;
+    assert_eq!(connections.opened, 4 * 4, "one of each user in each slice of its side");
 }
 
 /// TLS says where its stream ends (RFC 8446, 6.1): a body that only the end of the connection

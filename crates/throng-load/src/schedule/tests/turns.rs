@@ -51,3 +51,24 @@ fn a_schedule_wakes_when_the_turn_changes() {
     woken.dedup();
     assert_eq!(woken, [1, 6, 11, 16, 21, 26, 31, 36, 41]);
 }
+
+#[test]
+fn connections_from_before_a_slice_are_replaced_in_its_first_second() {
+    let mut schedule = side(Side::A, users(1, None));
+    let at = |ms: u32| Time::from_secs(1) + ms * MS;
+    let mut renews = |established_ms: u32, now_ms: u32| {
+        while schedule.next() <= at(now_ms) {
+            let due = schedule.next();
+            schedule.pop(due);
+        }
+        schedule.renews(at(established_ms), at(now_ms))
+    };
+    assert!(!renews(0, 500), "there is no slice before");
+    for slice in 1..8 {
+        let (begin, works) = (5_000 * slice, Side::of_slice(9, u64::from(slice)) == Side::A);
+        assert_eq!(renews(begin - 1, begin), works, "{slice}");
+        assert!(!renews(begin, begin + 500), "{slice}: it is new");
+        assert_eq!(renews(0, begin + 999), works, "{slice}");
+        assert!(!renews(0, begin + 1_000), "{slice}: the figures count from here on");
+    }
+}

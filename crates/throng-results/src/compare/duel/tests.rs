@@ -62,8 +62,25 @@ impl Machine {
     }
 }
 
+/// The throughput of a target with two threads, to one of which each of 8 connections belongs: a
+/// closed loop over few connections leaves the thread with fewer of them idle now and then.
+fn dealt(random: &mut Random) -> f64 {
+    let on_one = (0..8).filter(|_| random.chance(0.5)).count();
+    1.0 - 0.02 * on_one.abs_diff(4) as f64
+}
+
 /// Requests of B cost so much more; the seconds until the duel was over, and what it found.
 fn duel(seed: u64, costs: f64, plan: Plan) -> (u64, Duel) {
+    duel_over(seed, costs, plan, |_, _| 1.0)
+}
+
+/// As [`duel`]; `share` is what a side makes of its target in a slice, by its connections.
+fn duel_over(
+    seed: u64,
+    costs: f64,
+    plan: Plan,
+    mut share: impl FnMut(Side, u64) -> f64,
+) -> (u64, Duel) {
     let random = Random::for_owner(seed, 99);
     let mut machine = Machine { random, drift: 0.0, mood: 0.0, disturbed_s: 0 };
     let (order, budget_s) = (plan.seed, plan.budget_s);
@@ -71,7 +88,7 @@ fn duel(seed: u64, costs: f64, plan: Plan) -> (u64, Duel) {
     for second in 0..budget_s {
         let side = Side::of_slice(order, second / SLICE_S);
         let cost = if side == Side::B { 1.0 + costs } else { 1.0 };
-        let speed = machine.speed(second);
+        let speed = machine.speed(second) * share(side, second / SLICE_S);
         let count = (20_000.0 * speed / cost) as u64;
         let mut latency = Histogram::new();
         for quantile in 0..10u64 {
@@ -107,6 +124,28 @@ fn a_target_does_not_differ_from_itself() {
     }
     assert!(differ <= 10, "{differ} of 200 name a difference: more than one in twenty");
     assert!(seconds / 200 < BUDGET_S, "some end early: {} s on average", seconds / 200);
+}
+
+#[test]
+fn a_few_connections_are_no_difference_if_each_slice_has_its_own() {
+    // How many of 60 duels of a target with itself name a difference.
+    let differ = |is_new_in_each_slice: bool| {
+        let differs = |seed: &u64| {
+            let mut random = Random::for_owner(*seed, 7);
+            let kept = [dealt(&mut random), dealt(&mut random)];
+            let mut slices = BTreeMap::new();
+            let share = |side: Side, slice: u64| match is_new_in_each_slice {
+                true => *slices.entry(slice).or_insert_with(|| dealt(&mut random)),
+                false => kept[side as usize],
+            };
+            let (_, duel) = duel_over(*seed, 0.0, plan(*seed, 0.01, &[]), share);
+            !matches!(duel.outcome(), Outcome::Same | Outcome::Undecided(_))
+        };
+        (0..60).filter(differs).count()
+    };
+    let (anew, kept) = (differ(true), differ(false));
+    assert!(anew <= 3, "{anew} of 60: more than one in twenty");
+    assert!(kept > 6, "{kept} of 60: this is what new connections are for");
 }
 
 #[test]
