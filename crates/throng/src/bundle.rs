@@ -36,14 +36,15 @@ const SCENARIO: &str = "scenario";
 const KEY_LABEL: &[u8] = b"PRIVATE KEY-----";
 
 /// Copies the files of a scenario into the directory of its run. Gives the scenario as it is
-/// recorded; `info` learns what there is.
+/// recorded; `info` learns what there is. `masks` is the program whose secrets are masked; None
+/// keeps them, for generators, which have to send them.
 pub(crate) fn write(
     directory: &Path,
-    (recorded, program): (&Recorded, &Program),
+    (recorded, masks): (&Recorded, Option<&Program>),
     bytes_max: u64,
     info: &mut RunInfo,
 ) -> Result<String, RecordError> {
-    let mut writer = Writer { directory, program, left: bytes_max };
+    let mut writer = Writer { directory, masks, left: bytes_max };
     let mut files: Vec<Option<FileInfo>> = vec![None; recorded.files.len()];
     // What belongs to the language is always copied, so it comes first.
     for protocols in [true, false] {
@@ -56,7 +57,12 @@ pub(crate) fn write(
     let files: Vec<FileInfo> = files.into_iter().flatten().collect();
     let copied: Vec<bool> = files.iter().map(|file| file.copy.is_some()).collect();
     let text = recorded.text(&copied);
-    let masked = masked_scenario(&text, &program.secrets);
+    let secrets = masks.map(|program| &program.secrets);
+    let masked = secrets.map_or_else(|| text.clone(), |secrets| masked_scenario(&text, secrets));
+    let value = |name: &str, value: &str| match secrets {
+        Some(secrets) => secrets.mask_variable(name, value).into_owned(),
+        None => value.to_string(),
+    };
     info.sources.files = vec![FileInfo {
         role: SCENARIO.into(),
         path: recorded.path.display().to_string(),
@@ -69,11 +75,7 @@ pub(crate) fn write(
     info.sources.files.extend(files);
     let set = recorded.set.iter();
     info.sources.bundle = Some(BundleInfo {
-        set: set
-            .map(|(name, value)| {
-                (name.clone(), program.secrets.mask_variable(name, value).into_owned())
-            })
-            .collect(),
+        set: set.map(|(name, given)| (name.clone(), value(name, given))).collect(),
         changed: changed_info(recorded.load),
         environment: recorded.environment.iter().map(variable_info).collect(),
         masked: masked != text,
@@ -115,7 +117,7 @@ fn variable_info(variable: &throng_scenario::RecordedVariable) -> VariableInfo {
 
 struct Writer<'a> {
     directory: &'a Path,
-    program: &'a Program,
+    masks: Option<&'a Program>,
     /// How many bytes may still be copied.
     left: u64,
 }
@@ -151,12 +153,14 @@ impl Writer<'_> {
         let no_copy = match &file.copy {
             None if file.role == FileRole::Include => Some(NoCopy::Merged),
             None => Some(NoCopy::Secret),
-            Some(_) if has_secret_columns(self.program, &file.path) => Some(NoCopy::Secret),
+            Some(_) if self.masks.is_some_and(|it| has_secret_columns(it, &file.path)) => {
+                Some(NoCopy::Secret)
+            }
             Some(_) if !is_protocol && size > self.left => Some(NoCopy::Large),
             Some(_) => None,
         };
         let to = file.copy.as_ref().filter(|_| no_copy.is_none());
-        let secrets = (!is_protocol).then_some(&self.program.secrets);
+        let secrets = self.masks.filter(|_| !is_protocol).map(|program| &program.secrets);
         let path = to.map(|to| self.directory.join(to));
         let copied = copy(input, path.as_deref(), secrets)?;
         if path.is_some() && !copied.has_secret && !is_protocol {

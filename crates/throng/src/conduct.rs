@@ -561,7 +561,7 @@ impl Conduct<'_> {
                 })?
             }
         };
-        let made_of = (&self.recorded, &*self.program);
+        let made_of = (&self.recorded, Some(&*self.program));
         let copy_max = self.output.copy_max.unwrap_or(bundle::COPIED_BYTES_MAX);
         let text = bundle::write(&directory, made_of, copy_max, info);
         match text.and_then(|text| Recorder::create(&directory, info, &text)) {

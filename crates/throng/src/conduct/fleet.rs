@@ -106,6 +106,7 @@ impl Fleet {
                 exit
             }
         };
+        parcel::has_no_key(&conduct.recorded).map_err(refused(Exit::Usage))?;
         let keys = fleet::opened(directory).map_err(refused(Exit::Usage))?;
         let bus = fleet::connected(&keys).await.map_err(refused(Exit::HostUnfit))?;
         let furnished = bus.furnish(Room::default()).await;

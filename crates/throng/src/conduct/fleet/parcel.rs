@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use throng_base::{Diagnostic, Said, Secrets, random};
-use throng_program::Program;
+use throng_base::{Diagnostic, Said, random};
 use throng_results::directory::{EVENTS_FILE, INTERVALS_FILE, NoCopy};
 use throng_results::{Recorder, RunInfo};
+use throng_scenario::{FileRole, Recorded, RecordedFile};
 
 use super::super::Conduct;
 use crate::{bundle, files};
@@ -59,16 +59,33 @@ pub(super) fn unpack(packed: &[Packed]) -> Result<Moment, Box<Diagnostic>> {
     Ok(moment)
 }
 
+/// Keys are refused before anything is done.
+///
+/// # Errors
+/// Names a key.
+pub(super) fn has_no_key(recorded: &Recorded) -> Result<(), Box<Diagnostic>> {
+    let is_key = |file: &&RecordedFile| file.copy.is_none() && file.role != FileRole::Include;
+    let key = recorded.files.iter().find(is_key);
+    key.map_or(Ok(()), |file| Err(unsendable(&file.path.display().to_string())))
+}
+
+fn unsendable(path: &str) -> Box<Diagnostic> {
+    let message = say!("`{path}` cannot be sent to the agents of a fleet");
+    let help = say!(
+        "throng does not send keys or unreadable files to agents: run the scenario on one machine"
+    );
+    Box::new(Diagnostic::error("fleet-unbridged", message).help(help))
+}
+
 /// All files that an agent needs.
 ///
 /// # Errors
 /// Names files that cannot be sent.
 pub(super) fn pack(conduct: &Conduct<'_>, info: &RunInfo) -> Result<Vec<Packed>, Box<Diagnostic>> {
     let moment = Moment::new()?;
-    let program = Program { secrets: Secrets::default(), ..(*conduct.program).clone() };
     let mut info = info.clone();
     (info.generator.machines, info.generator.shards) = (Vec::new(), 0);
-    let text = bundle::write(&moment.0, (&conduct.recorded, &program), u64::MAX, &mut info);
+    let text = bundle::write(&moment.0, (&conduct.recorded, None), u64::MAX, &mut info);
     let recorder = text.and_then(|text| Recorder::create(&moment.0, &info, &text));
     let recorder = recorder.map_err(|error| Box::new(error.diagnostic()))?;
     drop(recorder);
@@ -76,12 +93,7 @@ pub(super) fn pack(conduct: &Conduct<'_>, info: &RunInfo) -> Result<Vec<Packed>,
         !matches!(file.no_copy, None | Some(NoCopy::Merged))
     };
     if let Some(file) = info.sources.files.iter().find(left_out) {
-        let message = say!("`{}` cannot be sent to the agents of a fleet", file.path);
-        let help = say!(
-            "throng does not send keys or unreadable files to agents: run the scenario on one \
-             machine"
-        );
-        return Err(Box::new(Diagnostic::error("fleet-unbridged", message).help(help)));
+        return Err(unsendable(&file.path));
     }
     let mut packed = Vec::new();
     let walked = walk(&moment.0, &moment.0, &mut packed);

@@ -337,6 +337,62 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
     assert_eq!(target.counts("/requests"), 0);
 }
 
+#[test]
+fn agents_send_the_secrets_of_a_scenario_and_no_record_has_them() {
+    const SENT: &str = r#"{"password":"swordfish","pin":"given-by-set","word":"letmein99"}"#;
+    let fleet = Fleet::start(&["a"]);
+    let target = Target::start("http");
+    let text = format!(
+        "\
+target: {}
+vars: {{password: swordfish, pin: {{value: none, secret: true}}}}
+data: {{accounts: {{csv: accounts.csv}}}}
+sessions:
+  user:
+    steps:
+    - http: POST /echo
+      headers: {{Authorization: Bearer literal-bearer}}
+      json:
+        password: \"${{vars.password}}\"
+        pin: \"${{vars.pin}}\"
+        word: \"${{data.accounts.password}}\"
+      check: {{size: {}}}
+load: [{{iterations: 3, users: 1}}]
+",
+        target.http(""),
+        SENT.len()
+    );
+    let in_fleet = |line: &str| throng(line).arg(format!("--fleet={}", fleet.keys.display()));
+    let run = in_fleet("run s.yaml --json --out record --set pin=given-by-set")
+        .file("s.yaml", text)
+        .file("accounts.csv", "name,password\nann,letmein99\n")
+        .run()
+        .exits(0);
+    run.has("/total/ok", 3);
+    let record = run.folder().join("record");
+    let files = record.read_dir().expect("a record").flatten().filter(|it| it.path().is_file());
+    let told = files.map(|it| std::fs::read(it.path()).expect("a file")).collect::<Vec<_>>();
+    let told = String::from_utf8_lossy(&told.concat()).into_owned() + &run.out + &run.err;
+    for secret in ["swordfish", "given-by-set", "literal-bearer", "letmein99"] {
+        run.check(!told.contains(secret), secret);
+    }
+}
+
+#[test]
+fn a_private_key_is_refused_before_anything_is_done() {
+    let papers = crate::tls::Papers::signed();
+    let text = "target: https://127.0.0.1:1\ntls: {certificate: client.pem, key: client.key}\n\
+                sessions: {user: {steps: [http: GET /]}}\nload: [{iterations: 1, users: 1}]\n";
+    let paper = |name: &str| std::fs::read(papers.path(name)).expect("a file");
+    let run = throng("run s.yaml --fleet=nowhere")
+        .file("s.yaml", text)
+        .file("client.pem", paper("client.pem"))
+        .file("client.key", paper("client.key"))
+        .run()
+        .exits(2);
+    run.says(&["error[fleet-unbridged]", "client.key", "nothing was sent"]);
+}
+
 /// A token is a password of its machine: whoever lists processes does not see it.
 #[test]
 fn the_token_of_an_agent_is_not_in_the_list_of_processes() {
