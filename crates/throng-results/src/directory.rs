@@ -43,10 +43,10 @@ pub(crate) fn create_new(path: &Path) -> io::Result<File> {
 
 /// Who, when, where and what: written when a run begins and again when it ends. The file has the
 /// fields of its groups as if they were its own, in this order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunInfo {
-    pub format: u32,
+    pub format: Format,
     /// No other run has it; `run.id` in expressions.
     pub id: String,
     #[serde(flatten)]
@@ -82,6 +82,16 @@ pub struct RunInfo {
     pub sources: SourcesInfo,
     #[serde(flatten)]
     pub end: EndInfo,
+}
+
+/// That of this version, where nothing else is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Format(pub u32);
+
+impl Default for Format {
+    fn default() -> Format {
+        Format(FORMAT)
+    }
 }
 
 /// The binary that made the record.
@@ -199,33 +209,6 @@ pub struct EndInfo {
 
 fn is_zero(nanos: &u64) -> bool {
     *nanos == 0
-}
-
-impl Default for RunInfo {
-    fn default() -> RunInfo {
-        RunInfo {
-            format: FORMAT,
-            id: String::new(),
-            build: BuildInfo::default(),
-            name: String::new(),
-            labels: BTreeMap::new(),
-            command: Vec::new(),
-            time: TimeInfo::default(),
-            seed: 0,
-            changes: Vec::new(),
-            generator: GeneratorInfo::default(),
-            targets: TargetsInfo::default(),
-            mode: ModeInfo::default(),
-            tables: TablesInfo::default(),
-            users_planned: 0,
-            precision_ns: 0,
-            service_times: false,
-            interrupted: false,
-            lines_lost: 0,
-            sources: SourcesInfo::default(),
-            end: EndInfo::default(),
-        }
-    }
 }
 
 impl RunInfo {

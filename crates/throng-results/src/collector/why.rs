@@ -86,7 +86,7 @@ fn facts(summary: &Summary) -> Facts {
         phases: Vec::new(),
         lasted_s: summary.lasted.as_secs_f64(),
         ended: !summary.verdict.unended,
-        no_retries: info.format < RETRIES_FORMAT,
+        no_retries: info.format.0 < RETRIES_FORMAT,
         same_host: info.targets.same_host,
         targets: info.targets.urls.clone(),
         services: info.targets.services.clone(),

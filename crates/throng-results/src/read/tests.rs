@@ -247,7 +247,7 @@ fn a_record_of_the_first_format_is_summed_up() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("\"format\": 5", "\"format\": 1", 1)).unwrap();
     let summary = Run::open(directory.path()).unwrap().summary().unwrap();
-    assert_eq!(summary.info.format, 1);
+    assert_eq!(summary.info.format.0, 1);
     assert_eq!(summary.steps.total, sample::summary().steps.total);
     assert_eq!(summary.verdict.thresholds, sample::summary().verdict.thresholds);
 }
