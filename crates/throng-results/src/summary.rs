@@ -620,6 +620,14 @@ pub struct ThresholdRow {
 }
 
 impl ThresholdRow {
+    /// What was measured, if anything was.
+    pub(crate) fn figure(&self) -> Option<f64> {
+        match self.verdict {
+            Verdict::Met(it) | Verdict::NotMet(it) | Verdict::Indeterminate(it) => Some(it),
+            Verdict::Unknown => None,
+        }
+    }
+
     /// Why there is no figure.
     pub(crate) fn unknown(&self) -> Said {
         match &self.only_in {

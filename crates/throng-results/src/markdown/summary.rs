@@ -66,17 +66,18 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let notes = reasons.iter().filter(|reason| !is_threshold(reason));
     let notes = notes.map(|reason| escape(&reason.english()));
     let notes = notes.chain(summary.verdict.thresholds.iter().map(|threshold| {
-        let (word, figure) = match threshold.verdict {
-            Verdict::Met(figure) => ("met", Some(figure)),
-            Verdict::NotMet(figure) => ("**not met**", Some(figure)),
-            Verdict::Indeterminate(figure) => ("**undetermined**", Some(figure)),
-            Verdict::Unknown => ("**not measured**", None),
+        let word = match threshold.verdict {
+            Verdict::Met(_) => "met",
+            Verdict::NotMet(_) => "**not met**",
+            Verdict::Indeterminate(_) => "**undetermined**",
+            Verdict::Unknown => "**not measured**",
         };
         let largest =
             threshold.largest_of.map(|values| format!(", the largest of {values} values"));
         let largest = largest.unwrap_or_default();
-        let figure =
-            figure.map(|figure| format!(" ({}{largest})", figure_text(threshold.unit, figure)));
+        let figure = threshold
+            .figure()
+            .map(|figure| format!(" ({}{largest})", figure_text(threshold.unit, figure)));
         format!("{word}: {}{}", escape(&threshold.text), figure.unwrap_or_default())
     }));
     let notes = notes

@@ -93,7 +93,7 @@ struct Column<'a, R> {
 
 impl<'a, R> Columns<'a, R> {
     /// With the names of the rows as the first.
-    pub(crate) fn of(head: Said, name: impl Fn(&R) -> String + 'a) -> Columns<'a, R> {
+    pub(crate) fn of<C: Into<Cell>>(head: Said, name: impl Fn(&R) -> C + 'a) -> Columns<'a, R> {
         let columns = Columns { columns: Vec::new(), ink: Box::new(|_| Ink::Plain) };
         columns.cell(head, name).words()
     }

@@ -36,9 +36,9 @@ use super::curve::{levels, spark};
 use super::table::{Cell, Table};
 use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
-use crate::back_off::machine_name;
+use crate::back_off::{BackOff, machine_name};
 use crate::summary::{
-    ChangeOf, Latency, LoadRow, LogLine, POINTS_MAX, PhaseRow, Row, Summary, ThresholdRow,
+    Change, ChangeOf, Latency, LoadRow, LogLine, POINTS_MAX, PhaseRow, Row, Summary, ThresholdRow,
     per_second,
 };
 use crate::verdict::{Tone, headline};
@@ -514,17 +514,17 @@ fn phases(summary: &Summary, style: &Style) -> String {
 }
 
 fn codes(summary: &Summary, style: &Style) -> String {
-    let all: u64 = summary.steps.total.codes.iter().map(|(_, count)| count).sum();
-    let of_all = say!("of {} responses", format_count(all));
-    let mut table = Table::new([say!("codes"), Said::default(), of_all]);
-    for (code, count) in summary.steps.total.codes.iter().take(ROWS_MAX) {
-        let part = share(*count as f64 / all.max(1) as f64);
-        table.row([status_word(*code).into(), format_count(*count).into(), part.into()]);
-    }
-    if table.len() == 0 {
+    let codes = &summary.steps.total.codes;
+    if codes.is_empty() {
         return String::new();
     }
-    table.render(style) + &more(summary.steps.total.codes.len(), style)
+    let all: u64 = codes.iter().map(|(_, count)| count).sum();
+    let of_all = say!("of {} responses", format_count(all));
+    let table = Columns::of(say!("codes"), |(code, _): &(u16, u64)| status_word(*code))
+        .count(Said::default(), |(_, count)| *count)
+        .cell(of_all, |(_, count)| share(*count as f64 / all.max(1) as f64))
+        .table(codes.iter().take(ROWS_MAX));
+    table.render(style) + &more(codes.len(), style)
 }
 
 fn more(rows: usize, style: &Style) -> String {
@@ -538,15 +538,14 @@ fn back_offs(summary: &Summary, style: &Style) -> String {
     if steps.count == 0 {
         return String::new();
     }
-    let titles =
-        [say!("changed at"), say!("machine"), say!("percentage of its share"), say!("cause")];
-    let mut table = Table::new(titles).words_in([1, 3]);
-    for step in steps.first.iter().take(ROWS_MAX) {
-        let name = clean(&machine_name(&summary.info, step.machine));
-        let cause = style.say(step.detail.clone().cleaned());
-        let percent = format!("{} %", step.percent);
-        table.row([nanos(step.at_ns).into(), name.into(), percent.into(), cause.into()]);
-    }
+    let machine = |step: &BackOff| clean(&machine_name(&summary.info, step.machine));
+    let table = Columns::of(say!("changed at"), |step: &BackOff| nanos(step.at_ns))
+        .cell(say!("machine"), machine)
+        .words()
+        .cell(say!("percentage of its share"), |step| format!("{} %", step.percent))
+        .cell(say!("cause"), |step| style.say(step.detail.clone().cleaned()))
+        .words()
+        .table(steps.first.iter().take(ROWS_MAX));
     let more = say!("… and {{}} more changes: `throng report --json` lists more");
     table.render(style) + &left_out(steps.count as usize, table.len(), more, style)
 }
@@ -557,15 +556,16 @@ fn changes(summary: &Summary, style: &Style) -> String {
     if changes.count == 0 {
         return String::new();
     }
-    let mut table =
-        Table::new([say!("changed at"), say!("phase"), say!("change")]).words_in([1, 2]);
-    for change in changes.first.iter().take(ROWS_MAX) {
-        let phase = match &change.of {
-            ChangeOf::Phase(phase) => clean(phase),
-            ChangeOf::Mark | ChangeOf::Addresses => NOTHING.into(),
-        };
-        table.row([nanos(change.at_ns).into(), phase.into(), clean(&change.what).into()]);
-    }
+    let phase = |change: &Change| match &change.of {
+        ChangeOf::Phase(phase) => clean(phase),
+        ChangeOf::Mark | ChangeOf::Addresses => NOTHING.into(),
+    };
+    let table = Columns::of(say!("changed at"), |change: &Change| nanos(change.at_ns))
+        .cell(say!("phase"), phase)
+        .words()
+        .cell(say!("change"), |change| clean(&change.what))
+        .words()
+        .table(changes.first.iter().take(ROWS_MAX));
     let more = say!("… and {{}} more changes: `throng report --json` lists all");
     table.render(style) + &left_out(changes.count as usize, table.len(), more, style)
 }
@@ -585,15 +585,8 @@ fn log(summary: &Summary, style: &Style) -> String {
     for ((line, time), user) in log.first.iter().zip(&times).zip(&users) {
         let beside = " ".repeat(time_columns - width(time)) + time;
         let beside = format!("{beside}  {user}{}  ", " ".repeat(user_columns - width(user)));
-        let indent = width(&beside);
-        for (number, text) in wrap(&log_text(line), style.columns() - indent).iter().enumerate() {
-            match number {
-                0 => out.push_str(&style.paint(Ink::Dim, &beside)),
-                _ => out.push_str(&" ".repeat(indent)),
-            }
-            out.push_str(text);
-            out.push('\n');
-        }
+        let lines = wrap(&log_text(line), style.columns() - width(&beside));
+        out += &hung(Ink::Dim, &beside, lines.into_iter().map(|line| (Ink::Plain, line)), style);
     }
     match log.count - log.first.len() as u64 {
         0 => out,
@@ -602,6 +595,22 @@ fn log(summary: &Summary, style: &Style) -> String {
             out + &dim(&style.say(more.filled(&[&format_count(hidden)])), style)
         }
     }
+}
+
+/// Lines that hang from what stands before the first of them.
+fn hung(
+    ink: Ink,
+    first: &str,
+    lines: impl IntoIterator<Item = (Ink, String)>,
+    style: &Style,
+) -> String {
+    let mut before = style.paint(ink, first);
+    let mut out = String::new();
+    for (ink, line) in lines {
+        out += &format!("{before}{}\n", style.paint(ink, &line));
+        before = " ".repeat(width(first));
+    }
+    out
 }
 
 fn log_text(line: &LogLine) -> String {
@@ -617,40 +626,24 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
     if summary.verdict.thresholds.is_empty() {
         return String::new();
     }
-    let has_phase = summary.verdict.thresholds.iter().any(|threshold| threshold.phase.is_some());
-    let phase_head = if has_phase { say!("phase") } else { Said::default() };
-    let mut table = Table::new([say!("threshold"), phase_head, say!("measured"), say!("verdict")])
-        .words_in([1, 3]);
-    let shown = pick(&summary.verdict.thresholds, |threshold| {
-        !matches!(threshold.verdict, Verdict::Met(_))
-    });
-    for threshold in &shown {
-        let (ink, word, figure) = match threshold.verdict {
-            Verdict::Met(figure) => (Ink::Good, say!("met"), figure_text(threshold.unit, figure)),
-            Verdict::NotMet(figure) => {
-                (Ink::Bad, say!("NOT MET"), figure_text(threshold.unit, figure))
-            }
-            Verdict::Unknown => (Ink::Warn, say!("unknown"), NOTHING.to_string()),
-            Verdict::Indeterminate(figure) => {
-                (Ink::Warn, say!("undetermined"), figure_text(threshold.unit, figure))
-            }
-        };
-        let phase = threshold.phase.as_deref().map(|phase| cut(&clean(phase), PHASE_COLUMNS_MAX));
-        let word = match threshold.largest_of {
-            None => style.say(word),
-            Some(values) => format!("{} · {}", style.say(word), largest_of(values, style)),
-        };
-        table.row([
-            clean(threshold_text(threshold)).into(),
-            phase.unwrap_or_default().into(),
-            figure.into(),
-            Cell::new(ink, word),
-        ]);
-    }
+    let rows = &summary.verdict.thresholds;
+    let has_phase = rows.iter().any(|row| row.phase.is_some());
+    let phase = |row: &ThresholdRow| {
+        row.phase.as_deref().map_or(String::new(), |phase| cut(&clean(phase), PHASE_COLUMNS_MAX))
+    };
+    let shown = pick(rows, |row| !matches!(row.verdict, Verdict::Met(_)));
+    let table = Columns::of(say!("threshold"), |row: &ThresholdRow| clean(threshold_text(row)))
+        .cell(say!("phase"), phase)
+        .words()
+        .if_any(|_| has_phase)
+        .cell(say!("measured"), |row| known_text(row.unit, row.figure()))
+        .cell(say!("verdict"), |row| verdict_cell(row, style))
+        .words()
+        .table(shown.iter().copied());
     let mut out = table.render(style);
     let more =
         say!("… and {{}} thresholds with better results; `throng report --json` lists all of them");
-    out.push_str(&left_out(summary.verdict.thresholds.len(), shown.len(), more, style));
+    out.push_str(&left_out(rows.len(), shown.len(), more, style));
     if shown.iter().any(|threshold| threshold.verdict == Verdict::Unknown) {
         let text = say!("unknown: nothing was measured, so the threshold counts as not met");
         out.push_str(&note(text, style));
@@ -660,6 +653,17 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
         out.push_str(&note(text, style));
     }
     out
+}
+
+fn verdict_cell(threshold: &ThresholdRow, style: &Style) -> Cell {
+    let (ink, word) = match threshold.verdict {
+        Verdict::Met(_) => (Ink::Good, say!("met")),
+        Verdict::NotMet(_) => (Ink::Bad, say!("NOT MET")),
+        Verdict::Unknown => (Ink::Warn, say!("unknown")),
+        Verdict::Indeterminate(_) => (Ink::Warn, say!("undetermined")),
+    };
+    let of_few = threshold.largest_of.map(|values| format!(" · {}", largest_of(values, style)));
+    Cell::new(ink, style.say(word) + &of_few.unwrap_or_default())
 }
 
 /// What a percentile of few values is.

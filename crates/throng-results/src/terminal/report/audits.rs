@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Said, clean};
-use throng_metrics::audit::{AuditFigure, Pair, ViewRound, Wrong};
+use throng_metrics::audit::{AuditFigure, Pair, Wrong};
 
 use super::super::Style;
-use super::super::table::{Cell, Table};
+use super::super::columns::{Columns, NOTHING};
 use crate::audits::{AuditRow, ViewRow};
 use crate::summary::Summary;
 
@@ -21,32 +21,25 @@ pub(super) fn audits(summary: &Summary, style: &Style) -> String {
     texts.chain(books.map(|row| of_books(row, style))).collect::<Vec<_>>().join("\n")
 }
 
+/// Figures of the worst round of each view.
 fn of_presence(row: &AuditRow, style: &Style) -> String {
     let title = Said::of_others(style.say(say!("audit {}", clean(&row.name))));
-    let head = [
-        title,
-        say!("rounds"),
-        say!("compared"),
-        say!("agree"),
-        say!("false online"),
-        say!("false offline"),
-        say!("wrong node"),
-        say!("undecided"),
-    ];
-    let mut table = Table::new(head);
-    let mut lines = Vec::new();
-    for view in &row.views {
-        match &view.worst {
-            Some((_, round)) => table.row(cells(view, round)),
-            None => {
-                let none = || Cell::from("–".to_string());
-                let rounds = format_count(view.read).into();
-                let name = clean(&view.name).into();
-                table.row([name, rounds, none(), none(), none(), none(), none(), none()]);
-            }
+    let count = |figure: AuditFigure| {
+        move |view: &ViewRow| match &view.worst {
+            Some((_, round)) => format_count(round.count(figure)),
+            None => NOTHING.to_string(),
         }
-        lines.extend(remarks(view, style));
-    }
+    };
+    let table = Columns::of(title, |view: &ViewRow| clean(&view.name))
+        .count(say!("rounds"), |view| view.read)
+        .cell(say!("compared"), count(AuditFigure::Compared))
+        .cell(say!("agree"), count(AuditFigure::Agree))
+        .cell(say!("false online"), count(AuditFigure::FalseOnline))
+        .cell(say!("false offline"), count(AuditFigure::FalseOffline))
+        .cell(say!("wrong node"), count(AuditFigure::WrongNode))
+        .cell(say!("undecided"), count(AuditFigure::Undecided))
+        .table(&row.views);
+    let mut lines: Vec<String> = row.views.iter().flat_map(|view| remarks(view, style)).collect();
     lines.extend(row.pairs.iter().flat_map(|pair| quarrel(row, pair)).map(|it| style.say(it)));
     let mut text = table.render(style);
     lines.iter().for_each(|line| {
@@ -54,21 +47,6 @@ fn of_presence(row: &AuditRow, style: &Style) -> String {
         text.push('\n');
     });
     text
-}
-
-/// Figures of the worst round.
-fn cells(view: &ViewRow, round: &ViewRound) -> [Cell; 8] {
-    let count = |figure| Cell::from(format_count(round.count(figure)));
-    [
-        clean(&view.name).into(),
-        format_count(view.read).into(),
-        count(AuditFigure::Compared),
-        count(AuditFigure::Agree),
-        count(AuditFigure::FalseOnline),
-        count(AuditFigure::FalseOffline),
-        count(AuditFigure::WrongNode),
-        count(AuditFigure::Undecided),
-    ]
 }
 
 fn remarks(view: &ViewRow, style: &Style) -> Vec<String> {

@@ -4,8 +4,8 @@ mod chart;
 
 use throng_base::units::format_count;
 
-use super::super::table::{Cell, Table};
-use super::super::text::rate;
+use super::super::columns::Columns;
+use super::super::table::Cell;
 use super::super::{Ink, Style};
 use super::{NOTHING, known_text, left_out, note};
 use throng_metrics::Unit;
@@ -31,18 +31,27 @@ pub(in crate::terminal) fn searched_levels(found: &Capacity, most: usize, style:
         return String::new();
     }
     let shown = &all[all.len().saturating_sub(most)..];
-    let mut table = Table::new([
-        say!("level"),
-        say!("served/s"),
-        say!("strain"),
-        say!("p50"),
-        say!("p99"),
-        say!("in flight"),
-        say!("verdict"),
-    ]);
-    shown.iter().for_each(|level| table.row(cells(found, level, style)));
+    let time =
+        |seconds: Option<f64>| known_text(Unit::Nanoseconds, seconds.map(|seconds| seconds * 1e9));
+    let in_flight =
+        |level: &Level| format!("{} / {}", mean(level.in_flight), mean(level.in_flight_expected));
+    let name = |level: &Level| {
+        let [load, purpose] =
+            [found.load(level.load), level.purpose.text()].map(|said| style.say(said));
+        format!("{load} {purpose}")
+    };
     let more = say!("… and {{}} earlier levels; --details shows all of them");
-    let mut table = table.words_in([6]);
+    let mut table = Columns::of(say!("level"), name)
+        .rate(say!("served/s"), |level| level.served)
+        .cell(say!("strain"), |level| level.strain.map_or_else(|| NOTHING.to_string(), strain))
+        .cell(say!("p50"), |level| time(level.p50_s))
+        .cell(say!("p99"), |level| time(level.p99_s))
+        .cell(say!("in flight"), in_flight)
+        .cell(say!("verdict"), |level| {
+            Cell::new(ink(&level.verdict), style.say(level.verdict_text()))
+        })
+        .words()
+        .table(shown);
     table.leave_out_for_names(&["p50", "strain", "in flight"], style);
     let explained = [
         ("in flight", say!("in flight: measured / by Little's law")),
@@ -53,26 +62,12 @@ pub(in crate::terminal) fn searched_levels(found: &Capacity, most: usize, style:
     left_out(all.len(), shown.len(), more, style) + &table.render(style) + &notes
 }
 
-fn cells(found: &Capacity, level: &Level, style: &Style) -> [Cell; 7] {
-    let time =
-        |seconds: Option<f64>| known_text(Unit::Nanoseconds, seconds.map(|seconds| seconds * 1e9));
-    let ink = match level.verdict {
+fn ink(verdict: &LevelVerdict) -> Ink {
+    match verdict {
         LevelVerdict::Met => Ink::Good,
         LevelVerdict::NotMet(_) => Ink::Bad,
         LevelVerdict::GeneratorBound(_) => Ink::Warn,
-    };
-    let [load, purpose, verdict] =
-        [found.load(level.load), level.purpose.text(), level.verdict_text()]
-            .map(|said| style.say(said));
-    [
-        format!("{load} {purpose}").into(),
-        rate(level.served).into(),
-        level.strain.map_or_else(|| NOTHING.to_string(), strain).into(),
-        time(level.p50_s).into(),
-        time(level.p99_s).into(),
-        format!("{} / {}", mean(level.in_flight), mean(level.in_flight_expected)).into(),
-        Cell::new(ink, verdict),
-    ]
+    }
 }
 
 fn strain(strain: f64) -> String {

@@ -1,8 +1,6 @@
 //! The section about messages that had to reach an audience. Runs without such have none.
 
-use throng_base::units::format_count;
-
-use super::super::table::{Cell, Table};
+use super::super::columns::Columns;
 use super::super::text::{clean, nanos};
 use super::super::{Ink, Style};
 use super::{EXAMPLE_CHARS_MAX, TimedRow, dim, left_out, pick};
@@ -15,34 +13,16 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
     if rows.iter().all(is_empty) {
         return String::new();
     }
-    let head = [
-        say!("deliveries"),
-        say!("sent"),
-        say!("expected"),
-        say!("delivered"),
-        say!("lost"),
-        say!("twice"),
-        say!("late"),
-        say!("out of order"),
-    ];
-    let mut table = Table::new(head);
     let shown = pick(rows, |row| (row.counts.lost, row.counts.unwatched, row.counts.expected));
-    for row in &shown {
-        let c = &row.counts;
-        let bad = |count: u64| {
-            Cell::new(if count > 0 { Ink::Bad } else { Ink::Plain }, format_count(count))
-        };
-        table.row([
-            clean(&row.name).into(),
-            format_count(c.sent).into(),
-            format_count(c.expected).into(),
-            format_count(c.delivered).into(),
-            bad(c.lost),
-            bad(c.twice),
-            bad(c.late),
-            bad(c.out_of_order),
-        ]);
-    }
+    let table = Columns::of(say!("deliveries"), |row: &DeliveryRow| clean(&row.name))
+        .count(say!("sent"), |row| row.counts.sent)
+        .count(say!("expected"), |row| row.counts.expected)
+        .count(say!("delivered"), |row| row.counts.delivered)
+        .bad(say!("lost"), |row| row.counts.lost)
+        .bad(say!("twice"), |row| row.counts.twice)
+        .bad(say!("late"), |row| row.counts.late)
+        .bad(say!("out of order"), |row| row.counts.out_of_order)
+        .table(shown.iter().copied());
     let mut out = table.render(style);
     let more = say!(
         "… and {{}} deliveries with the same number of losses or fewer; `throng report --json` \

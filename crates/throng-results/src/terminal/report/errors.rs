@@ -5,7 +5,7 @@ use throng_base::units::format_count;
 
 use super::super::text::{clean, nanos, share, width, wrap};
 use super::super::{Ink, Style};
-use super::{EXAMPLE_CHARS_MAX, ROWS_MAX, labelled, more};
+use super::{EXAMPLE_CHARS_MAX, ROWS_MAX, hung, labelled, more};
 use crate::summary::{ErrorRow, Row, Summary};
 
 /// Failed attempts, whose shares have one base, and apart from them what failed and is none.
@@ -39,17 +39,8 @@ fn error_list(head: Said, base: &str, rows: &[&ErrorRow], style: &Style) -> Stri
             _ => format!("{share:>share_columns$}  "),
         };
         let figures = format!("{count:>count_columns$}  {share}");
-        let indent = width(&figures);
-        for (number, (ink, line)) in
-            error_lines(row, style.columns() - indent, style).iter().enumerate()
-        {
-            match number {
-                0 => out.push_str(&style.paint(Ink::Bad, &figures)),
-                _ => out.push_str(&" ".repeat(indent)),
-            }
-            out.push_str(&style.paint(*ink, line));
-            out.push('\n');
-        }
+        let lines = error_lines(row, style.columns() - width(&figures), style);
+        out += &hung(Ink::Bad, &figures, lines, style);
     }
     out
 }

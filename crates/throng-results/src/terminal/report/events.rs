@@ -2,14 +2,14 @@
 //! before, during and after it.
 
 use throng_base::Said;
-use throng_base::units::format_count;
 use throng_metrics::Unit;
 use throng_why::Stretch;
 
-use super::super::table::{Cell, Table};
-use super::super::text::{clean, nanos, rate};
+use super::super::columns::{Columns, NOTHING, P50, P99};
+use super::super::table::Cell;
+use super::super::text::{clean, nanos};
 use super::super::{Ink, Style};
-use super::{NOTHING, known_text, left_out, note};
+use super::{known_text, left_out, note};
 use crate::actions::ActionRow;
 use crate::event::ActionStatus;
 use crate::summary::Summary;
@@ -36,22 +36,22 @@ pub(super) fn events(summary: &Summary, style: &Style) -> String {
 }
 
 fn list(rows: &[ActionRow], style: &Style) -> String {
-    let heads = [say!("event"), say!("at"), say!("action"), say!("took"), say!("result")];
-    let mut table = Table::new(heads).words_in([2, 4]);
-    for row in rows {
-        let ink = ink(row.status);
-        let time = |time: Option<u64>| time.map_or_else(|| NOTHING.to_string(), nanos);
+    let time = |time: Option<u64>| time.map_or_else(|| NOTHING.to_string(), nanos);
+    let result = |row: &ActionRow| {
         let detail = style.say(row.detail.clone().cleaned());
         let status = style.say(row.status.text());
         let result = if detail.is_empty() { status } else { format!("{status}: {detail}") };
-        table.row([
-            Cell::new(ink, clean(&row.name)),
-            time(row.at_ns).into(),
-            row.action.as_str().into(),
-            time(row.took_ns).into(),
-            Cell::new(ink, result),
-        ]);
-    }
+        Cell::new(ink(row.status), result)
+    };
+    let name = |row: &ActionRow| Cell::new(ink(row.status), clean(&row.name));
+    let table = Columns::of(say!("event"), name)
+        .cell(say!("at"), |row| time(row.at_ns))
+        .cell(say!("action"), |row| row.action.clone())
+        .words()
+        .cell(say!("took"), |row| time(row.took_ns))
+        .cell(say!("result"), result)
+        .words()
+        .table(rows);
     table.render(style)
 }
 
@@ -90,49 +90,35 @@ fn paragraph(row: &ActionRow, style: &Style) -> String {
 }
 
 fn around(rows: &[ActionRow], style: &Style) -> String {
-    let mut table = Table::new([
-        say!("around events"),
-        say!("from"),
-        say!("to"),
-        say!("ok/s"),
-        say!("errors"),
-        Said::of_others("p50"),
-        Said::of_others("p99"),
-        say!("online, at least"),
-    ]);
+    let mut parts: Vec<(String, &Stretch)> = Vec::new();
     for row in rows {
         let Some(effect) = &row.effect else { continue };
-        let parts = [
+        let told = [
             (say!("before"), &effect.before),
             (say!("during"), &effect.during),
             (say!("after"), &effect.after),
         ];
-        let parts = parts.into_iter().filter_map(|(word, part)| Some((word, part.as_ref()?)));
-        for (word, part) in parts {
-            let name = format!("{}, {}", clean(&row.name), style.say(word));
-            table.row(std::iter::once(Cell::from(name)).chain(cells(part)));
-        }
+        parts.extend(told.into_iter().filter_map(|(word, part)| {
+            Some((format!("{}, {}", clean(&row.name), style.say(word)), part.as_ref()?))
+        }));
     }
-    if table.len() == 0 {
+    if parts.is_empty() {
         return String::new();
     }
+    let second = |seconds: f64| nanos((seconds * 1e9) as u64);
+    let named = |(name, _): &(String, &Stretch)| name.clone();
+    let table = Columns::of(say!("around events"), named)
+        .cell(say!("from"), |(_, part)| second(part.from_s))
+        .cell(say!("to"), |(_, part)| second(part.to_s))
+        .rate(say!("ok/s"), |(_, part)| part.ok_per_s)
+        .cell(say!("errors"), |(_, part)| known_text(Unit::Share, part.error_share))
+        .cell(P50.head(), |(_, part)| known_text(Unit::Nanoseconds, part.p50_ns))
+        .cell(P99.head(), |(_, part)| known_text(Unit::Nanoseconds, part.p99_ns))
+        .count(say!("online, at least"), |(_, part)| part.online_min as u64)
+        .table(&parts);
     let explained = say!(
         "p50 and p99: medians of the values per second; during: until all values were back to \
          normal, or the action ended"
     );
     format!("\n{}{}", table.render(style), note(explained, style))
-}
-
-fn cells(part: &Stretch) -> [Cell; 7] {
-    let second = |seconds: f64| nanos((seconds * 1e9) as u64);
-    [
-        second(part.from_s),
-        second(part.to_s),
-        rate(part.ok_per_s),
-        known_text(Unit::Share, part.error_share),
-        known_text(Unit::Nanoseconds, part.p50_ns),
-        known_text(Unit::Nanoseconds, part.p99_ns),
-        format_count(part.online_min as u64),
-    ]
-    .map(Cell::from)
 }

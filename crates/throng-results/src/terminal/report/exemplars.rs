@@ -7,9 +7,9 @@ use throng_base::clean;
 use throng_base::units::format_duration;
 
 use super::super::Style;
-use super::super::table::Table;
+use super::super::columns::Columns;
 use super::super::text::nanos;
-use crate::summary::Summary;
+use crate::summary::{SlowRow, Summary};
 
 /// So many are shown; JSON and the record have more.
 const SHOWN_MAX: usize = 10;
@@ -22,18 +22,13 @@ pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {
         true => say!("slowest requests"),
         false => say!("slowest attempts"),
     };
-    let head = [slowest, say!("time"), say!("at"), say!("user"), say!("trace ID")];
-    let mut table = Table::new(head);
-    for row in summary.steps.slowest.iter().take(SHOWN_MAX) {
-        let at = format_duration(Duration::from_nanos(row.slow.at_ns));
-        table.row([
-            clean(&row.step).into(),
-            nanos(row.slow.latency_ns).into(),
-            at.into(),
-            row.slow.user.to_string().into(),
-            row.slow.trace.clone().unwrap_or_default().into(),
-        ]);
-    }
+    let at = |row: &SlowRow| format_duration(Duration::from_nanos(row.slow.at_ns));
+    let table = Columns::of(slowest, |row: &SlowRow| clean(&row.step))
+        .cell(say!("time"), |row| nanos(row.slow.latency_ns))
+        .cell(say!("at"), at)
+        .cell(say!("user"), |row| row.slow.user.to_string())
+        .cell(say!("trace ID"), |row| row.slow.trace.clone().unwrap_or_default())
+        .table(summary.steps.slowest.iter().take(SHOWN_MAX));
     let command = "`throng why --slowest`";
     let note = style.say(say!("where the time went: {}", command));
     format!("{}{}\n", table.render(style), style.dim(&note))

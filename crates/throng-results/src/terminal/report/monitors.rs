@@ -1,8 +1,8 @@
 //! What other sources said meanwhile.
 
 use super::super::Style;
-use super::super::table::{Cell, Table};
-use super::super::text::{compact, width};
+use super::super::columns::{Columns, NOTHING};
+use super::super::text::{clean, compact, width};
 use crate::monitors::{MonitorRow, SeriesRow};
 use crate::summary::Summary;
 
@@ -20,28 +20,24 @@ pub(super) fn monitors(summary: &Summary, style: &Style) -> String {
 }
 
 fn monitor(row: &MonitorRow, style: &Style) -> String {
-    let name = super::super::text::clean(&row.name);
+    let name = clean(&row.name);
     let of: String = match &row.machine {
         Some(machine) => style.say(say!("{name}, read by {machine}")),
         None => name,
     };
     let title = throng_base::Said::of_others(of.clone());
-    let head = [title, say!("mean"), say!("min"), say!("max"), say!("last")];
-    let mut table = Table::new(head);
-    for series in &row.series {
-        let figure = |figure: f64| match series.count {
-            0 => Cell::from("–".to_string()),
-            _ => Cell::from(figure_text(series, figure)),
-        };
-        let name = short(&super::super::text::clean(&series.name));
-        table.row([
-            name.into(),
-            figure(series.mean),
-            figure(series.min),
-            figure(series.max),
-            figure(series.last),
-        ]);
-    }
+    let figure = |of: fn(&SeriesRow) -> f64| {
+        move |series: &SeriesRow| match series.count {
+            0 => NOTHING.to_string(),
+            _ => figure_text(series, of(series)),
+        }
+    };
+    let table = Columns::of(title, |series: &SeriesRow| short(&clean(&series.name)))
+        .cell(say!("mean"), figure(|series| series.mean))
+        .cell(say!("min"), figure(|series| series.min))
+        .cell(say!("max"), figure(|series| series.max))
+        .cell(say!("last"), figure(|series| series.last))
+        .table(&row.series);
     let mut text = match row.series.is_empty() {
         true => String::new(),
         false => table.render(style),

@@ -1,16 +1,15 @@
 //! Sections about users who stay on their connections: how far they came, how many were online,
 //! and how their connections ended. Runs without such users have none of them.
 
+use throng_base::Said;
 use throng_base::units::{format_bytes, format_count};
 use throng_metrics::{Cause, Percentile, Stage};
 
-use throng_base::Said;
-
 use super::super::columns::{BRIEF, Columns, NOTHING, P50, P99, Time};
-use super::super::table::{Cell, Table};
-use super::super::text::{clean, nanos, rate, share};
+use super::super::table::Cell;
+use super::super::text::{clean, nanos, share};
 use super::super::{Ink, Style};
-use super::{ROWS_MAX, best_left_out, labelled, left_out, more, note, pick, section};
+use super::{ROWS_MAX, best_left_out, labelled, more, note, section};
 use crate::summary::{PhaseRow, Row, StageRow, Summary};
 
 /// Every part of a connection's life with all who came to it, and why some got no further.
@@ -40,31 +39,24 @@ fn stage_name(stage: Stage) -> Said {
     }
 }
 
-fn bad(count: u64) -> Ink {
-    if count > 0 { Ink::Bad } else { Ink::Plain }
-}
-
 /// Why stages failed, and by whose fault; what the causes mean stands with the errors of steps.
 fn stage_failures(summary: &Summary, style: &Style) -> String {
-    let failures = |row: &StageRow| -> Vec<(Stage, Cause, u64)> {
+    type Failed = (Stage, Cause, u64);
+    let failures = |row: &StageRow| -> Vec<Failed> {
         row.errors.iter().map(|(cause, count)| (row.stage, *cause, *count)).collect()
     };
-    let mut rows: Vec<(Stage, Cause, u64)> =
-        summary.connections.stages.iter().flat_map(failures).collect();
+    let mut rows: Vec<Failed> = summary.connections.stages.iter().flat_map(failures).collect();
     if rows.is_empty() {
         return String::new();
     }
     rows.sort_by_key(|(stage, cause, count)| (std::cmp::Reverse(*count), *stage, *cause));
-    let mut table = Table::new([say!("failed in"), say!("count"), say!("cause"), say!("blame")])
-        .words_in([2, 3]);
-    for (stage, cause, count) in rows.iter().take(ROWS_MAX) {
-        table.row([
-            style.say(stage_name(*stage)).into(),
-            Cell::new(Ink::Bad, format_count(*count)),
-            cause.word().into(),
-            style.say(cause.blame().text()).into(),
-        ]);
-    }
+    let table = Columns::of(say!("failed in"), |row: &Failed| style.say(stage_name(row.0)))
+        .bad(say!("count"), |row| row.2)
+        .cell(say!("cause"), |row| row.1.word())
+        .words()
+        .cell(say!("blame"), |row| style.say(row.1.blame().text()))
+        .words()
+        .table(rows.iter().take(ROWS_MAX));
     format!("\n{}{}", table.render(style), more(rows.len(), style))
 }
 
@@ -73,46 +65,26 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
     if !summary.is_long_lived() {
         return String::new();
     }
-    let begun = || summary.parts.phases.iter().filter(|phase| phase.begun);
-    let has_held = begun().any(|phase| phase.held_seconds > 0);
-    let held_head = if has_held { say!("paused") } else { Said::default() };
-    let head = [
-        say!("online"),
-        say!("at the end"),
-        say!("least"),
-        say!("most"),
-        say!("opened"),
-        say!("opened/s"),
-        say!("broken"),
-        held_head,
-    ];
-    let mut table = Table::new(head);
-    let phases: Vec<&PhaseRow> = begun().collect();
-    let shown = pick(&phases, |phase| (phase.broken, phase.users_online_max));
-    for phase in &shown {
-        let name = match phase.name.is_empty() {
-            true => style.say(say!("all")),
-            false => clean(&phase.name),
-        };
+    let phases: Vec<&PhaseRow> = summary.parts.phases.iter().filter(|phase| phase.begun).collect();
+    let has_held = phases.iter().any(|phase| phase.held_seconds > 0);
+    let name = |phase: &&PhaseRow| match phase.name.is_empty() {
+        true => style.say(say!("all")),
+        false => clean(&phase.name),
+    };
+    let at_the_end = |phase: &&PhaseRow| {
         let is_short = phase.users_online < phase.users_planned.unwrap_or(0);
-        let held = match has_held {
-            true => format!("{} s", format_count(phase.held_seconds)),
-            false => String::new(),
-        };
-        table.row([
-            name.into(),
-            Cell::new(
-                if is_short { Ink::Warn } else { Ink::Plain },
-                format_count(phase.users_online),
-            ),
-            format_count(phase.users_online_min).into(),
-            format_count(phase.users_online_max).into(),
-            format_count(phase.connections_opened).into(),
-            rate(phase.opened_per_s).into(),
-            Cell::new(bad(phase.broken), format_count(phase.broken)),
-            held.into(),
-        ]);
-    }
+        let ink = if is_short { Ink::Warn } else { Ink::Plain };
+        Cell::new(ink, format_count(phase.users_online))
+    };
+    let columns = Columns::of(say!("online"), name)
+        .cell(say!("at the end"), at_the_end)
+        .count(say!("least"), |phase| phase.users_online_min)
+        .count(say!("most"), |phase| phase.users_online_max)
+        .count(say!("opened"), |phase| phase.connections_opened)
+        .rate(say!("opened/s"), |phase| phase.opened_per_s)
+        .bad(say!("broken"), |phase| phase.broken)
+        .cell(say!("paused"), |phase| format!("{} s", format_count(phase.held_seconds)))
+        .if_any(|_| has_held);
     let more =
         say!("… and {{}} phases with better results; `throng report --json` lists all of them");
     let held = match has_held {
@@ -121,7 +93,8 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
         }
         false => String::new(),
     };
-    table.render(style) + &left_out(phases.len(), shown.len(), more, style) + &held
+    let weight = |phase: &&PhaseRow| (phase.broken, phase.users_online_max);
+    best_left_out(&phases, weight, &columns, more, style) + &held
 }
 
 /// Messages that nobody asked for.

@@ -27,15 +27,16 @@ pub(super) fn thresholds(summary: &Summary, most: usize, style: &Style) -> Strin
     });
     let mut table = Table::new([Said::default(), Said::default(), Said::default()]).words_in([2]);
     for threshold in thresholds.iter().take(most) {
-        let (ink, mark, word, figure) = match threshold.verdict {
-            Verdict::Met(figure) => (Ink::Good, "✓", Said::default(), Some(figure)),
-            Verdict::NotMet(figure) => (Ink::Bad, "✗", say!("NOT MET"), Some(figure)),
-            Verdict::Unknown => (Ink::Warn, "✗", threshold.unknown(), None),
-            Verdict::Indeterminate(figure) => {
-                (Ink::Warn, "?", say!("undetermined: throng fell behind"), Some(figure))
-            }
+        let (ink, mark, word) = match threshold.verdict {
+            Verdict::Met(_) => (Ink::Good, "✓", Said::default()),
+            Verdict::NotMet(_) => (Ink::Bad, "✗", say!("NOT MET")),
+            Verdict::Unknown => (Ink::Warn, "✗", threshold.unknown()),
+            Verdict::Indeterminate(_) => (Ink::Warn, "?", say!("undetermined: throng fell behind")),
         };
-        let figure = figure.map(|figure| figure_text(threshold.unit, figure)).unwrap_or_default();
+        let figure = threshold
+            .figure()
+            .map(|figure| figure_text(threshold.unit, figure))
+            .unwrap_or_default();
         let values = threshold.largest_of.map(|values| largest_of(values, style));
         let words: Vec<String> = [style.say(word)].into_iter().chain(values).collect();
         let words: Vec<&str> =
