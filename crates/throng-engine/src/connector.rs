@@ -26,14 +26,13 @@ use throng_protocol::grpc::CallError;
 use throng_protocol::http1::{Event as Part, Head, RequestKind, ResponseReader, retry_after};
 use throng_protocol::http2;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
-use throng_protocol::mqtt::Client;
 use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
 pub(crate) use call::CallAsk;
-pub(crate) use mqtt::Greeting;
+pub(crate) use mqtt::{Greeting, refusal};
 
 use crate::failure::shown;
 use crate::failure::{
@@ -156,8 +155,8 @@ pub(crate) struct Progress {
     /// When the socket was connected; [`Time::NEVER`] before.
     pub(crate) established: Cell<Time>,
     pub(crate) set_cookies: Cell<Option<Box<SetCookies>>>,
-    /// Of MQTT: who opens it, as long as it does not speak.
-    pub(crate) client: Cell<Option<Box<Client>>>,
+    /// The machine that opens the connection, if it continues on others; until it is open.
+    pub(crate) machine: Cell<Option<Machine>>,
 }
 
 impl Progress {
@@ -168,7 +167,7 @@ impl Progress {
             stage: Cell::new(Stage::Connect),
             established: Cell::new(Time::NEVER),
             set_cookies: Cell::default(),
-            client: Cell::default(),
+            machine: Cell::default(),
         }
     }
 

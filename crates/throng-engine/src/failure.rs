@@ -4,7 +4,6 @@ use std::io;
 
 use throng_base::Said;
 use throng_metrics::{Cause, Ending};
-use throng_protocol::mqtt::Answer;
 use throng_protocol::{http1, http2};
 
 use crate::system;
@@ -131,16 +130,6 @@ pub(crate) fn http2_failure(violation: &http2::Violation) -> Failure {
         _ => Cause::Malformed,
     };
     Failure::new(cause, Said::of_others(violation.to_string()))
-}
-
-/// An error that a server of MQTT acknowledges something with.
-pub(crate) fn mqtt_refusal(answer: &Answer<'_>) -> Finding {
-    let (packet, name, code) = (answer.packet.name(), answer.reason.name, answer.reason.code);
-    let detail = match answer.text {
-        "" => say!("{packet}: {name} (0x{code:02x})"),
-        text => say!("{packet}: {name} (0x{code:02x}): {}", shown(text.as_bytes())),
-    };
-    (Cause::of_mqtt(answer.reason.blame), detail)
 }
 
 /// Which cause an error of the operating system is, and so who is to blame.

@@ -4,12 +4,12 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use throng_base::{Said, mqtt};
+use throng_base::Said;
 use throng_expression::{Answer, Fault, Value};
 use throng_extract::{Digest, Document, Hasher};
+use throng_metrics::status_number;
 use throng_program::Pick;
 use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
-use throng_protocol::grpc::Code;
 use throng_protocol::machine::{Field, Fields, Parts};
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
@@ -224,6 +224,5 @@ pub(crate) fn not_json(document: &Document<'_>) -> Said {
 
 /// A status as its protocol numbers it, for expressions.
 pub(crate) fn number_of(status: u16) -> Value {
-    let code = Code::of_status(status).map(Code::number).or_else(|| mqtt::code_of(status));
-    Value::Int(i64::from(code.map_or(status, u16::from)))
+    Value::Int(i64::from(status_number(status)))
 }

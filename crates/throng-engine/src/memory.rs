@@ -8,7 +8,7 @@ use throng_expression::Value;
 use throng_program::Program;
 use throng_protocol::events::Resume;
 use throng_protocol::http1::digest::Answerer;
-use throng_protocol::mqtt::Client;
+use throng_protocol::machine::Machine;
 
 use crate::prepared::Prepared;
 
@@ -26,8 +26,8 @@ pub(crate) struct Memory {
     answerers: Vec<(u16, Answerer)>,
     /// By line: what its stream of events is to go on with, from its loss until it is open again.
     resumes: ByLine<Resume>,
-    /// By line: whose session of MQTT goes on with the next connection.
-    clients: ByLine<Box<Client>>,
+    /// By line: the machine that continues on the next connection.
+    machines: ByLine<Machine>,
 }
 
 /// What few users have, of few of their lines.
@@ -53,7 +53,7 @@ impl Memory {
             origins: Vec::new(),
             answerers: Vec::new(),
             resumes: None,
-            clients: None,
+            machines: None,
         }
     }
 
@@ -111,19 +111,19 @@ impl Memory {
         resumes.iter().find(|(known, _)| *known == line).map(|(_, resume)| resume)
     }
 
-    /// The connection of a client was lost, or did not open.
-    pub(crate) fn keep_client(&mut self, line: u8, client: Box<Client>) {
-        self.clients.get_or_insert_default().push((line, client));
+    /// Keeps a machine whose connection was lost or did not open.
+    pub(crate) fn keep_machine(&mut self, line: u8, machine: Machine) {
+        self.machines.get_or_insert_default().push((line, machine));
     }
 
-    pub(crate) fn take_client(&mut self, line: u8) -> Option<Box<Client>> {
-        let clients = self.clients.as_mut()?;
-        let place = clients.iter().position(|(known, _)| *known == line)?;
-        let (_, client) = clients.swap_remove(place);
-        if clients.is_empty() {
-            self.clients = None;
+    pub(crate) fn take_machine(&mut self, line: u8) -> Option<Machine> {
+        let machines = self.machines.as_mut()?;
+        let place = machines.iter().position(|(known, _)| *known == line)?;
+        let (_, machine) = machines.swap_remove(place);
+        if machines.is_empty() {
+            self.machines = None;
         }
-        Some(client)
+        Some(machine)
     }
 
     /// How long the streams that were lost want to be left alone.

@@ -69,7 +69,7 @@ pub use interval::{
 };
 pub use kind::{StepKind, Table};
 pub use merge::{Keyed, Merge};
-pub use outcome::{Blame, Cause, Stage, blames_request, status_text, status_word};
+pub use outcome::{Blame, Cause, Stage, blames_request, status_number, status_text, status_word};
 pub use percentile::Percentile;
 pub use places::{
     INSTANCES_MAX, InstanceInterval, PartsInterval, Place, SessionInterval, TargetInterval,

@@ -146,9 +146,14 @@ impl Cause {
         matches!(self, StatusUnexpected | UpgradeRefused | GrpcStatus | MqttReason)
     }
 
-    /// Whether it is that of a reason code of MQTT.
-    pub fn is_mqtt(self) -> bool {
+    /// Whether the status next to it is a reason code.
+    pub fn has_reason_code(self) -> bool {
         matches!(self, Cause::MqttReason | Cause::MqttRequest | Cause::MqttProtocol)
+    }
+
+    /// Why a connection ended that the target closed with this status.
+    pub fn of_close(status: u16) -> Cause {
+        of_mqtt(status).map_or(Cause::ClosedEarly, |(_, _, blame)| Cause::of_mqtt(blame))
     }
 
     /// That of a reason code of MQTT.
@@ -168,6 +173,12 @@ pub fn blames_request(status: u16) -> bool {
         (None, Some((_, _, blame))) => blame == mqtt::Blame::TargetOrScenario,
         (None, None) => (400..500).contains(&status),
     }
+}
+
+/// The number that its protocol gives a status.
+pub fn status_number(status: u16) -> u16 {
+    let own = Code::of_status(status).map(Code::number).or_else(|| mqtt::code_of(status));
+    own.map_or(status, u16::from)
 }
 
 /// A status as reports show it: its number, or its name where it is one of gRPC or MQTT.

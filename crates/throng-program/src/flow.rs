@@ -594,6 +594,29 @@ pub struct Composed<T> {
     pub leaves: Box<[Text]>,
 }
 
+impl Content {
+    /// Its own verb, if it is not sent by `send` or `request`. Such a message is acknowledged; no
+    /// other message is its reply.
+    pub fn verb(&self) -> Option<&'static str> {
+        match self {
+            Content::Mqtt(order) => Some(order.word()),
+            Content::Plain { .. } | Content::Declared(_) | Content::Proto(_) => None,
+        }
+    }
+
+    /// The text that receivers get, if it is one.
+    pub fn text(&self) -> Option<&Text> {
+        match self {
+            Content::Plain { content, .. } => Some(content),
+            Content::Mqtt(order) => match &**order {
+                mqtt::Order::Publish(publish) => Some(&publish.payload),
+                _ => None,
+            },
+            Content::Declared(_) | Content::Proto(_) => None,
+        }
+    }
+}
+
 impl Message {
     pub fn plain(kind: MessageKind, content: Text) -> Message {
         Message { content: Content::Plain { kind, content }, cut: None }

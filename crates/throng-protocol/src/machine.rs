@@ -49,8 +49,14 @@ pub struct Traits {
     pub messages: bool,
     /// It has pings of its own, which are answered by pongs.
     pub pings: bool,
+    /// A pong repeats the payload of its ping.
+    pub echoes: bool,
     /// It takes leave by a message, which is answered.
     pub closes: bool,
+    /// The peer closes it with a code.
+    pub codes: bool,
+    /// A client that stops says so; otherwise its peer treats the connection as lost.
+    pub goodbyes: bool,
     /// Messages are put into frames of its own.
     pub frames: bool,
     /// These are masked by chance.
@@ -175,12 +181,13 @@ impl Machine {
             Machine::Http1(_) => Traits { answers: true, ..none },
             Machine::Http2(_) => Traits { answers: true, multiplexes: true, ..none },
             Machine::WebSocket(_) => {
-                let frames = Traits { frames: true, masks: true, ..none };
-                Traits { messages: true, pings: true, closes: true, ..frames }
+                let frames = Traits { frames: true, masks: true, echoes: true, ..none };
+                Traits { messages: true, pings: true, closes: true, codes: true, ..frames }
             }
             Machine::Call(_) => Traits { messages: true, closes: true, frames: true, ..none },
             Machine::Mqtt(_) => {
-                Traits { messages: true, pings: true, closes: true, masks: true, ..none }
+                let leaves = Traits { closes: true, codes: true, goodbyes: true, ..none };
+                Traits { messages: true, pings: true, masks: true, ..leaves }
             }
             Machine::Bytes(_) => none,
             Machine::Declared(_) | Machine::Events(_) => Traits { messages: true, ..none },
@@ -376,6 +383,32 @@ impl Machine {
             _ => return false,
         }
         true
+    }
+
+    /// The connection is lost. True if the machine continues on the next connection.
+    pub fn lost(&mut self) -> bool {
+        match self {
+            Machine::Mqtt(client) => client.lost(),
+            _ => false,
+        }
+    }
+
+    /// How the peer closed the connection, in words.
+    pub fn closed(&self, code: Option<u16>, reason: &str) -> Said {
+        match (self, code) {
+            (Machine::Events(_), _) => say!("the target ended the event stream"),
+            (Machine::Call(_), _) => say!("the target ended the gRPC call"),
+            (Machine::Mqtt(_), Some(code)) if throng_base::mqtt::code_of(code).is_some() => {
+                say!("the MQTT server ended the connection: {reason}")
+            }
+            (_, Some(code)) if reason.is_empty() => {
+                say!("the target closed the WebSocket with code {code}")
+            }
+            (_, Some(code)) => {
+                say!("the target closed the WebSocket with code {code}: {reason}")
+            }
+            (_, None) => say!("the target closed the WebSocket without a code"),
+        }
     }
 
     /// What a client that has lost the connection comes back with.

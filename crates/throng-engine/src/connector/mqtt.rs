@@ -5,12 +5,12 @@ use std::cell::Cell;
 
 use throng_metrics::Cause;
 use throng_protocol::machine::{Event, Machine};
-use throng_protocol::mqtt::{Client, PacketType};
+use throng_protocol::mqtt::{Answer, PacketType};
 
 use throng_base::Said;
 
 use super::{Opened, Order, Progress, Pulled, Upgrade, pull, upgrade};
-use crate::failure::{Failure, mqtt_refusal, shown};
+use crate::failure::{Failure, Finding, shown};
 use crate::shard::Lane;
 use crate::spent::Times;
 use crate::trace::{Shown, What};
@@ -21,8 +21,8 @@ pub(crate) struct Greeting {
     /// CONNECT.
     pub(crate) hello: Vec<u8>,
     pub(crate) upgrade: Option<Upgrade>,
-    /// Who says it, until the connection begins to open.
-    pub(crate) client: Cell<Option<Box<Client>>>,
+    /// The machine that sends it, until the connection begins to open.
+    pub(crate) machine: Cell<Option<Machine>>,
 }
 
 /// A client that is lent to a connection that opens, as its machine. However that ends, it is given
@@ -34,9 +34,7 @@ struct Loan<'o> {
 
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
-        if let Some(Machine::Mqtt(client)) = self.machine.take() {
-            self.progress.client.set(Some(client));
-        }
+        self.progress.machine.set(self.machine.take());
     }
 }
 
@@ -47,9 +45,7 @@ pub(super) async fn connect(
     transport: Transport,
 ) -> Result<Opened, Failure> {
     let lost = || Failure::new(Cause::GeneratorFailed, say!("the session has no protocol"));
-    let client = order.progress.client.take().ok_or_else(lost)?;
-    let machine = Some(Machine::Mqtt(client));
-    let mut loan = Loan { machine, progress: &order.progress };
+    let mut loan = Loan { machine: order.progress.machine.take(), progress: &order.progress };
     let Some(Machine::Mqtt(client)) = &mut loan.machine else { return Err(lost()) };
     let mut opened = Opened {
         transport,
@@ -108,7 +104,7 @@ fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
             Some(match answer.reason.is_error() {
                 false => Ok(status),
                 true => {
-                    let (cause, detail) = mqtt_refusal(answer);
+                    let (cause, detail) = refusal(answer);
                     Err(Failure { status, ..Failure::new(cause, detail) })
                 }
             })
@@ -124,6 +120,16 @@ fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
         }
         _ => None,
     }
+}
+
+/// An error that a server acknowledges a packet with.
+pub(crate) fn refusal(answer: &Answer<'_>) -> Finding {
+    let (packet, name, code) = (answer.packet.name(), answer.reason.name, answer.reason.code);
+    let detail = match answer.text {
+        "" => say!("{packet}: {name} (0x{code:02x})"),
+        text => say!("{packet}: {name} (0x{code:02x}): {}", shown(text.as_bytes())),
+    };
+    (Cause::of_mqtt(answer.reason.blame), detail)
 }
 
 const CLOSED: Said = say!("the connection was closed before CONNACK");

@@ -8,9 +8,8 @@ use throng_base::{Share, StepId, Time, UserId};
 use throng_metrics::Cause;
 use throng_program::{Beat, Heartbeat, Statement};
 use throng_protocol::framed::{MessageId, Packet, Protocol};
-use throng_protocol::machine::Machine;
 
-use super::mqtt::mask_at;
+use super::connection::mask_at;
 use super::send::Sent;
 use super::task::at;
 use super::{State, User};
@@ -320,10 +319,10 @@ impl State {
     }
 }
 
-/// Whether pings say nothing by which their answers are known: those of MQTT.
+/// Whether a pong does not show which ping it answers.
 fn has_bare_pings(state: &State, line: u8) -> bool {
-    let machine = state.connection(line).map(|connection| &connection.machine);
-    matches!(machine, Some(Machine::Mqtt(_)))
+    let traits = state.connection(line).map(|connection| connection.machine.traits());
+    traits.is_some_and(|traits| traits.pings && !traits.echoes)
 }
 
 /// Says what keeps a connection alive, where that is due.

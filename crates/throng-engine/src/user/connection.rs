@@ -27,6 +27,12 @@ use crate::transport::pieces::Pieces;
 /// What may wait for a target that does not read.
 const UNSENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// The mask of a frame. It need not be random: masks protect proxies from scripts in browsers (RFC
+/// 6455, 10.3).
+pub(super) fn mask_at(now: Time) -> [u8; 4] {
+    (now.as_nanos() as u32).to_ne_bytes()
+}
+
 pub(super) struct Connection {
     pub(super) transport: Transport,
     pub(super) machine: Machine,
@@ -191,9 +197,9 @@ impl Loss {
         }
     }
 
-    /// The reason code of MQTT that it was ended with; 0 where there was none.
+    /// The reason code that the peer ended it with, or 0.
     pub(super) fn code(&self) -> u16 {
-        if self.failure.cause.is_mqtt() { self.failure.status } else { 0 }
+        if self.failure.cause.has_reason_code() { self.failure.status } else { 0 }
     }
 
     /// How it was lost, for the same.

@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_expression::{Scope, Value};
-use throng_program::mqtt::Order;
 use throng_program::{Audience, Begins, Content, Delivery, Mark, Message, Pick};
 use throng_protocol::framed::Packet;
 use throng_protocol::framed::declaration::Framing;
@@ -174,15 +173,6 @@ impl State {
         let mut decoded = shard.decoded_sent.borrow_mut();
         let protocol = &self.link_in(&shard, line).protocol;
         match &message.content {
-            Content::Plain { content, .. } => {
-                let sent = content.as_literal().unwrap_or(&buffer);
-                self.enter_sent(row, &Looked::new(None, sent, Duration::ZERO))
-            }
-            Content::Mqtt(order) => {
-                let Order::Publish(publish) = &**order else { return None };
-                let sent = publish.payload.as_literal().unwrap_or(&buffer);
-                self.enter_sent(row, &Looked::new(None, sent, Duration::ZERO))
-            }
             Content::Proto(message) => {
                 let mut looked = Looked::new(None, &buffer, Duration::ZERO);
                 looked.proto = shard.prepared.proto(message.template.message());
@@ -204,6 +194,10 @@ impl State {
                 let mut looked = Looked::new(None, sent, Duration::ZERO);
                 looked.declared = Some((protocol, &decoded, message));
                 self.enter_sent(row, &looked)
+            }
+            content => {
+                let sent = content.text()?.as_literal().unwrap_or(&buffer);
+                self.enter_sent(row, &Looked::new(None, sent, Duration::ZERO))
             }
         }
     }

@@ -454,7 +454,7 @@ impl Active<'_> {
                 use Cause::{Malformed, MemoryLimit, TooLarge};
                 let cause = match loss.cause() {
                     cause @ (Malformed | TooLarge | MemoryLimit | Cause::HeartbeatLost) => cause,
-                    cause if cause.is_mqtt() => cause,
+                    cause if cause.has_reason_code() => cause,
                     _ => Cause::Lost,
                 };
                 (loss.code(), (cause, loss.in_words()))

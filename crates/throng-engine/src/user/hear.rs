@@ -9,15 +9,13 @@ use throng_metrics::Cause;
 use throng_program::{Content, Handler, OnError, Statement};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
 use throng_protocol::grpc::CallError;
-use throng_protocol::machine::{Form, Machine, Parts, Violation};
-use throng_protocol::mqtt::Answer;
+use throng_protocol::machine::{Form, Parts, Violation};
 
-use throng_base::{Said, mqtt};
+use throng_base::Said;
 
 use super::backlog::Backlog;
 use super::connection::{Came, Connection, Later};
 use super::exchange::{Awaits, Exchange};
-use super::mqtt::refusal;
 use super::outcome::Onward;
 use super::task::{Doing, Task, Which, at};
 use super::{State, User};
@@ -106,29 +104,10 @@ impl User {
         }
         let answer = code.filter(|code| *code != NO_CODE).unwrap_or(1000);
         let _ = self.state.send_close(line, answer, cx);
-        let machine = self.state.connection(line).map(|connection| &connection.machine);
-        let detail = match (machine, code) {
-            (Some(Machine::Events(_)), _) => say!("the target ended the event stream"),
-            (Some(Machine::Call(_)), _) => say!("the target ended the gRPC call"),
-            (Some(Machine::Mqtt(_)), Some(code)) if mqtt::code_of(code).is_some() => {
-                say!("the MQTT server ended the connection: {}", shown(reason.as_bytes()))
-            }
-            (_, Some(code)) if reason.is_empty() => {
-                say!("the target closed the WebSocket with code {code}")
-            }
-            (_, Some(code)) => {
-                let reason = shown(reason.as_bytes());
-                say!("the target closed the WebSocket with code {code}: {reason}")
-            }
-            (_, None) => say!("the target closed the WebSocket without a code"),
-        };
-        let status = match machine {
-            Some(Machine::WebSocket(_) | Machine::Mqtt(_)) => code.unwrap_or(NO_CODE),
-            _ => 0,
-        };
-        let blame = mqtt::code_of(status).and_then(mqtt::code).map(|(_, blame)| blame);
-        let cause = blame.map_or(Cause::ClosedEarly, Cause::of_mqtt);
-        let failure = Failure { status, ..Failure::new(cause, detail) };
+        let Some(Connection { machine, .. }) = self.state.connection(line) else { return };
+        let status = if machine.traits().codes { code.unwrap_or(NO_CODE) } else { 0 };
+        let detail = machine.closed(code, &shown(reason.as_bytes()));
+        let failure = Failure { status, ..Failure::new(Cause::of_close(status), detail) };
         self.lost(shard, line, failure, Ended::ByTarget, cx);
     }
 
@@ -507,7 +486,11 @@ impl State {
             _ => None,
         };
         match (instruction, packet) {
-            _ if is_order(instruction) => false,
+            (Instruction::Do(Statement::Request(request)), _)
+                if request.message.content.verb().is_some() =>
+            {
+                false
+            }
             (Instruction::Do(Statement::Request(request)), None) => {
                 which.is_none_or(|which| which.fits(&request.answer.checks, looked, &mut scope))
             }
@@ -521,7 +504,7 @@ impl State {
                         link.answers(packet.message, declared.template.message)
                     }
                     // To bytes that are no message of the protocol, whatever is no push.
-                    (Content::Plain { .. } | Content::Proto(_) | Content::Mqtt(_), _) => !unasked,
+                    _ => !unasked,
                 }
             }
             (Instruction::Do(Statement::Expect(expect)), packet) => {
@@ -556,9 +539,7 @@ impl State {
                 Content::Declared(declared) => {
                     message.map(|message| link.answers(message, declared.template.message))
                 }
-                Content::Plain { .. } | Content::Proto(_) | Content::Mqtt(_) => {
-                    message.map(|_| true)
-                }
+                _ => message.map(|_| true),
             },
             Instruction::Do(Statement::Expect(expect)) => {
                 let kinds = &expect.message.messages;
@@ -588,48 +569,6 @@ impl State {
             self.failed_apart(step, &Attempt::default(), &(Cause::Malformed, detail.clone()));
         }
     }
-}
-
-/// The server of MQTT acknowledges something: whoever waits for it goes on. What was sent without
-/// waiting, or before the last connection was lost, nobody waits for.
-pub(super) fn acknowledged(
-    user: &mut User,
-    shard: &Lane,
-    line: u8,
-    answer: &Answer<'_>,
-    cx: &mut Context<'_>,
-) {
-    let session = user.state.session;
-    let is_its = |task: &Task| {
-        let exchange = task.exchange_on(line);
-        let is_sent = exchange.is_some_and(|it| it.number == u32::from(answer.id));
-        is_sent && is_order(at(shard, session, task.pc).0)
-    };
-    let mut others = user.state.agenda.iter().flat_map(|agenda| agenda.tasks());
-    let which = match is_its(&user.session) {
-        true => Some(Which::Session),
-        false => others.position(is_its).map(Which::Other),
-    };
-    let Some(which) = which else {
-        if answer.reason.is_error() {
-            shard.recorder.borrow_mut().messages.unasked += 1;
-        }
-        return;
-    };
-    let now = user.state.now;
-    user.with(which, shard, cx, |active| {
-        let (instruction, _) = active.at_pc();
-        let (refusal, text) = (refusal(instruction.checks(), answer), answer.text.as_bytes());
-        let mut looked = Looked::new(Some(answer.reason.status()), text, now - active.task.due);
-        looked.refusal = refusal.as_ref();
-        active.answer_came(&looked, None);
-    });
-}
-
-/// Whether an acknowledgement answers it.
-fn is_order(instruction: &Instruction) -> bool {
-    let Instruction::Do(Statement::Request(request)) = instruction else { return false };
-    matches!(request.message.content, Content::Mqtt(_))
 }
 
 /// Whether a task waits for a message over this connection.

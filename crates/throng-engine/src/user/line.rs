@@ -7,7 +7,6 @@ use std::task::Context;
 
 use throng_base::{Time, UserId};
 use throng_metrics::{Cause, Ending};
-use throng_protocol::machine::Machine;
 
 use super::State;
 use super::agenda::waiting_bytes;
@@ -427,10 +426,9 @@ impl State {
             }
             _ => {}
         }
-        if let Machine::Mqtt(mut client) = connection.machine
-            && client.lost()
-        {
-            self.memory().keep_client(line, client);
+        let mut machine = connection.machine;
+        if machine.lost() {
+            self.memory().keep_machine(line, machine);
         }
     }
 
@@ -446,8 +444,7 @@ impl State {
     /// The last words of a user that goes without having disconnected.
     pub(super) fn say_goodbye(&mut self, cx: &mut Context<'_>) {
         for line in 0..self.lines.count() {
-            if let Some(Connection { machine: Machine::Mqtt(_), .. }) = self.connection(line) {
-                // Else its will would be published.
+            if self.connection(line).is_some_and(|it| it.machine.traits().goodbyes) {
                 let _ = self.send_close(line, 1000, cx);
             }
             if let Some(connection) = self.connection_mut(line) {

@@ -9,11 +9,12 @@ use throng_metrics::Cause;
 use throng_program::Statement;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
+use super::acknowledged::acknowledged;
 use super::agenda::Agenda;
 use super::answer::{Ended as Over, Reading};
 use super::connection::{Connection, Later, Left, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
-use super::hear::{acknowledged, awaits_message};
+use super::hear::awaits_message;
 use super::line::ended_by;
 use super::talk::awaited;
 use super::task::{Active, Doing, Task, Which, at};
@@ -425,10 +426,8 @@ impl User {
                 let half = self.state.connection(line).and_then(Connection::half_a_packet);
                 let detail = half.unwrap_or(NOTHING_ASKED);
                 let machine = self.state.connection(line).map(|connection| &connection.machine);
-                let status = match machine {
-                    Some(Machine::WebSocket(_) | Machine::Mqtt(_)) => NO_CLOSE,
-                    _ => 0,
-                };
+                let has_code = machine.is_some_and(|machine| machine.traits().codes);
+                let status = if has_code { NO_CLOSE } else { 0 };
                 let failure = Failure { status, ..Failure::new(Cause::ClosedEarly, detail) };
                 self.lost(shard, line, failure, Ended::ByTarget, cx);
             }

@@ -7,28 +7,33 @@ use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::mqtt::{Client, Order, Property, Publish, Subscribe, Unsubscribe};
 use throng_program::{Check, Text};
+use throng_protocol::machine::Machine;
 use throng_protocol::mqtt::{
     self, Answer, Connect, Flaw, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
     write_property,
 };
 
-use crate::connector::{Greeting, Upgrade};
-use crate::failure::{Finding, mqtt_refusal, shown};
+use super::connection::mask_at;
+use crate::connector::{self, Greeting, Upgrade};
+use crate::failure::{Finding, shown};
 use crate::scope::UserScope;
 
 /// What a user says first, with the session of its last connection where that goes on.
 pub(super) fn greeting(
     client: &Client,
     upgrade: Option<Upgrade>,
-    kept: Option<Box<mqtt::Client>>,
+    kept: Option<Machine>,
     scope: &mut UserScope<'_>,
 ) -> Result<Greeting, Finding> {
     let mut hello = Vec::new();
     let texts = Texts::of(client, scope)?;
     let new = || Box::new(mqtt::Client::new(client.version, client.wishes));
-    let mut own = kept.unwrap_or_else(new);
+    let mut own = match kept {
+        Some(Machine::Mqtt(client)) => client,
+        _ => new(),
+    };
     own.session_mut().connect(&texts.connect(client)?, scope.now, &mut hello);
-    Ok(Greeting { hello, upgrade, client: Some(own).into() })
+    Ok(Greeting { hello, upgrade, machine: Some(Machine::Mqtt(own)).into() })
 }
 
 /// Writes the packet of a step: which packet identifier its acknowledgement has; 0 where none
@@ -145,11 +150,6 @@ impl Packet<'_> {
     }
 }
 
-/// The mask of a frame: nobody between the two ends has to be protected from what is sent.
-pub(super) fn mask_at(now: Time) -> [u8; 4] {
-    (now.as_nanos() as u32).to_ne_bytes()
-}
-
 /// What a CONNECT borrows.
 struct Texts<'c> {
     client_id: Cow<'c, str>,
@@ -254,7 +254,7 @@ pub(super) fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> 
         return None;
     }
     if answer.reason.is_error() {
-        return Some(mqtt_refusal(answer));
+        return Some(connector::refusal(answer));
     }
     (answer.lower > 0).then(|| {
         let (lower, packet) = (answer.lower, answer.packet.name());

@@ -89,10 +89,10 @@ impl State {
     fn settles(&mut self, line: u8, opening: &Opening) {
         self.lines.get_mut(line).place = opening.progress.place();
         // It did not open.
-        if let Some(mut client) = opening.progress.client.take()
-            && client.lost()
+        if let Some(mut machine) = opening.progress.machine.take()
+            && machine.lost()
         {
-            self.memory().keep_client(line, client);
+            self.memory().keep_machine(line, machine);
         }
     }
 
@@ -162,7 +162,7 @@ impl Active<'_> {
         let route = user.shard.routes.to(target);
         let progress = Rc::new(Progress::new(route, turn));
         if let Some(Handshake::Mqtt(greeting)) = &handshake {
-            progress.client.set(greeting.client.take());
+            progress.machine.set(greeting.machine.take());
         }
         let place = progress.place();
         let slow = user.link(self.task.line).slow;
@@ -231,7 +231,7 @@ impl Active<'_> {
             return Ok((target, upgrade.map(Handshake::WebSocket)));
         };
         let line = self.task.line;
-        let kept = self.user.memory.as_mut().and_then(|memory| memory.take_client(line));
+        let kept = self.user.memory.as_mut().and_then(|memory| memory.take_machine(line));
         let mut scope = scope!(self.user, shard);
         let greeting = mqtt::greeting(client, upgrade, kept, &mut scope)?;
         Ok((target, Some(Handshake::Mqtt(greeting))))

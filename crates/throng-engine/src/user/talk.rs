@@ -41,8 +41,8 @@ impl Active<'_> {
     /// The verb `request`: sends and waits, timed as one.
     pub(super) fn request(&mut self, request: &Request, cx: &mut Context<'_>) {
         let line = self.user.line_of(request.link);
-        let is_numbered = matches!(request.message.content, Content::Mqtt(_));
-        if self.user.protocol(line).is_none() && !is_numbered && !self.task.is_body() {
+        let is_acknowledged = request.message.content.verb().is_some();
+        if self.user.protocol(line).is_none() && !is_acknowledged && !self.task.is_body() {
             self.forget_kept(line);
         }
         let said = (line, request.step, &request.message);

@@ -171,7 +171,7 @@ impl Active<'_> {
         match exchange.awaits {
             Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard, until),
             Awaits::Message | Awaits::Room => {
-                if failure.cause.is_mqtt() {
+                if failure.cause.has_reason_code() {
                     exchange.status = failure.status;
                 }
                 let finding = lacking.unwrap_or((failure.cause, failure.detail));

@@ -6,9 +6,9 @@ use std::time::Duration;
 use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Content, Message, Statement};
+use throng_program::{Message, Statement};
 use throng_protocol::framed::Decoded;
-use throng_protocol::machine::{Fields, Parts};
+use throng_protocol::machine::{Field, Parts};
 
 use super::State;
 use super::exchange::Exchange;
@@ -124,10 +124,9 @@ impl State {
             Some((protocol, packet.message, protocol.value(bytes, &decoded, &body)))
         });
         let Some((protocol, message, body)) = read else {
-            return match self.parts(line, bytes) {
-                Parts { content, fields: Fields::Mqtt(message) } => {
-                    Shown::of(&[message.topic.as_bytes(), b"\n", content].concat())
-                }
+            let Parts { content, fields } = self.parts(line, bytes);
+            return match fields.get("topic") {
+                Some(Field::Bytes(topic)) => Shown::of(&[topic, b"\n", content].concat()),
                 _ => Shown::of(bytes),
             };
         };
@@ -218,8 +217,5 @@ fn verb(instruction: &Instruction) -> Option<&'static str> {
 }
 
 fn word(message: &Message, usual: &'static str) -> &'static str {
-    match &message.content {
-        Content::Mqtt(order) => order.word(),
-        _ => usual,
-    }
+    message.content.verb().unwrap_or(usual)
 }
