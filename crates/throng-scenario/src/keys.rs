@@ -230,8 +230,7 @@ macro_rules! scenario_maps {
         resolve: Map(&ADDRESSES) =>
             "Addresses to use for host names instead of DNS: `{\"shop.example:443\": 127.0.0.1}`.",
         connect_to: Map(&Text) =>
-            "Host and port to connect to instead of the URL's: `{\"shop.example:443\": \
-             \"127.0.0.1:8443\"}`.",
+            "Connect to another host and port: `{\"shop.example:443\": \"127.0.0.1:8443\"}`.",
         proxy: OneOf(&[Text, Kind(&PROXY)]) =>
             "An HTTP proxy for all connections, used with CONNECT: `http://proxy.example:3128`.",
         http_version: Words(&["1.1", "2", "auto"]) =>

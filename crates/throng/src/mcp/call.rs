@@ -125,8 +125,9 @@ impl Site {
         if self.allowed.is_empty() {
             let message =
                 say!("`{}` sends requests, but this server does not allow any target", tool.name);
-            let help =
-                say!("start it with the targets that it may load-test: `throng mcp --allow TARGET`");
+            let help = say!(
+                "start it with the targets that it may load-test: `throng mcp --allow TARGET`"
+            );
             return refused(&Diagnostic::error("target-not-allowed", message).help(help));
         }
         let Some(_sending) = Sending::begin(&self.sends) else {
