@@ -247,9 +247,16 @@ pub(crate) enum Resource {
     Asset,
 }
 
-/// A WebSocket with the messages of its life.
+/// A WebSocket with the messages of its life, or with some of them: other steps may stand between.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Socket {
+    /// Which connection of the recording it is.
+    pub(crate) number: usize,
+    /// An item before opens the connection, and one behind closes it.
+    pub(crate) continues: bool,
+    pub(crate) stays_open: bool,
+    /// The name of the connection, if there are several.
+    pub(crate) name: Option<String>,
     /// With a scheme and a host.
     pub(crate) url: Text,
     pub(crate) headers: Vec<(String, Text)>,
@@ -266,7 +273,6 @@ pub(crate) enum Talk {
     Send(Message),
     /// Sent, and the next message is taken as the reply.
     Request(Message),
-    Pause(Duration),
     Stay(Duration),
 }
 

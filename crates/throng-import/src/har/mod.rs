@@ -16,6 +16,7 @@ use throng_scenario::{Url, bytes_of_base64};
 use crate::json::Json;
 use crate::model::{
     Body, Exchange, Item, LeftOut, Part, PartContent, Recording, Resource, Response, Session,
+    Socket,
 };
 use crate::text::Text;
 use crate::{Options, Refusal};
@@ -121,8 +122,9 @@ impl Reader {
         if has_messages {
             let time = (time::millis(&entry.started), entry.time.unwrap_or(0.0));
             let messages = entry.messages.unwrap_or_default();
-            let socket = socket::socket(&url, &request.headers, messages, time);
-            return self.items.push(Item::Socket(Box::new(socket)));
+            let sockets = socket::sockets(&url, &request.headers, messages, time);
+            let item = |socket| Item::Socket(Box::new(Socket { number: entry.number, ..socket }));
+            return self.items.extend(sockets.into_iter().map(item));
         }
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             let scheme = url.split(':').next().unwrap_or_default().chars().take(20);

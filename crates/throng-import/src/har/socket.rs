@@ -11,84 +11,86 @@ use crate::text::Text;
 
 /// Sent messages of one connection.
 const SENT_MAX: usize = 500;
-/// A shorter pause between two messages is not one of a user.
-const PAUSE_MIN: f64 = 1.0;
-const PAUSE_MAX: f64 = 60.0;
 /// How long a connection stays on which nothing was sent.
 const STAY: Duration = Duration::from_secs(10);
 
-/// Its place among the requests is where its first message was sent: a page opens it early, and
-/// says on it what later responses have told. `began_ms` and `took_ms` are of the connection.
-pub(super) fn socket(
+/// An item for each sent message, with its reply and at its time: other steps stand between, and
+/// the connection is opened where the first one was sent. A page opens it early, and says on it
+/// what later responses have told. `began_ms` and `took_ms` are of the connection.
+pub(super) fn sockets(
     url: &str,
     headers: &[Field],
     messages: Vec<SocketMessage>,
     (began_ms, took_ms): (Option<f64>, f64),
-) -> Socket {
+) -> Vec<Socket> {
     let url = match url.split_once("://") {
         Some(("https", rest)) => format!("wss://{rest}"),
         Some(("http", rest)) => format!("ws://{rest}"),
         _ => url.to_string(),
     };
+    let url = Text::literal(url);
     let is_sent = |message: &SocketMessage| message.direction.text() == "send";
     let first = messages.iter().find(|message| is_sent(message)).and_then(|message| message.time);
-    let mut socket = Socket { url: Text::literal(url), ..Socket::default() };
-    socket.headers = super::fields(headers);
-    for field in headers {
-        if field.name.text().eq_ignore_ascii_case("sec-websocket-protocol") {
-            let names = field.value.text();
-            socket.protocols = names.split(',').map(|name| name.trim().to_string()).collect();
-        }
-    }
-    let (mut sent, mut pushed, mut last) = (0, 0, None::<f64>);
+    // Of another clock, where it is before the connection.
+    let first_ms = first.map(|first| first * 1e3).filter(|at| began_ms.is_some_and(|it| it <= *at));
+    let begin_ms = first_ms.or(began_ms);
+    let passed_ms = |time: Option<f64>| time.zip(first).map(|(time, first)| (time - first) * 1e3);
+    let (mut sockets, mut sent, mut pushed) = (Vec::<Socket>::new(), 0, 0);
     for message in messages {
-        match socket.talk.last_mut() {
-            _ if is_sent(&message) => {
-                sent += 1;
-                if sent > SENT_MAX {
-                    continue;
-                }
-                pause(&mut socket.talk, last, message.time);
-                socket.talk.push(Talk::Send(content(&message)));
-                last = message.time;
-            }
+        let now_ms = passed_ms(message.time).zip(begin_ms).map(|(passed, begin)| begin + passed);
+        let last = sockets.last_mut();
+        if is_sent(&message) {
+            sent += 1;
+            let (continues, before_ms) = (last.is_some(), last.map_or(begin_ms, |it| it.begin_ms));
+            let talk = vec![Talk::Send(content(&message))];
+            let now_ms = now_ms.zip(before_ms).map(|(now, before)| now.max(before));
+            let (url, begin_ms) = (url.clone(), now_ms.or(before_ms));
+            let one =
+                Socket { url, continues, stays_open: true, talk, begin_ms, ..Socket::default() };
+            sockets.extend((sent <= SENT_MAX).then_some(one));
+            continue;
+        }
+        match last {
             // The first message behind a sent one is taken as its reply.
-            Some(step @ Talk::Send(_)) => {
-                if let Talk::Send(sent) = step {
-                    *step = Talk::Request(sent.clone());
+            Some(Socket { talk, took_ms, begin_ms, .. })
+                if matches!(talk[..], [Talk::Send(_)]) && sent <= SENT_MAX =>
+            {
+                if let Some(Talk::Send(sent)) = talk.pop() {
+                    talk.push(Talk::Request(sent));
                 }
-                last = message.time.or(last);
+                *took_ms = now_ms.zip(*begin_ms).map_or(0.0, |(now, begin)| (now - begin).max(0.0));
             }
             _ => pushed += 1,
         }
     }
-    // Of another clock, where it is before the connection.
-    let first_ms = first.map(|first| first * 1e3).filter(|at| began_ms.is_some_and(|it| it <= *at));
-    socket.begin_ms = first_ms.or(began_ms);
-    socket.took_ms = match last.zip(first) {
-        Some((last, first)) => (last - first).max(0.0) * 1e3,
-        None => took_ms.min(STAY.as_secs_f64() * 1e3),
-    };
-    if sent == 0 {
-        socket.talk.push(Talk::Stay(STAY));
+    if sockets.is_empty() {
+        let took_ms = took_ms.min(STAY.as_secs_f64() * 1e3);
+        let talk = vec![Talk::Stay(STAY)];
+        sockets.push(Socket { url: url.clone(), talk, begin_ms, took_ms, ..Socket::default() });
     }
-    let place = say!("WebSocket {}", &socket.url);
+    if let Some(last) = sockets.last_mut() {
+        last.stays_open = false;
+    }
+    let opening = &mut sockets[0];
+    (opening.headers, opening.protocols) = (super::fields(headers), protocols(headers));
+    let place = say!("WebSocket {}", &url);
     if pushed > 0 {
         let what = say!("messages that the server pushed; they are received and counted");
-        socket.left_out.push(LeftOut { count: pushed, ..LeftOut::new(place.clone(), what) });
+        opening.left_out.push(LeftOut { count: pushed, ..LeftOut::new(place.clone(), what) });
     }
     if sent > SENT_MAX {
         let what = say!("sent messages after the first {SENT_MAX}");
-        socket.left_out.push(LeftOut { count: sent - SENT_MAX, ..LeftOut::new(place, what) });
+        opening.left_out.push(LeftOut { count: sent - SENT_MAX, ..LeftOut::new(place, what) });
     }
-    socket
+    sockets
 }
 
-fn pause(talk: &mut Vec<Talk>, last: Option<f64>, now: Option<f64>) {
-    if let Some(gap) = last.zip(now).map(|(last, now)| now - last).filter(|gap| *gap >= PAUSE_MIN) {
-        let tenths = (gap.min(PAUSE_MAX) * 10.0).round();
-        talk.push(Talk::Pause(Duration::from_millis(tenths as u64 * 100)));
-    }
+/// The subprotocols that were offered.
+fn protocols(headers: &[Field]) -> Vec<String> {
+    let is_it = |field: &&Field| field.name.text().eq_ignore_ascii_case("sec-websocket-protocol");
+    let names = headers.iter().filter(is_it).map(|field| field.value.text());
+    let names: Vec<String> = names.collect();
+    names.iter().flat_map(|names| names.split(',')).map(|name| name.trim().to_string()).collect()
 }
 
 fn content(message: &SocketMessage) -> Message {

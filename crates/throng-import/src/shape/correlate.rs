@@ -219,7 +219,9 @@ impl<'f> Correlation<'f> {
 
     /// What a WebSocket sends; what it receives is not searched.
     fn socket(&mut self, socket: &mut Socket) {
-        self.url(&mut socket.url);
+        if !socket.continues {
+            self.url(&mut socket.url);
+        }
         for (name, value) in &mut socket.headers {
             *value = self.header(name, value);
         }

@@ -3,6 +3,7 @@
 //! names are given when all values are known.
 
 mod accounts;
+mod connections;
 mod correlate;
 mod forms;
 mod headers;
@@ -33,6 +34,7 @@ pub(crate) fn shape(recording: &mut Recording, format: Format, options: &Options
     }
     headers::clean(recording, format);
     let targets = targets::split(recording, options);
+    connections::name(recording);
     let forms = forms::find(recording);
     let saved = match format {
         Format::Har => correlate::correlate(recording, &forms),

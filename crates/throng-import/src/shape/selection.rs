@@ -31,7 +31,8 @@ pub(super) fn select(recording: &mut Recording, options: &Options) {
             };
             let host = host_of(url);
             if !is_wanted(&host, &main, &options.hosts) {
-                *strangers.entry(host).or_default() += 1;
+                let continues = matches!(&item, Item::Socket(socket) if socket.continues);
+                *strangers.entry(host).or_default() += usize::from(!continues);
             } else if is_preflight {
                 preflights += 1;
             } else if is_asset && !options.assets {

@@ -30,7 +30,7 @@ pub(super) fn split(recording: &mut Recording, options: &Options) -> Targets {
     if let Some((origin, path)) = base.as_ref().and_then(split_origin) {
         base = Some(joined(&origin, &path));
     }
-    let mut cut = |url: &mut Text| -> usize {
+    let mut cut = |url: &mut Text, requests: usize| -> usize {
         if split_origin(url).is_none() {
             is_unknown |= base.is_none();
             let base = base.clone().unwrap_or_else(|| Text::literal(UNKNOWN));
@@ -41,11 +41,11 @@ pub(super) fn split(recording: &mut Recording, options: &Options) -> Targets {
         *url = clean_path(&path);
         match found.iter().position(|one| one.origin == origin) {
             Some(number) => {
-                found[number].count += 1;
+                found[number].count += requests;
                 number
             }
             None => {
-                found.push(Found { origin, count: 1 });
+                found.push(Found { origin, count: requests });
                 found.len() - 1
             }
         }
@@ -56,13 +56,14 @@ pub(super) fn split(recording: &mut Recording, options: &Options) -> Targets {
             let (user, password) = (Text::literal(user), Text::literal(password));
             exchange.auth = Some(Auth { user, password, is_digest: false });
         }
-        exchange.target = Some(cut(&mut exchange.url).to_string());
+        exchange.target = Some(cut(&mut exchange.url, 1).to_string());
     });
     recording.each_socket(|socket| {
         if let Some(url) = socket.url.as_literal().map(socket_url) {
             socket.url = url;
         }
-        socket.target = Some(cut(&mut socket.url).to_string());
+        let requests = usize::from(!socket.continues);
+        socket.target = Some(cut(&mut socket.url, requests).to_string());
     });
     if is_unknown && options.target.is_none() {
         let what = say!("the service's address, which the file does not contain; set `target`");

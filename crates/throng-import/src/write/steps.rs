@@ -283,6 +283,32 @@ impl Writer {
     }
 
     fn socket(&mut self, socket: &Socket, nodes: &mut Vec<Node>) {
+        if !socket.continues {
+            let connect = self.connect(socket);
+            nodes.push(connect);
+        }
+        let name =
+            || socket.name.as_ref().map(|name| ("on".to_string(), Node::scalar(scalar(name))));
+        for talk in &socket.talk {
+            let (key, value) = match talk {
+                Talk::Send(message) => ("send", self.message(message)),
+                Talk::Request(message) => ("request", self.message(message)),
+                Talk::Stay(time) => ("stay", Node::scalar(write_duration(*time))),
+            };
+            let entries = [(key.to_string(), value)].into_iter().chain(name());
+            nodes.push(Node::block(Node::Map(entries.collect())));
+        }
+        if !socket.stays_open {
+            nodes.push(match name() {
+                None => Node::scalar("disconnect"),
+                Some(name) => {
+                    Node::Map(vec![("disconnect".to_string(), Node::scalar("fin")), name])
+                }
+            });
+        }
+    }
+
+    fn connect(&mut self, socket: &Socket) -> Node {
         self.requests += 1;
         let mut remarks = Vec::new();
         for left_out in &socket.left_out {
@@ -291,8 +317,10 @@ impl Writer {
         }
         let path = Node::scalar(scalar(&socket.url.template()));
         let mut entries = vec![("connect".to_string(), path)];
-        let target = socket.target.as_ref().map(|name| Node::scalar(scalar(name)));
-        entries.extend(target.map(|node| ("target".to_string(), node)));
+        for (key, name) in [("target", &socket.target), ("as", &socket.name)] {
+            let name = name.as_ref().map(|name| Node::scalar(scalar(name)));
+            entries.extend(name.map(|node| (key.to_string(), node)));
+        }
         if !socket.headers.is_empty() {
             entries.push(("headers".into(), super::pairs(&socket.headers)));
         }
@@ -302,20 +330,10 @@ impl Writer {
             entries.push(("protocols".into(), Node::List(protocols)));
         }
         let connect = Node::block(Node::Map(entries));
-        nodes.push(match remarks.is_empty() {
+        match remarks.is_empty() {
             true => connect,
             false => Node::Commented(remarks, Box::new(connect)),
-        });
-        for talk in &socket.talk {
-            let (key, value) = match talk {
-                Talk::Send(message) => ("send", self.message(message)),
-                Talk::Request(message) => ("request", self.message(message)),
-                Talk::Pause(time) => ("think", Node::scalar(write_duration(*time))),
-                Talk::Stay(time) => ("stay", Node::scalar(write_duration(*time))),
-            };
-            nodes.push(Node::block(Node::Map(vec![(key.to_string(), value)])));
         }
-        nodes.push(Node::scalar("disconnect"));
     }
 
     fn message(&mut self, message: &Message) -> Node {
