@@ -1,5 +1,5 @@
-//! The keys of every map of the language, each with its one-line meaning and the shape of its
-//! value: read by the reader, shown in messages, and the source of the JSON Schema.
+//! The keys of every map of the language, each with a line of documentation and the shape of its
+//! value. The reader, messages, the JSON Schema and the reference use these tables.
 
 #[macro_use]
 mod mqtt;
@@ -13,7 +13,7 @@ pub use verbs::{BARE_VERBS, VERBS};
 use shape::later;
 pub(crate) use shape::now;
 
-/// The tables of maps, from what is said of them.
+/// Creates the tables of maps.
 macro_rules! tables {
     ($all:ident: $($name:ident $struct:ident = $what:literal {
         $($key:ident $($word:literal)? $([$($type:ident)+])?: $shape:expr => $doc:expr,)*
@@ -33,7 +33,7 @@ macro_rules! tables {
     };
 }
 
-/// How a key is written: as its field is called, or another word.
+/// How a key is written: the name of its field, or another word.
 macro_rules! key_name {
     ($key:ident) => {
         stringify!($key)
@@ -43,7 +43,7 @@ macro_rules! key_name {
     };
 }
 
-// Shapes that stand behind many keys.
+// Shapes of several keys.
 use Shape::{
     Anything, Bool, Count, CountRange, Duration, DurationRange, Expression, Kind, List, Map,
     Nothing, OneOf, Rate, Share, Size, Steps, Text, Whole, Words,
@@ -56,7 +56,7 @@ const HEADERS: Shape = Map(&OneOf(&[Text, List(&OneOf(&[Text, Nothing])), Nothin
 const FORM: Shape = HEADERS;
 /// One name may have several values.
 const METADATA: Shape = Map(&OneOf(&[Text, List(&Text)]));
-/// What stands in a message of protobuf.
+/// The fields of a protobuf message.
 const FIELDS: Shape = OneOf(&[Map(&Anything), Expression, Nothing]);
 const VARIABLES: Shape = Map(&OneOf(&[Anything, Kind(&VARIABLE)]));
 const SAVES: Shape = Map(&OneOf(&[Text, Kind(&SAVE)]));
@@ -70,13 +70,13 @@ const EXPECTATIONS: Shape = OneOf(&[Text, Kind(&EXPECTATION), List(&Text)]);
 /// Ends of a connection.
 const ENDS: Shape = OneOf(&[Whole, Words(&["any"]), List(&Whole)]);
 const REDIRECTS: Shape = OneOf(&[Words(&["follow"]), Count]);
-/// What is looked for, and what it has to be.
+/// Matches, and their expected values.
 const FOUND: Shape = Map(&OneOf(&[Text, Kind(&FOUND_CHECK)]));
 const ADDRESSES: Shape = OneOf(&[Text, List(&Text)]);
 const RECONNECTS: Shape = OneOf(&[Count, Words(&["forever", "never"]), Kind(&RECONNECT)]);
-/// What a message looks like that nobody has asked for.
+/// How unsolicited messages are matched.
 const LOOKINGS: Shape = OneOf(&[Text, Kind(&LOOKS), List(&Text)]);
-/// Where the id or the stamp of a message stands.
+/// The location of a message's ID or timestamp.
 const MARKS: Shape = OneOf(&[Text, Kind(&MARK)]);
 const PARTINGS: Shape = Words(&["fin", "reset", "vanish", "half_close"]);
 const TARGETS: Shape = OneOf(&[Text, Kind(&TARGET), ADDRESS_LIST]);

@@ -29,7 +29,7 @@ use crate::files::private_directory;
 use crate::fleet;
 use crate::machine::Machine;
 use crate::screen::Screen;
-use crate::signals::told_to_stop;
+use crate::signals::stop_requested;
 use supervisor::Supervisor;
 
 /// What was sent wholly is kept for so long, for those who lost the disk of the bus.
@@ -87,15 +87,15 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
     let exit = LocalSet::new().block_on(&runtime, async {
         let mut heard = tokio::task::spawn_local(listen(happened, errors, arguments.once));
         let leave = async {
-            told_to_stop().await;
+            stop_requested().await;
             errors.say(say!(
                 "agent `{name}` leaves: its users finish their step first; interrupt again \
                      to leave now"
             ));
         };
         let leave_now = async {
-            told_to_stop().await;
-            told_to_stop().await;
+            stop_requested().await;
+            stop_requested().await;
         };
         tokio::select! {
             ended = agent.work(leave) => match ended {

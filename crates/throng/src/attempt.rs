@@ -21,7 +21,7 @@ use crate::conduct::not_started;
 use crate::guard::Guard;
 use crate::scenario;
 use crate::screen::{self, Screen};
-use crate::signals::told_to_stop;
+use crate::signals::stop_requested;
 use progress::Progress;
 use telling::Telling;
 
@@ -315,7 +315,7 @@ async fn tell(
     telling: &mut Telling<'_>,
     progress: &mut Progress,
 ) -> Result<(), Exit> {
-    let stopped = told_to_stop();
+    let stopped = stop_requested();
     tokio::pin!(stopped);
     let (mut interrupted, mut is_over) = (false, false);
     loop {

@@ -21,7 +21,7 @@ use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 
 use crate::arguments::{FleetArguments, FleetWhat};
 use crate::screen::Screen;
-use crate::signals::told_to_stop;
+use crate::signals::stop_requested;
 use crate::version;
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -176,7 +176,7 @@ fn serve(directory: &Path, given: Option<&Path>, errors: Screen) -> Result<(), B
         errors.say(say!("the fleet's bus is running at {address}; press Ctrl-C to stop it"));
         let mut look = interval(LOOK_EVERY);
         let mut seen = keys.agents().to_vec();
-        let stop = told_to_stop();
+        let stop = stop_requested();
         tokio::pin!(stop);
         loop {
             tokio::select! {

@@ -29,7 +29,7 @@ use crate::arguments::MonitorArguments;
 use crate::fleet;
 use crate::link::{Access, Link};
 use crate::screen::Screen;
-use crate::signals::told_to_stop;
+use crate::signals::stop_requested;
 
 /// Of an output that nothing reads.
 const IDLE_MAX: Duration = Duration::from_secs(60);
@@ -201,7 +201,7 @@ fn listen(
     in_thread(async move {
         let answer = move |request: Request| std::future::ready(answer(&request));
         tokio::select! {
-            () = told_to_stop() => {}
+            () = stop_requested() => {}
             () = idle.over(errors) => {}
             _ = server.serve(Connections::default(), answer) => {}
         }
@@ -216,7 +216,7 @@ fn join(token: Token, readings: &Readings, idle: &Idle, errors: Screen) -> Exit 
         let bus = Nats::connect(token.identity)?;
         errors.say(say!("monitor `{}`: connecting to {address}", name.clone()));
         tokio::select! {
-            () = told_to_stop() => Ok(()),
+            () = stop_requested() => Ok(()),
             () = idle.over(errors) => Ok(()),
             why = watch(&bus, errors) => Err(why),
             ended = answer(&bus, &name, readings, idle) => ended,

@@ -24,7 +24,7 @@ use crate::arguments::ServeArguments;
 use crate::link::Link;
 use crate::saved::{Form, Saving};
 use crate::screen::Screen;
-use crate::signals::told_to_stop;
+use crate::signals::stop_requested;
 use folder::{Folder, Wanted, find};
 use started::{Begin, Started};
 
@@ -72,7 +72,7 @@ fn begin(arguments: &ServeArguments, errors: Screen) -> Result<Exit, Box<Diagnos
             async move { own.answer(request).await }
         };
         tokio::select! {
-            () = told_to_stop() => {}
+            () = stop_requested() => {}
             _ = server.serve(Connections::default(), answer) => {}
         }
     });

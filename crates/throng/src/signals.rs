@@ -1,5 +1,5 @@
-//! Who asks a process to stop: Ctrl-C, SIGTERM, a terminal that is closed, and every other signal
-//! that would end it without a word. `unix` and `windows` know which there are.
+//! Requests to stop the process: Ctrl-C, SIGTERM, a closed terminal, and every other signal that
+//! would end it before it can report. `unix` and `windows` list the signals.
 
 #[cfg(unix)]
 mod unix;
@@ -11,8 +11,8 @@ pub(crate) use unix::{Signals, Stops, fail_writes_of_large_files};
 #[cfg(not(unix))]
 pub(crate) use windows::{Signals, Stops, fail_writes_of_large_files};
 
-/// Ready when somebody asks the process to stop: Ctrl-C, SIGTERM, or a terminal that is closed.
-pub(crate) async fn told_to_stop() {
+/// Waits for a request to stop: Ctrl-C, SIGTERM, or a closed terminal.
+pub(crate) async fn stop_requested() {
     match Signals::new() {
         Ok(mut signals) => signals.next().await,
         Err(_) => std::future::pending().await,

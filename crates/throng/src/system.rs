@@ -1,5 +1,5 @@
-//! What only Linux does for us. On other systems `elsewhere` has its place, and refuses the
-//! commands that need it.
+//! Functions that need Linux. On other systems, `elsewhere` replaces this module and rejects the
+//! commands that need them.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,24 +14,24 @@ use throng_base::{Diagnostic, system::LocalStream};
 
 use crate::arguments;
 
-/// Linux refuses no command.
+/// On Linux, every command is available.
 pub(crate) fn refusal(_: &arguments::Command) -> Option<Diagnostic> {
     None
 }
 
-/// A huge page would be held by the one small thing left in it.
+/// One small object keeps a whole huge page in memory.
 pub(crate) fn use_no_huge_pages() {
     let (on, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
-    // SAFETY: the call sets a flag of this process and takes no pointer. Where the kernel does not
-    // know the flag, nothing changes.
+    // SAFETY: the call sets a flag of this process and takes no pointer. Kernels without the flag
+    // change nothing.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, on, unused, unused, unused) };
 }
 
-/// The program that a command starts is interrupted, as by Ctrl-C, when the thread that starts it
-/// is gone; also if this process is killed.
+/// Interrupts the started program, as Ctrl-C does, when the thread that started it ends; also if
+/// this process is killed.
 pub(crate) fn end_with_parent(command: &mut Command) {
     let (signal, unused): (libc::c_ulong, libc::c_ulong) = (libc::SIGINT as libc::c_ulong, 0);
-    // SAFETY: between fork and exec only one system call is made, which takes no pointer.
+    // SAFETY: between fork and exec, only one system call is made; it takes no pointer.
     unsafe {
         command.pre_exec(move || {
             match libc::prctl(libc::PR_SET_PDEATHSIG, signal, unused, unused, unused) {
@@ -42,7 +42,7 @@ pub(crate) fn end_with_parent(command: &mut Command) {
     }
 }
 
-/// Names of sockets have 107 bytes at most (unix(7)): the directory is named by a descriptor.
+/// The path of a socket has at most 107 bytes (unix(7)), so the directory is given as a descriptor.
 pub(crate) fn in_directory<T>(
     directory: &Path,
     name: &str,
@@ -52,12 +52,12 @@ pub(crate) fn in_directory<T>(
     work(&PathBuf::from(format!("/proc/self/fd/{}/{name}", opened.as_raw_fd())))
 }
 
-/// Whether the other end is of the user who runs this process, or root.
+/// Whether the peer runs as the same user as this process, or as root.
 pub(crate) fn is_owner(stream: &LocalStream) -> bool {
     let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes to `peer`, which has as many.
-    let told = unsafe {
+    let status = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),
             libc::SOL_SOCKET,
@@ -66,14 +66,14 @@ pub(crate) fn is_owner(stream: &LocalStream) -> bool {
             &raw mut length,
         )
     };
-    // SAFETY: it only tells a number.
+    // SAFETY: the call only returns a number.
     let own = unsafe { libc::geteuid() };
-    told == 0 && (peer.uid == own || peer.uid == 0)
+    status == 0 && (peer.uid == own || peer.uid == 0)
 }
 
-/// Under a limit on the address space (`ulimit -v`) the allocators must not reserve what they do
-/// not use: mimalloc reserves 1 GiB at its first allocation, and glibc 64 MiB for each thread. They
-/// read these settings when a process starts, so it starts once more.
+/// With a limit on the address space (`ulimit -v`), the allocators must not reserve memory that
+/// they do not use: mimalloc reserves 1 GiB at its first allocation, and glibc 64 MiB for each
+/// thread. They read these settings when a process starts, so this function restarts the process.
 pub(crate) fn reserve_no_address_space() {
     const SETTINGS: [(&str, &str); 2] =
         [("MIMALLOC_ARENA_RESERVE", "0"), ("MALLOC_ARENA_MAX", "1")];
@@ -83,16 +83,16 @@ pub(crate) fn reserve_no_address_space() {
     }
     let mut words = std::env::args_os();
     if let (Ok(program), Some(name)) = (std::env::current_exe(), words.next()) {
-        // It returns only where it fails; then all goes on as it is.
+        // `exec` returns only if it fails; the process then continues with the reserved memory.
         let _ = Command::new(program).arg0(name).args(words).envs(SETTINGS).exec();
     }
 }
 
-/// Overwrites an argument of the command line, which the kernel shows to everybody (`ps`,
-/// `/proc/PID/cmdline`) as it stands in the memory of this process.
+/// Overwrites an argument of the command line in the memory of this process. All users of the host
+/// can read that memory (`ps`, `/proc/PID/cmdline`).
 pub(crate) fn hide_argument(argument: &str) {
-    // proc_pid_stat(5): the name in brackets may hold anything; `arg_start` and `arg_end` are
-    // fields 48 and 49, and field 3 is the first behind it.
+    // proc_pid_stat(5): the name in brackets can contain any character; field 3 follows it, and
+    // `arg_start` and `arg_end` are fields 48 and 49.
     let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else { return };
     let Some((_, fields)) = stat.rsplit_once(')') else { return };
     let mut fields = fields.split_whitespace().skip(45).map(str::parse::<usize>);
@@ -100,8 +100,9 @@ pub(crate) fn hide_argument(argument: &str) {
     if argument.is_empty() || start == 0 || end <= start {
         return;
     }
-    // SAFETY: the kernel says that the arguments of this process lie there. They are written to
-    // by nobody else: this is done before any thread is started, and Rust copies them when asked.
+    // SAFETY: the kernel reports that the arguments of this process are at these addresses. No
+    // other code has a reference to them: no other thread runs yet, and Rust returns copies of
+    // them.
     let arguments = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, end - start) };
     let length = argument.len();
     for at in 0..arguments.len().saturating_sub(length - 1) {
@@ -111,60 +112,60 @@ pub(crate) fn hide_argument(argument: &str) {
     }
 }
 
-/// Whether whoever started this process has closed its standard output (`>&-`). It is asked before
-/// Rust's own beginning, which opens `/dev/null` in its place.
+/// False if this process was started with a closed standard output (`>&-`). This must be checked
+/// before Rust's runtime starts, because that opens `/dev/null` instead.
 static HAS_OUTPUT: AtomicBool = AtomicBool::new(true);
 
 extern "C" fn look_at_output() {
-    // SAFETY: the call only asks for the flags of a descriptor.
+    // SAFETY: the call only returns the flags of a descriptor.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
     HAS_OUTPUT.store(flags >= 0, Ordering::Relaxed);
 }
 
-// SAFETY: what stands in this section is called before `main`, with arguments that a function
-// without any ignores; this one needs nothing that has to be set up before.
+// SAFETY: functions in this section are called before `main`, with arguments that a function
+// without parameters ignores. This one needs no initialization.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
 
 /// Whether this process was started with a standard output.
 pub(crate) fn has_output() -> bool {
-    // What is used here is linked, and so is called before.
+    // The linker removes the function unless it is used.
     std::hint::black_box(&LOOK_AT_OUTPUT);
     HAS_OUTPUT.load(Ordering::Relaxed)
 }
 
-/// As the terminal was, while it is otherwise: whoever ends this process puts it back.
+/// The settings of the terminal before [`take_terminal`] changed them, until they are restored.
 static BEFORE: Mutex<Option<libc::termios>> = Mutex::new(None);
 
 /// Whether the terminal is ours to read: a read from the background would stop the process.
 pub(crate) fn is_in_front() -> bool {
-    // SAFETY: both only tell numbers.
+    // SAFETY: both calls only return numbers.
     unsafe { libc::tcgetpgrp(io::stdin().as_raw_fd()) == libc::getpgrp() }
 }
 
-/// Whether there is a terminal still, so that it may be ours once more.
+/// Whether this process still has a terminal and may get it back.
 pub(crate) fn has_terminal() -> bool {
-    // SAFETY: the call only tells a number.
+    // SAFETY: the call only returns a number.
     unsafe { libc::tcgetpgrp(io::stdin().as_raw_fd()) != -1 }
 }
 
-/// Whether keys are told at once, as [`take_terminal`] wants it.
+/// Whether the terminal delivers keys one by one, as set by [`take_terminal`].
 pub(crate) fn has_taken_terminal() -> bool {
     let mut now = MaybeUninit::<libc::termios>::uninit();
-    // SAFETY: `now` is written by the call, and read only when it has done so.
+    // SAFETY: `now` is read only if the call has written it.
     unsafe {
         libc::tcgetattr(io::stdin().as_raw_fd(), now.as_mut_ptr()) != 0
             || now.assume_init().c_lflag & libc::ICANON == 0
     }
 }
 
-/// From now on keys are told at once and not shown; for a full screen, none of them puts this
-/// process into the background. False where that cannot be.
+/// Makes the terminal deliver keys one by one, without echo. With a full screen, no key suspends
+/// the process. False if that fails.
 pub(crate) fn take_terminal(full_screen: bool) -> bool {
     let terminal = io::stdin().as_raw_fd();
     let mut before = MaybeUninit::<libc::termios>::uninit();
-    // SAFETY: `before` is written by the call, and read only when it has done so.
+    // SAFETY: `before` is read only if the call has written it.
     let before = unsafe {
         if libc::tcgetattr(terminal, before.as_mut_ptr()) != 0 {
             return false;
@@ -179,16 +180,17 @@ pub(crate) fn take_terminal(full_screen: bool) -> bool {
         raw.c_cc[libc::VSUSP] = libc::_POSIX_VDISABLE;
     }
     BEFORE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(before);
-    // SAFETY: a run that goes on in the background ends to hear keys, and is not stopped by it.
+    // SAFETY: the calls install no handler. A run in the background then gets errors from the
+    // terminal and is not stopped.
     unsafe {
         libc::signal(libc::SIGTTIN, libc::SIG_IGN);
         libc::signal(libc::SIGTTOU, libc::SIG_IGN);
     }
-    // SAFETY: `raw` is whole; the terminal is only told.
+    // SAFETY: `raw` is initialized, and the call only reads it.
     unsafe { libc::tcsetattr(terminal, libc::TCSANOW, &raw const raw) == 0 }
 }
 
-/// The terminal is as it was; also after a panic.
+/// Restores the settings of the terminal; also after a panic.
 pub(crate) fn give_terminal_back() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(before) = before {

@@ -69,7 +69,7 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     if let Some(admin) = running.admin {
         screen.say(say!("statistics on http://{admin}/throng/stats"));
     }
-    runtime.block_on(crate::signals::told_to_stop());
+    runtime.block_on(crate::signals::stop_requested());
     let stats = running.stop();
     if let Ok(json) = serde_json::to_string(&stats) {
         screen.line(&json);

@@ -295,7 +295,7 @@ impl<'a> Desk<'a> {
         self.begin_all();
         let is_watched = self.screen.is_terminal && !self.conduct.output.quiet;
         let mut keys = Keys::read(is_watched, self.dashboard.is_some());
-        let mut stops = Stops::heard(self.dashboard.is_some());
+        let mut stops = Stops::new(self.dashboard.is_some());
         while self.over < self.posts.orders.posts() {
             tokio::select! {
                 biased;

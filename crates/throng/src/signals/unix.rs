@@ -4,23 +4,24 @@ use std::task::Poll;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Signals of which each is one request to stop, however often it comes: the kernel and a shell
-/// both tell of a terminal that is closed, and the time of `ulimit -t` is told of every second.
+/// Signals that count as one request to stop, however often they are sent. If a terminal is closed,
+/// both the kernel and the shell send SIGHUP; after the time of `ulimit -t`, the kernel sends
+/// SIGXCPU every second.
 const ONCE: [libc::c_int; 6] =
     [libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGVTALRM, libc::SIGXCPU];
 
-/// Ctrl-C, SIGTERM and the others, from the moment on in which this was made.
+/// Ctrl-C, SIGTERM and the others, if sent after this was created.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// Without those that whoever started us wants ignored (`nohup`), and those that have come.
+    /// Without ignored signals (`nohup`), and without those already received.
     once: Vec<Signal>,
 }
 
 impl Signals {
     pub(crate) fn new() -> std::io::Result<Signals> {
-        let heard = ONCE.into_iter().filter(|number| !ignores(*number));
-        let once = heard.map(|number| signal(SignalKind::from_raw(number)));
+        let handled = ONCE.into_iter().filter(|number| !ignores(*number));
+        let once = handled.map(|number| signal(SignalKind::from_raw(number)));
         let once = once.collect::<std::io::Result<Vec<Signal>>>()?;
         let interrupt = signal(SignalKind::interrupt())?;
         Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())?, once })
@@ -29,49 +30,49 @@ impl Signals {
     pub(crate) async fn next(&mut self) {
         let once = &mut self.once;
         let first = std::future::poll_fn(|cx| {
-            let came = once.iter_mut().position(|signal| signal.poll_recv(cx).is_ready());
-            came.map_or(Poll::Pending, Poll::Ready)
+            let received = once.iter_mut().position(|signal| signal.poll_recv(cx).is_ready());
+            received.map_or(Poll::Pending, Poll::Ready)
         });
-        let came = tokio::select! {
+        let received = tokio::select! {
             _ = self.interrupt.recv() => None,
             _ = self.terminate.recv() => None,
-            came = first => Some(came),
+            received = first => Some(received),
         };
-        if let Some(came) = came {
-            drop(self.once.remove(came));
+        if let Some(received) = received {
+            drop(self.once.remove(received));
         }
     }
 }
 
-/// Whether whoever started this process wants a signal ignored: `nohup` does.
+/// Whether this process was started with a signal ignored, as by `nohup`.
 fn ignores(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: nothing is changed where the new action is null; the present one is written to
-    // `action`, which is read only when the call has done so.
+    // SAFETY: with a null action, the call changes nothing. It writes the current action to
+    // `action`, which is read only if the call succeeded.
     unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 
-/// SIGTSTP while a full screen is shown: no key sends it, but `kill -TSTP` does. Elsewhere it stops
-/// the process without a word of ours.
+/// SIGTSTP while a full screen is shown: no key sends it, but `kill -TSTP` does. Without a full
+/// screen, its default action stops the process.
 pub(crate) struct Stops(Option<Signal>);
 
 impl Stops {
-    pub(crate) fn heard(full_screen: bool) -> Stops {
-        let told = full_screen.then(|| signal(SignalKind::from_raw(libc::SIGTSTP)).ok());
-        Stops(told.flatten())
+    pub(crate) fn new(full_screen: bool) -> Stops {
+        let signal = full_screen.then(|| signal(SignalKind::from_raw(libc::SIGTSTP)).ok());
+        Stops(signal.flatten())
     }
 
     pub(crate) async fn next(&mut self) {
         match &mut self.0 {
-            Some(told) => drop(told.recv().await),
+            Some(signal) => drop(signal.recv().await),
             None => std::future::pending().await,
         }
     }
 
-    /// Stops this process, all threads of it: returns when it goes on.
+    /// Stops all threads of this process; returns after SIGCONT.
     pub(crate) fn stop(&self) {
         // SAFETY: the call takes a number; the signal has no handler.
         unsafe { libc::raise(libc::SIGSTOP) };
@@ -81,14 +82,14 @@ impl Stops {
 impl Drop for Stops {
     fn drop(&mut self) {
         if self.0.is_some() {
-            // SAFETY: the action of a signal is what it is by default.
+            // SAFETY: the call restores the default action; it installs no handler.
             unsafe { libc::signal(libc::SIGTSTP, libc::SIG_DFL) };
         }
     }
 }
 
-/// A file may not grow beyond `ulimit -f`: the write that would make it fails with an error, as on
-/// a full disk, in place of a signal that ends the process in the middle of a run.
+/// With this, a write beyond the limit of `ulimit -f` fails with an error, as on a full disk.
+/// Otherwise a signal ends the process in the middle of a run.
 pub(crate) fn fail_writes_of_large_files() {
     // SAFETY: the call replaces the action of one signal; no handler of ours is installed.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

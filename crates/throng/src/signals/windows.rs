@@ -21,7 +21,7 @@ impl Signals {
 pub(crate) struct Stops;
 
 impl Stops {
-    pub(crate) fn heard(_: bool) -> Stops {
+    pub(crate) fn new(_: bool) -> Stops {
         Stops
     }
 
