@@ -10,6 +10,7 @@ use throng_extract::JsonPath;
 use throng_program::{Family, HttpVersion, Scheme};
 
 use crate::foreign;
+use crate::native::{self, Native};
 use crate::template;
 use crate::url::{Url, encode_path};
 use crate::wants::JsonWant;
@@ -21,6 +22,7 @@ mod route;
 mod shape;
 mod urls;
 
+pub use crate::native::schemes_with;
 use crate::quote::{quoted, scalar, text};
 pub use mqtt::BenchMqtt;
 pub use requests::write_requests;
@@ -140,6 +142,21 @@ pub enum BenchUntil {
     Pattern(String),
 }
 
+impl Bench {
+    /// The scheme of its URL, if throng knows it.
+    pub fn scheme(&self) -> Option<Scheme> {
+        let (word, _) = self.url.split_once("://")?;
+        Scheme::ALL.into_iter().find(|known| word.eq_ignore_ascii_case(known.word()))
+    }
+
+    /// Whether its messages are bytes without a form: text can have escapes, and there are no
+    /// pings.
+    pub fn is_raw(&self) -> bool {
+        let is_raw = |row: &Native| !row.paths && !row.pings;
+        self.scheme().is_some_and(|scheme| is_raw(native::of_scheme(Some(scheme))))
+    }
+}
+
 /// How long a run takes when nothing says so.
 pub const TIME: Duration = Duration::from_secs(10);
 
@@ -249,7 +266,9 @@ impl Writer<'_> {
         if bench.http_version != HttpVersion::default() && http {
             add("http_version", quoted(bench.http_version.word()));
         }
-        if let Some(streams) = bench.streams.filter(|_| http || self.calls()) {
+        if let Some(streams) =
+            bench.streams.filter(|_| schemes_with("--streams").contains(&self.scheme))
+        {
             add("streams", streams.to_string());
         }
         match bench.family {
@@ -460,7 +479,7 @@ impl Writer<'_> {
     }
 
     fn has_status(&self) -> bool {
-        self.scheme.word().starts_with("http") || self.calls()
+        schemes_with("--expect-status").contains(&self.scheme)
     }
 
     fn checks(&mut self) {

@@ -27,6 +27,8 @@ pub(crate) struct Native {
     pub(crate) only: &'static Said,
     /// Keys that it does not have: label and help instead of the usual ones.
     pub(crate) instead: &'static [(&'static str, &'static Said, &'static Said)],
+    /// The flags of `throng bench` that apply to it, of those that do not apply to all protocols.
+    pub(crate) flags: &'static [&'static str],
     /// The verbs that need such a target, and what is said where there is none.
     pub(crate) verbs: &'static [&'static str],
     pub(crate) needs: &'static Said,
@@ -76,16 +78,44 @@ static BYTES: Native = Native {
     opening: &[],
     only: &ONLY_WEBSOCKET,
     instead: &[],
+    flags: &[
+        "--delimiter",
+        "--length",
+        "--pattern",
+        "--hex",
+        "--heartbeat",
+        "--heartbeat-body",
+        "--expect-text",
+        "--expect-json",
+    ],
     verbs: &[],
     needs: &say!("a target with `ws://`, `wss://`, `tcp://` or `tls://` is required"),
     step: "http: GET /",
 };
 
-static UDP: Native = Native { schemes: &[Scheme::Udp], messages: true, ..BYTES };
+static UDP: Native = Native {
+    schemes: &[Scheme::Udp],
+    messages: true,
+    flags: &["--hex", "--heartbeat", "--heartbeat-body", "--expect-text", "--expect-json"],
+    ..BYTES
+};
 
 static HTTP: Native = Native {
     schemes: &[Scheme::Http, Scheme::Https],
     paths: true,
+    flags: &[
+        "--method",
+        "--header",
+        "--content-type",
+        "--digest",
+        "--follow",
+        "--http2",
+        "--http-version",
+        "--streams",
+        "--expect-status",
+        "--expect-text",
+        "--expect-json",
+    ],
     verbs: &["http"],
     needs: &say!("an `http` step requires a target with `http://` or `https://`"),
     ..BYTES
@@ -94,6 +124,7 @@ static HTTP: Native = Native {
 static GRPC: Native = Native {
     schemes: &[Scheme::Grpc, Scheme::Grpcs],
     paths: true,
+    flags: &["--header", "--streams", "--proto", "--expect-status"],
     verbs: &["grpc"],
     needs: &say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),
     step: "grpc: ",
@@ -107,6 +138,16 @@ pub(crate) static WEBSOCKET: Native = Native {
     pings: true,
     paths: true,
     opening: &["connect", "headers", "protocols", "auth"],
+    flags: &[
+        "--header",
+        "--subprotocol",
+        "--deflate",
+        "--hex",
+        "--heartbeat",
+        "--heartbeat-body",
+        "--expect-text",
+        "--expect-json",
+    ],
     step: "connect: /",
     ..BYTES
 };
@@ -161,6 +202,7 @@ static MQTT: Native = Native {
         &say!("MQTT has separate keys for the user and the password"),
         &say!("write `mqtt: {{user: name, password: word}}`"),
     )],
+    flags: &["--hex", "--heartbeat", "--qos", "--retain", "--client-id", "--mqtt-3"],
     verbs: &["publish", "subscribe", "unsubscribe"],
     needs: &say!("write the target as `mqtt://…`; for `ws://…`, add `protocol: mqtt`"),
     step: "publish: ",
@@ -179,6 +221,12 @@ pub(crate) fn of_scheme(scheme: Option<Scheme>) -> &'static Native {
 /// What `protocol` names.
 pub(crate) fn of_word(word: &str) -> Option<&'static Native> {
     find(|row| row.by_name.is_some_and(|named| named.word == word))
+}
+
+/// The schemes that a flag of `throng bench` applies to.
+pub fn schemes_with(flag: &str) -> Vec<Scheme> {
+    let applies = |scheme: &Scheme| of_scheme(Some(*scheme)).flags.contains(&flag);
+    Scheme::ALL.into_iter().filter(applies).collect()
 }
 
 pub(crate) fn of_verb(verb: &str) -> Option<&'static Native> {

@@ -7,7 +7,7 @@ use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Exit, Said, Source, plain};
 use throng_program::{Family, HttpVersion, Program, Scheme};
 use throng_scenario::bench::{
-    Bench, BenchBody, BenchMqtt, BenchRoute, BenchShape, BenchUntil, BenchUrl, parse_urls, write,
+    Bench, BenchBody, BenchRoute, BenchShape, BenchUntil, BenchUrl, parse_urls, schemes_with, write,
 };
 use throng_scenario::{
     Recorded, RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl,
@@ -103,7 +103,7 @@ fn reflected(
     bench: &mut Bench,
     errors: Screen,
 ) -> Result<Option<Vec<u8>>, Exit> {
-    if !calls(bench) || !bench.proto.is_empty() {
+    if !bench.calls() || !bench.proto.is_empty() {
         return Ok(None);
     }
     bench.proto.push(reflect::FILE.into());
@@ -114,11 +114,6 @@ fn reflected(
     let service = method.trim_start_matches('/').rsplit_once(['/', '.']).map(|(name, _)| name);
     let services: Vec<String> = service.map(str::to_string).into_iter().collect();
     reflect::reflect(bench, &services, errors).map(Some)
-}
-
-/// Whether requests are gRPC calls.
-fn calls(bench: &Bench) -> bool {
-    bench.url.starts_with("grpc://") || bench.url.starts_with("grpcs://")
 }
 
 /// A mistake of the command line.
@@ -286,10 +281,9 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         errors.push(mistake("two-bodies", say!("more than one body is given"), help));
     }
     if let Some(text) = &request.body {
-        let is_message = ["tcp:", "tls:", "udp:"].iter().any(|it| bench.url.starts_with(it));
         bench.body = match text.strip_prefix('@') {
             Some(path) => BenchBody::File(path.into()),
-            None if is_message => BenchBody::Bytes(unescape(text)),
+            None if bench.is_raw() => BenchBody::Bytes(unescape(text)),
             None => BenchBody::Text(text.clone()),
         };
     }
@@ -320,15 +314,8 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     let version = request.http_version.or(request.http2.then_some(HttpVersion::Http2));
     bench.http_version = version.unwrap_or(bench.http_version);
     bench.streams = request.streams;
-    bench.proto.clone_from(&arguments.call.proto);
-    bench.proto_path.clone_from(&arguments.call.proto_path);
-    bench.mqtt = BenchMqtt {
-        qos: arguments.mqtt.qos,
-        retain: arguments.mqtt.retain,
-        client_id: arguments.mqtt.client_id.clone(),
-        is_old: arguments.mqtt.old,
-    };
-    if calls(bench) {
+    arguments.of_scheme.apply(bench);
+    if bench.calls() {
         message_of_call(bench, errors);
     }
     bench.protocols.extend(request.subprotocols.iter().cloned());
@@ -349,7 +336,7 @@ fn headers(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         Ok(headers) => given.extend(headers),
         Err(error) => errors.push(*error),
     }
-    if calls(bench) {
+    if bench.calls() {
         given = given.into_iter().filter_map(|pair| of_base64(pair, errors)).collect();
     }
     let has = |name: &str| given.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
@@ -473,75 +460,51 @@ fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<
 
 /// Flags that mean nothing for the scheme of the URL: better refused than silently without effect.
 fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
-    let scheme = bench.url.split("://").next().unwrap_or("").to_ascii_lowercase();
-    // Whatever else it is, the scenario says what is wrong with it.
-    let Some(known) = Scheme::ALL.into_iter().find(|known| known.word() == scheme) else { return };
-    let http = matches!(known, Scheme::Http | Scheme::Https);
-    let ws = matches!(known, Scheme::Ws | Scheme::Wss);
-    let tcp = matches!(known, Scheme::Tcp | Scheme::Tls);
-    let udp = known == Scheme::Udp;
-    let (grpc, mqtt) = (known.is_grpc(), known.is_mqtt());
-    let (request, wanted) = (&arguments.request, &arguments.expectation);
-    let own = &arguments.mqtt;
-    let stays = ws || tcp || udp || mqtt;
-    let flags = [
-        ("--delimiter", wanted.delimiter.is_some(), tcp, say!("tcp and tls")),
-        ("--length", wanted.length.is_some(), tcp, say!("tcp and tls")),
-        ("--pattern", wanted.pattern.is_some(), tcp, say!("tcp and tls")),
-        ("--hex", request.hex.is_some(), stays, say!("ws, wss, tcp, tls, udp, mqtt and mqtts")),
-        ("--subprotocol", !request.subprotocols.is_empty(), ws, say!("ws and wss")),
-        ("--deflate", request.deflate, ws, say!("ws and wss")),
-        ("--http2", request.http2, http, say!("http and https")),
-        ("--http-version", request.http_version.is_some(), http, say!("http and https")),
-        ("--streams", request.streams.is_some(), http || grpc, say!("http, https, grpc and grpcs")),
-        ("--proto", !arguments.call.proto.is_empty(), grpc, say!("grpc and grpcs")),
-        ("--qos", own.qos.is_some(), mqtt, say!("mqtt and mqtts")),
-        ("--retain", own.retain, mqtt, say!("mqtt and mqtts")),
-        ("--client-id", own.client_id.is_some(), mqtt, say!("mqtt and mqtts")),
-        ("--mqtt-3", own.old, mqtt, say!("mqtt and mqtts")),
-        ("--heartbeat-body", arguments.heartbeat_body.is_some(), !mqtt, say!("ws, tcp and udp")),
-        (
-            "--expect-text",
-            wanted.expect_text.is_some(),
-            !grpc && !mqtt,
-            say!("schemes other than grpc and mqtt"),
-        ),
-        (
-            "--expect-json",
-            !wanted.expect_json.is_empty(),
-            !grpc && !mqtt,
-            say!("schemes other than grpc and mqtt"),
-        ),
-        ("--follow", request.follow, http, say!("http and https")),
-        ("--digest", request.digest, http, say!("http and https")),
-        ("--method", request.method.is_some(), http, say!("http and https")),
-        ("--content-type", request.content_type.is_some(), http, say!("http and https")),
-        (
-            "--expect-status",
-            wanted.expect_status.is_some(),
-            http || grpc,
-            say!("http, https, grpc and grpcs"),
-        ),
-        (
-            "--heartbeat",
-            arguments.heartbeat.is_some(),
-            stays,
-            say!("ws, wss, tcp, tls, udp, mqtt and mqtts"),
-        ),
-        (
-            "--header",
-            !request.headers.is_empty(),
-            http || ws || grpc,
-            say!("http, https, ws, wss, grpc and grpcs"),
-        ),
-    ];
-    for (flag, given, fits, schemes) in flags {
-        if given && !fits {
-            let message = say!("{flag} does not apply to {scheme}://, only to {schemes}");
+    // If throng does not know the scheme, the scenario has an error for it.
+    let Some(scheme) = bench.scheme() else { return };
+    for (flag, _) in narrow(arguments).filter(|(_, given)| *given) {
+        let schemes = schemes_with(flag);
+        if !schemes.contains(&scheme) {
+            let (own, others) = (scheme.word(), listed_schemes(&schemes));
+            let message = say!("{flag} does not apply to {own}://, only to {others}");
             errors.push(mistake("flag-without-effect", message, say!("omit it")));
         }
     }
-    together(arguments, bench, known, errors);
+    together(arguments, bench, scheme, errors);
+}
+
+/// The flags that do not apply to all schemes, and whether they are given.
+fn narrow(arguments: &BenchArguments) -> impl Iterator<Item = (&'static str, bool)> {
+    let (request, wanted) = (&arguments.request, &arguments.expectation);
+    let flags = [
+        ("--delimiter", wanted.delimiter.is_some()),
+        ("--length", wanted.length.is_some()),
+        ("--pattern", wanted.pattern.is_some()),
+        ("--hex", request.hex.is_some()),
+        ("--subprotocol", !request.subprotocols.is_empty()),
+        ("--deflate", request.deflate),
+        ("--http2", request.http2),
+        ("--http-version", request.http_version.is_some()),
+        ("--streams", request.streams.is_some()),
+        ("--heartbeat-body", arguments.heartbeat_body.is_some()),
+        ("--expect-text", wanted.expect_text.is_some()),
+        ("--expect-json", !wanted.expect_json.is_empty()),
+        ("--follow", request.follow),
+        ("--digest", request.digest),
+        ("--method", request.method.is_some()),
+        ("--content-type", request.content_type.is_some()),
+        ("--expect-status", wanted.expect_status.is_some()),
+        ("--heartbeat", arguments.heartbeat.is_some()),
+        ("--header", !request.headers.is_empty()),
+    ];
+    flags.into_iter().chain(arguments.of_scheme.given())
+}
+
+/// `ws, wss and udp`.
+fn listed_schemes(schemes: &[Scheme]) -> Said {
+    let mut words: Vec<&str> = schemes.iter().map(|scheme| scheme.word()).collect();
+    let last = words.pop().unwrap_or_default();
+    say!("{} and {last}", words.join(", "))
 }
 
 /// Flags that need or exclude each other with this scheme.
@@ -551,34 +514,24 @@ fn together(
     scheme: Scheme,
     errors: &mut Vec<Diagnostic>,
 ) {
-    let http = matches!(scheme, Scheme::Http | Scheme::Https);
-    let (grpc, mqtt) = (scheme.is_grpc(), scheme.is_mqtt());
-    let pings = mqtt || matches!(scheme, Scheme::Ws | Scheme::Wss);
-    if !pings
-        && !http
-        && !grpc
-        && arguments.heartbeat.is_some()
-        && arguments.heartbeat_body.is_none()
-    {
+    let applies = |flag: &str| schemes_with(flag).contains(&scheme);
+    if bench.is_raw() && arguments.heartbeat.is_some() && arguments.heartbeat_body.is_none() {
         let message = say!("--heartbeat sends a ping, which only WebSocket supports");
         let help = say!("set the heartbeat message with --heartbeat-body TEXT");
         errors.push(mistake("flag-without-effect", message, help));
     }
-    if mqtt && bench.has_message() && bench.topic().is_none() {
-        let help = say!("write `throng bench mqtt://HOST/TOPIC --body TEXT`");
-        errors.push(mistake("url-missing", say!("the URL does not name a topic"), help));
-    }
-    if (http || grpc) && arguments.request.streams.is_some() {
+    errors.extend(bench.without_topic());
+    if applies("--streams") && arguments.request.streams.is_some() {
         streaming(arguments, bench, errors);
     }
-    if !http && !grpc && (arguments.heartbeat.is_some() || arguments.hold.is_some()) {
+    if applies("--heartbeat") && (arguments.heartbeat.is_some() || arguments.hold.is_some()) {
         staying(arguments, errors);
     }
 }
 
 /// Streams are those of a connection of HTTP/2 that is kept, and each goes on at once.
 fn streaming(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
-    if bench.http_version != HttpVersion::Http2 && !calls(bench) {
+    if bench.http_version != HttpVersion::Http2 && !bench.calls() {
         let message = say!("--streams requires HTTP/2");
         errors.push(mistake("flag-without-effect", message, say!("add --http2")));
     }
@@ -660,6 +613,17 @@ fn route(arguments: &BenchArguments, bench: &mut Bench) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    #[test]
+    fn each_narrow_flag_applies_to_some_schemes() {
+        let words = ["throng", "bench", "http://a"];
+        let parsed = <Arguments as clap::Parser>::try_parse_from(words).expect("it is valid");
+        let Command::Bench(arguments) = parsed.command else { panic!("it is `bench`") };
+        for (flag, _) in narrow(&arguments) {
+            assert!(schemes_with(flag).len() > 1, "{flag}");
+        }
+    }
 
     #[test]
     fn escapes_mean_their_bytes_and_others_stay() {

@@ -14,57 +14,23 @@ use crate::arguments::{InitArguments, InitKind};
 use crate::bench::read_curl;
 use crate::screen::Screen;
 
-struct Template {
-    /// The target that stands in it.
-    target: &'static str,
-    text: &'static str,
-    /// What the scenario reads: name and content.
-    data: Option<(&'static str, &'static str)>,
+fn template(kind: InitKind) -> &'static str {
+    match kind {
+        InitKind::Http => include_str!("init/http.yaml"),
+        InitKind::Api => include_str!("init/api.yaml"),
+        InitKind::Websocket => include_str!("init/websocket.yaml"),
+        InitKind::Socketio => include_str!("init/socketio.yaml"),
+        InitKind::Graphql => include_str!("init/graphql.yaml"),
+        InitKind::Llm => include_str!("init/llm.yaml"),
+        InitKind::Mqtt => include_str!("init/mqtt.yaml"),
+        InitKind::Tcp => include_str!("init/tcp.yaml"),
+    }
 }
 
-fn template(kind: InitKind) -> Template {
-    match kind {
-        InitKind::Http => Template {
-            target: "http://127.0.0.1:8080",
-            text: include_str!("init/http.yaml"),
-            data: None,
-        },
-        InitKind::Api => Template {
-            target: "http://127.0.0.1:8080",
-            text: include_str!("init/api.yaml"),
-            data: Some(("accounts.csv", include_str!("init/accounts.csv"))),
-        },
-        InitKind::Websocket => Template {
-            target: "ws://127.0.0.1:8089",
-            text: include_str!("init/websocket.yaml"),
-            data: None,
-        },
-        InitKind::Socketio => Template {
-            target: "ws://127.0.0.1:8080",
-            text: include_str!("init/socketio.yaml"),
-            data: None,
-        },
-        InitKind::Graphql => Template {
-            target: "http://127.0.0.1:8080",
-            text: include_str!("init/graphql.yaml"),
-            data: None,
-        },
-        InitKind::Llm => Template {
-            target: "http://127.0.0.1:8080",
-            text: include_str!("init/llm.yaml"),
-            data: None,
-        },
-        InitKind::Mqtt => Template {
-            target: "mqtt://127.0.0.1:1883",
-            text: include_str!("init/mqtt.yaml"),
-            data: None,
-        },
-        InitKind::Tcp => Template {
-            target: "tcp://127.0.0.1:9000",
-            text: include_str!("init/tcp.yaml"),
-            data: None,
-        },
-    }
+/// The URL of the target in a template.
+fn target_in(text: &str) -> &str {
+    let line = text.lines().find_map(|line| line.strip_prefix("target: "));
+    line.and_then(|rest| rest.split(' ').next()).unwrap_or_default()
 }
 
 pub(crate) fn init(mut arguments: InitArguments) -> Exit {
@@ -72,10 +38,9 @@ pub(crate) fn init(mut arguments: InitArguments) -> Exit {
     ask::ask(&mut arguments, screen);
     let arguments = &arguments;
     let kind = arguments.kind.unwrap_or(InitKind::Http);
-    let Template { target, text, data } = template(kind);
     let name = format!("{}.yaml", kind.word());
     let path = arguments.file.clone().unwrap_or_else(|| PathBuf::from(&name));
-    let mut text = text.to_string();
+    let mut text = template(kind).to_string();
     if let Some(curl) = &arguments.curl {
         return init_curl(arguments, curl, &path, screen);
     }
@@ -84,7 +49,8 @@ pub(crate) fn init(mut arguments: InitArguments) -> Exit {
             Screen::errors(false).diagnostics(&diagnostics);
             return Exit::Usage;
         }
-        text = text.replacen(&format!("target: {target}"), &format!("target: {own}"), 1);
+        let target = format!("target: {}", target_in(&text));
+        text = text.replacen(&target, &format!("target: {own}"), 1);
     }
     if path == Path::new("-") {
         screen.document(&text);
@@ -93,15 +59,15 @@ pub(crate) fn init(mut arguments: InitArguments) -> Exit {
     let shown = path.display().to_string();
     text = text.replace(&format!(" {name}"), &format!(" {shown}"));
     let folder = path.parent().unwrap_or(Path::new(""));
-    let data = data.map(|(name, content)| (folder.join(name), content));
     if let Err(diagnostic) = write(&path, &text, arguments.force) {
         Screen::errors(false).diagnostic(&diagnostic);
         return Exit::Usage;
     }
     screen.say(say!("wrote {shown}"));
-    if let Some((path, content)) = data {
-        // Accounts that are there already are the person's own.
-        match write(&path, content, arguments.force) {
+    if kind == InitKind::Api {
+        // An existing file has the user's own accounts.
+        let path = folder.join("accounts.csv");
+        match write(&path, include_str!("init/accounts.csv"), arguments.force) {
             Ok(()) => screen.say(say!("wrote {}", path.display())),
             Err(_) if path.exists() => {
                 screen.say(say!("{} already exists and was not overwritten", path.display()));

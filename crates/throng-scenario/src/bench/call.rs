@@ -4,14 +4,21 @@ use std::path::Path;
 
 use throng_program::Scheme;
 
-use super::{BenchBody, Writer};
+use super::{Bench, BenchBody, Writer};
 use crate::quote::text;
 use crate::template;
+
+impl Bench {
+    /// Whether requests are gRPC calls.
+    pub fn calls(&self) -> bool {
+        self.scheme().is_some_and(Scheme::is_grpc)
+    }
+}
 
 impl Writer<'_> {
     /// Whether requests are gRPC calls.
     pub(super) fn calls(&self) -> bool {
-        matches!(self.scheme, Scheme::Grpc | Scheme::Grpcs)
+        self.scheme.is_grpc()
     }
 
     /// What declares the methods that are called.

@@ -1,5 +1,6 @@
 //! MQTT of a command line: with a body users publish it, without one they subscribe and listen.
 
+use throng_base::Diagnostic;
 use throng_base::units::write_duration;
 
 use super::{Bench, BenchBody, Writer};
@@ -102,15 +103,19 @@ impl Writer<'_> {
 }
 
 impl Bench {
+    /// An error if there is a message but no topic to publish it to.
+    pub fn without_topic(&self) -> Option<Diagnostic> {
+        let has_message = self.hex_message.is_some() || !matches!(self.body, BenchBody::None);
+        let is_lost = self.scheme()?.is_mqtt() && has_message && self.topic().is_none();
+        let help = say!("write `throng bench mqtt://HOST/TOPIC --body TEXT`");
+        let error = || Diagnostic::error("url-missing", say!("the URL does not name a topic"));
+        is_lost.then(|| error().help(help))
+    }
+
     /// The path of the URL, where it is one of MQTT.
-    pub fn topic(&self) -> Option<String> {
+    fn topic(&self) -> Option<String> {
         let path = Url::parse(&self.url).ok()?.path;
         let topic = percent_decode(path.strip_prefix('/').unwrap_or(&path));
         (!topic.is_empty()).then_some(topic)
-    }
-
-    /// Whether something is sent on a connection that stays.
-    pub fn has_message(&self) -> bool {
-        self.hex_message.is_some() || !matches!(self.body, BenchBody::None)
     }
 }

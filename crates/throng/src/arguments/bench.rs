@@ -8,7 +8,7 @@ use throng_program::HttpVersion;
 use throng_scenario::bench::BenchStage;
 
 use super::capacity::SearchArguments;
-use super::protocol::{CallArguments, MqttArguments};
+use super::protocol::SchemeArguments;
 use super::route::RouteArguments;
 use super::run::{LimitArguments, OutputArguments};
 use super::values::{Rates, count, duration, http_version, precision, rates, size, source, stage};
@@ -121,9 +121,7 @@ pub(crate) struct BenchArguments {
     #[command(flatten)]
     pub(crate) request: RequestArguments,
     #[command(flatten)]
-    pub(crate) call: CallArguments,
-    #[command(flatten)]
-    pub(crate) mqtt: MqttArguments,
+    pub(crate) of_scheme: SchemeArguments,
     #[command(flatten)]
     pub(crate) expectation: ExpectationArguments,
     #[command(flatten)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use throng_base::Diagnostic;
+use throng_scenario::bench::{Bench, BenchMqtt};
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
@@ -95,33 +96,68 @@ pub(crate) struct ReflectionArguments {
     pub(crate) cacert: Option<PathBuf>,
 }
 
+/// The flags of `throng bench` that only one protocol has.
+#[derive(Args, Debug)]
+pub(crate) struct SchemeArguments {
+    #[command(flatten)]
+    call: CallArguments,
+    #[command(flatten)]
+    mqtt: MqttArguments,
+}
+
+impl SchemeArguments {
+    pub(crate) fn apply(&self, bench: &mut Bench) {
+        let SchemeArguments { call, mqtt } = self;
+        bench.proto.clone_from(&call.proto);
+        bench.proto_path.clone_from(&call.proto_path);
+        bench.mqtt = BenchMqtt {
+            qos: mqtt.qos,
+            retain: mqtt.retain,
+            client_id: mqtt.client_id.clone(),
+            is_old: mqtt.old,
+        };
+    }
+
+    /// Which of them are given.
+    pub(crate) fn given(&self) -> [(&'static str, bool); 5] {
+        let SchemeArguments { call, mqtt } = self;
+        [
+            ("--proto", !call.proto.is_empty()),
+            ("--qos", mqtt.qos.is_some()),
+            ("--retain", mqtt.retain),
+            ("--client-id", mqtt.client_id.is_some()),
+            ("--mqtt-3", mqtt.old),
+        ]
+    }
+}
+
 #[derive(Args, Debug)]
 #[command(next_help_heading = "gRPC")]
-pub(crate) struct CallArguments {
+struct CallArguments {
     /// A `.proto` file or descriptor set of the service; without one, throng uses the target's
     /// server reflection; may be given more than once
     #[arg(long, value_name = "FILE")]
-    pub(crate) proto: Vec<PathBuf>,
+    proto: Vec<PathBuf>,
     /// Directory to search for imported `.proto` files; may be given more than once
     #[arg(long, value_name = "DIR", requires = "proto")]
-    pub(crate) proto_path: Vec<PathBuf>,
+    proto_path: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "MQTT")]
-pub(crate) struct MqttArguments {
+struct MqttArguments {
     /// Quality of service for the published messages or the subscription: 0, 1 or 2
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=2))]
-    pub(crate) qos: Option<u8>,
+    qos: Option<u8>,
     /// Ask the broker to retain the published message for later subscribers
     #[arg(long)]
-    pub(crate) retain: bool,
+    retain: bool,
     /// Prefix of the client IDs: `dev` gives dev-1, dev-2, ...; by default, the broker assigns them
     #[arg(long, value_name = "PREFIX")]
-    pub(crate) client_id: Option<String>,
+    client_id: Option<String>,
     /// Use MQTT 3.1.1 instead of 5
     #[arg(long = "mqtt-3")]
-    pub(crate) old: bool,
+    old: bool,
 }
 
 /// Headers, or metadata of calls, as the command line has them.
