@@ -268,7 +268,7 @@ impl User {
                     return Poll::Pending;
                 }
                 Turn::Gone => {
-                    self.state.say_goodbye(cx);
+                    self.state.disconnect_all(cx);
                     return Poll::Ready(());
                 }
             }
@@ -307,7 +307,7 @@ impl User {
             && matches!(self.session.doing, Doing::Idle)
         {
             self.state.now = shard.clock.now();
-            self.session(shard).begin_iteration(due);
+            self.session(shard).start_iteration(due);
             return Turn::Again;
         }
         match self.heed(shard, told.fired, cx) {

@@ -8,8 +8,20 @@ mod words;
 use serde::{Deserialize, Serialize};
 use throng_base::Secrets;
 
-pub use judge::Machines;
 pub use words::{load_text, number};
+
+/// Of the capacity that a machine is to use at a peak.
+const MACHINE_SHARE: f64 = 0.7;
+
+/// How many machines a peak needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machines {
+    /// By the promise.
+    pub count: u64,
+    /// By the ends of the interval; the low one is not known without an upper end.
+    pub low: Option<u64>,
+    pub high: u64,
+}
 
 impl Capacity {
     /// Masks secrets: a threshold may contain the name of a step.
@@ -34,6 +46,18 @@ impl Capacity {
     /// Moves it in time: records of several machines are merged.
     pub fn shift(&mut self, seconds: f64) {
         self.levels.iter_mut().for_each(|level| level.at_s += seconds);
+    }
+
+    /// How many machines [`Capacity::peak`] needs; unknown without a promise.
+    pub fn machines(&self) -> Option<Machines> {
+        let (peak, carries) = (self.peak?, self.carries.filter(|load| *load > 0.0)?);
+        let count = |load: f64| (peak / (MACHINE_SHARE * load)).ceil().max(1.0) as u64;
+        let high = self.high.filter(|_| self.basis != Basis::AtLeast);
+        Some(Machines {
+            count: count(carries),
+            low: high.map(count),
+            high: count(self.low.map_or(carries, |low| low.min(carries))),
+        })
     }
 }
 

@@ -276,7 +276,7 @@ impl<'a> Record<'a> {
     }
 
     /// Times of a stage of all connections, in measured phases.
-    pub(crate) fn stage(&self, stage: Stage) -> Option<&Histogram> {
+    pub(crate) fn stage_latency(&self, stage: Stage) -> Option<&Histogram> {
         self.whole.stage(stage).map(|row| &row.latency)
     }
 

@@ -305,7 +305,7 @@ impl Report<'_> {
                 Some(length) => format_duration(length),
                 None => tell!("until done"),
             };
-            let mut what = self.drive(&phase.drive, planned);
+            let mut what = self.drive_text(&phase.drive, planned);
             if let Some(churn) = &phase.churn {
                 what.push_str(&churning(churn));
             }
@@ -328,7 +328,7 @@ impl Report<'_> {
         out
     }
 
-    fn drive(&self, drive: &Drive, planned: &Planned) -> String {
+    fn drive_text(&self, drive: &Drive, planned: &Planned) -> String {
         let text = match drive {
             Drive::Hold => say!("keeps the current users"),
             Drive::Users(_) if planned.users.0 == planned.users.1 => {

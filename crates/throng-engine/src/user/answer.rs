@@ -49,7 +49,7 @@ impl<'a> Piece<'a> {
 
 impl Exchange {
     /// Whether the rest of the request could not be sent.
-    pub(super) fn is_cut_off(&self) -> bool {
+    pub(super) fn is_unsendable(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.unsendable.is_some())
     }
 

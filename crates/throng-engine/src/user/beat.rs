@@ -71,7 +71,7 @@ impl Beats {
         self.asked + Duration::from_millis(u64::from(self.patience_ms))
     }
 
-    fn answered(&mut self) -> Time {
+    fn answered_at(&mut self) -> Time {
         std::mem::replace(&mut self.asked, Time::NEVER)
     }
 
@@ -263,7 +263,7 @@ impl State {
     }
 
     fn beat_lost(&mut self, line: u8, heartbeat: &Heartbeat) {
-        let asked = self.beats(line).answered();
+        let asked = self.beats(line).answered_at();
         if asked == Time::NEVER {
             return;
         }
@@ -297,7 +297,7 @@ impl State {
     /// comes.
     pub(super) fn end_beats(&mut self, line: u8, cause: Option<Cause>) {
         if let Some(cause) = cause
-            && self.beats(line).answered() != Time::NEVER
+            && self.beats(line).answered_at() != Time::NEVER
         {
             self.shard.recorder.borrow_mut().heartbeats.lost += 1;
             let detail = say!("the connection ended before the reply arrived");
@@ -310,7 +310,7 @@ impl State {
     /// These heartbeats are over: of the one that is not answered it will not be known whether it
     /// would have been.
     fn beats_over(&mut self, line: u8) {
-        if self.beats(line).answered() != Time::NEVER {
+        if self.beats(line).answered_at() != Time::NEVER {
             let mut recorder = self.shard.recorder.borrow_mut();
             recorder.heartbeats.interrupted += 1;
             recorder.interrupted(self.lines.get(line).beats.step);
@@ -389,7 +389,7 @@ impl User {
         let Some((heartbeat, _)) = self.state.heartbeat(&shard, line, self.session.pc) else {
             return;
         };
-        let due = self.state.beats(line).answered();
+        let due = self.state.beats(line).answered_at();
         shard.rearm(self.state.slot, self.alarm());
         let is_unsure = self.state.beats(line).is_unsure;
         let latency = (!is_unsure).then(|| self.state.now - due);
@@ -406,7 +406,7 @@ impl User {
 
     pub(super) fn beat_broken(&mut self, line: u8, finding: Finding) {
         let shard = Rc::clone(&self.state.shard);
-        let due = self.state.beats(line).answered();
+        let due = self.state.beats(line).answered_at();
         shard.rearm(self.state.slot, self.alarm());
         let latency = Some(self.state.now - due);
         let attempt = Attempt { latency, ..Attempt::default() };

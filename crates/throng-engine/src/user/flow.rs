@@ -218,11 +218,11 @@ impl Active<'_> {
     fn ask_for_iteration(&mut self) -> Turn {
         if self.user.once {
             self.shard.iteration_begins();
-            self.begin_iteration(self.task.due);
+            self.start_iteration(self.task.due);
             return Turn::Again;
         }
         match self.shard.next_iteration(self.user.slot, self.task.due, self.user.now) {
-            Some(due) => self.begin_iteration(due),
+            Some(due) => self.start_iteration(due),
             None => self.wait_for(Doing::Idle, Time::NEVER),
         }
         Turn::Again
@@ -230,7 +230,7 @@ impl Active<'_> {
 
     /// An iteration begins. At a rate it counts from when it was due, even if it begins after the
     /// end of the load, where no schedule has a pace; else when it begins.
-    pub(super) fn begin_iteration(&mut self, due: Time) {
+    pub(super) fn start_iteration(&mut self, due: Time) {
         let shard = self.shard;
         if self.user.once || shard.paces_iterations() || shard.stopping.get() {
             // Since then the user has been free.

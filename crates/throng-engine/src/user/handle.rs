@@ -67,7 +67,7 @@ impl User {
         let protocol = &self.state.link_in(shard, *line).protocol;
         let mut decoded = shard.decoded.take();
         let packet = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
-        let parts = self.state.parts(*line, payload);
+        let parts = self.state.message_parts(*line, payload);
         let mut looked = Looked::message(payload, parts, self.state.now - self.session.due);
         if let (Some(protocol), Some(Ok(packet))) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));

@@ -135,7 +135,7 @@ impl User {
                 }
             },
         };
-        let parts = self.state.parts(line, payload);
+        let parts = self.state.message_parts(line, payload);
         let mut looked = Looked::message(payload, parts, self.state.now - self.session.due);
         if let (Some(protocol), Some(packet)) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
@@ -459,7 +459,7 @@ impl State {
     }
 
     /// A message that came over a line, taken apart.
-    pub(super) fn parts<'a>(&self, line: u8, payload: &'a [u8]) -> Parts<'a> {
+    pub(super) fn message_parts<'a>(&self, line: u8, payload: &'a [u8]) -> Parts<'a> {
         let place = self.lines.get(line);
         let left = || place.loss.as_ref()?.left.as_ref();
         match (&place.connection, left()) {

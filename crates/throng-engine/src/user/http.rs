@@ -511,7 +511,7 @@ impl Active<'_> {
         };
         let Some(mut exchange) = self.take_exchange() else { return };
         // Where the answer came before all of the request was sent, the rest of it is not wanted.
-        let reusable = reusable && self.user.is_sent_on(line) && !exchange.is_cut_off();
+        let reusable = reusable && self.user.is_sent_on(line) && !exchange.is_unsendable();
         let keeps = reusable && exchange.keep_alive && shard.prepared.program.connection.keep_alive;
         let now = self.user.now;
         if let Some(connection) = self.user.connection_mut(line) {

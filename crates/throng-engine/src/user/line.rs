@@ -442,7 +442,7 @@ impl State {
     }
 
     /// The last words of a user that goes without having disconnected.
-    pub(super) fn say_goodbye(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn disconnect_all(&mut self, cx: &mut Context<'_>) {
         for line in 0..self.lines.count() {
             if self.connection(line).is_some_and(|it| it.machine.traits().goodbyes) {
                 let _ = self.send_close(line, 1000, cx);

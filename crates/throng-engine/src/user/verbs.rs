@@ -140,7 +140,7 @@ impl Active<'_> {
         expression.evaluate(&mut scope).map_err(|fault| scope.finding(fault))
     }
 
-    fn value(&mut self, text: &Text) -> Result<Value, Finding> {
+    fn evaluate_text(&mut self, text: &Text) -> Result<Value, Finding> {
         let mut scope = scope!(self.user, self.shard);
         text.value(&mut scope).map_err(|fault| scope.finding(fault))
     }
@@ -176,7 +176,7 @@ impl Active<'_> {
     fn think(&mut self, pause: &Pause) -> Result<(), Finding> {
         let time = match pause {
             Pause::Text(text) => {
-                let value = self.value(text)?;
+                let value = self.evaluate_text(text)?;
                 time_of(&value).map_err(|detail| (Cause::ExpressionFailed, detail))?
             }
             drawn => drawn_time(drawn, &mut self.user.random),
@@ -200,7 +200,7 @@ impl Active<'_> {
     }
 
     fn set(&mut self, slot: u16, text: &Text) -> Result<(), Finding> {
-        let value = self.value(text)?;
+        let value = self.evaluate_text(text)?;
         if self.shard.is_traced() {
             self.user.trace_set(slot, &value);
         }
@@ -211,7 +211,7 @@ impl Active<'_> {
 
     /// The verbs `count` and `measure`.
     fn tally(&mut self, step: StepId, text: &Text, scale: Option<f64>) -> Result<(), Finding> {
-        let value = self.value(text)?;
+        let value = self.evaluate_text(text)?;
         let number = tallied(&value, scale).map_err(|why| (Cause::ExpressionFailed, why))?;
         let mut recorder = self.shard.recorder.borrow_mut();
         match scale {

@@ -124,7 +124,7 @@ impl State {
             Some((protocol, packet.message, protocol.value(bytes, &decoded, &body)))
         });
         let Some((protocol, message, body)) = read else {
-            let Parts { content, fields } = self.parts(line, bytes);
+            let Parts { content, fields } = self.message_parts(line, bytes);
             return match fields.get("topic") {
                 Some(Field::Bytes(topic)) => Shown::of(&[topic, b"\n", content].concat()),
                 _ => Shown::of(bytes),

@@ -1,4 +1,4 @@
-//! What the shell is told about a capacity, and how many machines a peak needs.
+//! The exit code of a capacity search.
 //!
 //! Without `--at-least`:
 //! - 0: the limit was found, or the highest load that is allowed was met;
@@ -14,19 +14,6 @@
 use throng_base::{Exit, Said};
 
 use super::{Basis, Capacity, EndedBy};
-
-/// Of the capacity that a machine is to use at a peak.
-const MACHINE_SHARE: f64 = 0.7;
-
-/// How many machines a peak needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machines {
-    /// By the promise.
-    pub count: u64,
-    /// By the ends of the interval; the low one is not known without an upper end.
-    pub low: Option<u64>,
-    pub high: u64,
-}
 
 impl Capacity {
     /// The exit code, and why it is not 0.
@@ -89,17 +76,5 @@ impl Capacity {
     fn fails_below(&self, wanted: f64) -> bool {
         let is_base = matches!(self.ended_by, EndedBy::BaseFails(_));
         is_base && self.lowest_tried().is_some_and(|load| load <= wanted)
-    }
-
-    /// How many machines [`Capacity::peak`] needs; none can be told without a promise.
-    pub fn machines(&self) -> Option<Machines> {
-        let (peak, carries) = (self.peak?, self.carries.filter(|load| *load > 0.0)?);
-        let count = |load: f64| (peak / (MACHINE_SHARE * load)).ceil().max(1.0) as u64;
-        let high = self.high.filter(|_| self.basis != Basis::AtLeast);
-        Some(Machines {
-            count: count(carries),
-            low: high.map(count),
-            high: count(self.low.map_or(carries, |low| low.min(carries))),
-        })
     }
 }

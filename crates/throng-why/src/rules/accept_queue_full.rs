@@ -51,7 +51,7 @@ fn waiting(record: &Record) -> f64 {
 
 pub(super) fn judge(record: &Record) -> Judgement {
     let dropped = record.sum(&record.all(), |point| point.listen_dropped);
-    let repeated = record.stage(Stage::Connect).and_then(syn_lost::repeated);
+    let repeated = record.stage_latency(Stage::Connect).and_then(syn_lost::repeated);
     let responses = record.whole.sum(|step| record.kind(step.0).is_asked()).latency;
     let mute = mute(&responses);
     let failed = record.failures(Cause::ConnectTimeout).map_or(0.0, |(count, _)| count as f64);

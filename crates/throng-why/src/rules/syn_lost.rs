@@ -40,7 +40,7 @@ pub(super) fn repeated(connects: &Histogram) -> Option<u64> {
 }
 
 pub(super) fn judge(record: &Record) -> Judgement {
-    let Some(connects) = record.stage(Stage::Connect) else { return Ok(Vec::new()) };
+    let Some(connects) = record.stage_latency(Stage::Connect) else { return Ok(Vec::new()) };
     let Some(repeated) = repeated(connects) else { return Ok(Vec::new()) };
     let share = repeated as f64 / connects.count() as f64;
     let text = say!(

@@ -16,7 +16,8 @@ const HANDSHAKES_MIN: u64 = 5;
 
 pub(super) fn judge(record: &Record) -> Judgement {
     let iterations = record.whole.population.iterations_finished;
-    let Some(tls) = record.stage(Stage::Tls).filter(|it| it.count() >= HANDSHAKES_MIN) else {
+    let Some(tls) = record.stage_latency(Stage::Tls).filter(|it| it.count() >= HANDSHAKES_MIN)
+    else {
         return Ok(Vec::new());
     };
     let opened = record.whole.connections.counts.opened.max(1);

@@ -549,7 +549,7 @@ impl<'a> Desk<'a> {
         self.live.add(interval);
         self.fly(interval);
         self.ring.iter_mut().for_each(|ring| ring.add(interval));
-        self.judge(interval);
+        self.apply_rules(interval);
         let until = Time::from_secs(interval.second + 1);
         self.give_up_if_unreachable(until);
         self.give_up_if_lost(until);
@@ -619,7 +619,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Ends or holds the run where one of its rules wants it.
-    fn judge(&mut self, interval: &Interval) {
+    fn apply_rules(&mut self, interval: &Interval) {
         let load = self.running.load_of(interval.phase);
         let gauges = self.gauges.add(load, interval);
         if let Some(dashboard) = &mut self.dashboard {
@@ -643,7 +643,7 @@ impl<'a> Desk<'a> {
             self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
             self.say(text);
             self.event(&Event::TargetLost { at_ns: now.as_nanos() });
-            self.order(Order::Stop);
+            self.send_order(Order::Stop);
         }
     }
 
@@ -663,10 +663,10 @@ impl<'a> Desk<'a> {
         self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
         self.say(text);
         self.event(&Event::TargetLost { at_ns: now.as_nanos() });
-        self.order(Order::Stop);
+        self.send_order(Order::Stop);
     }
 
-    fn order(&self, order: Order) {
+    fn send_order(&self, order: Order) {
         if matches!(order, Order::Stop | Order::Abort) {
             self.events.iter().for_each(Events::no_more);
         }
@@ -677,7 +677,7 @@ impl<'a> Desk<'a> {
         self.stops += 1;
         self.clear_progress();
         if self.info.interrupted {
-            self.order(Order::Abort);
+            self.send_order(Order::Abort);
             return;
         }
         self.info.interrupted = true;
@@ -685,7 +685,7 @@ impl<'a> Desk<'a> {
             "interrupted: users finish their step and leave; interrupt again to end now"
         ));
         self.event(&Event::Interrupted { at_ns: self.posts.clock.now().as_nanos() });
-        self.order(Order::Stop);
+        self.send_order(Order::Stop);
     }
 
     fn draw_progress(&mut self) {

@@ -50,13 +50,13 @@ impl View<'_> {
         self.ink(Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    fn dim(&self) -> Ink {
+    fn dim_ink(&self) -> Ink {
         Ink::new().add_modifier(Modifier::DIM)
     }
 
     fn block(&self, title: &str) -> Block<'static> {
         let title = Span::styled(format!(" {title} "), Ink::new().add_modifier(Modifier::BOLD));
-        Block::bordered().border_style(self.dim()).title(title)
+        Block::bordered().border_style(self.dim_ink()).title(title)
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     draw_head(frame, head, view);
     let keys =
         view.say(say!("+ more  - less  p pause  g go on  n next phase  m mark  q stop  ? help"));
-    frame.render_widget(Paragraph::new(keys).style(view.dim()), foot);
+    frame.render_widget(Paragraph::new(keys).style(view.dim_ink()), foot);
     if area.height < LINES_MIN || area.width < COLUMNS_MIN {
         let text = view.say(say!("this terminal is too small for charts"));
         return frame.render_widget(Paragraph::new(text), body);
@@ -130,7 +130,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let mut line = Vec::new();
     for item in items {
         if !line.is_empty() {
-            line.push(Span::styled(" · ", view.dim()));
+            line.push(Span::styled(" · ", view.dim_ink()));
         }
         line.push(item);
     }
@@ -233,7 +233,7 @@ fn draw_chart(
     if points().next().is_none() {
         let text = view.say(say!("no data yet"));
         let block = view.block(&title);
-        return frame.render_widget(Paragraph::new(text).style(view.dim()).block(block), area);
+        return frame.render_widget(Paragraph::new(text).style(view.dim_ink()).block(block), area);
     }
     // A label that is as wide as all others at any time: the chart does not jump.
     let label = |value: f64| format!("{:>7}", figure_text(unit, value));
@@ -249,9 +249,10 @@ fn draw_chart(
     let seconds = |x: f64| format_duration(Duration::from_secs(x as u64));
     let x = Axis::default()
         .bounds([first, last.max(first + 1.0)])
-        .style(view.dim())
+        .style(view.dim_ink())
         .labels([seconds(first), seconds(last)]);
-    let y = Axis::default().bounds([0.0, top]).style(view.dim()).labels([label(0.0), label(most)]);
+    let y =
+        Axis::default().bounds([0.0, top]).style(view.dim_ink()).labels([label(0.0), label(most)]);
     let is_wide = area.width >= 40 && area.height >= 8 && curves.len() > 1;
     // Where there is no room for a legend, the title has the names.
     let title = match is_wide || curves.len() < 2 {
@@ -286,7 +287,7 @@ fn head_of(view: &View<'_>, heads: Vec<Said>) -> Row<'static> {
         0 => Cell::from(view.say(head)),
         _ => right(view.say(head)),
     });
-    Row::new(cells.collect::<Vec<_>>()).style(view.dim())
+    Row::new(cells.collect::<Vec<_>>()).style(view.dim_ink())
 }
 
 /// A count in at most seven columns.
@@ -369,7 +370,7 @@ fn draw_errors(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let causes = &view.figures.causes;
     let mut lines: Vec<Line<'_>> = causes.iter().take(room).map(line).collect();
     if lines.is_empty() {
-        lines.push(Line::styled(view.say(say!("none")), view.dim()));
+        lines.push(Line::styled(view.say(say!("none")), view.dim_ink()));
     }
     let title = match causes.len().saturating_sub(room) {
         0 => view.say(say!("errors")),

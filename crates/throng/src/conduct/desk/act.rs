@@ -39,7 +39,7 @@ impl Desk<'_> {
     /// Records it, here and for a desk that takes over, and says what a person has to know.
     fn happened(&mut self, event: &Event) {
         let event = event.masked(&self.conduct.program.secrets);
-        self.order(Order::Record { event: Box::new(event.clone()) });
+        self.send_order(Order::Record { event: Box::new(event.clone()) });
         if let Some(text) = sentence(&event) {
             self.say(text);
         }
@@ -59,7 +59,7 @@ impl Desk<'_> {
             Action::Audit(audit)
                 if self.audits.as_mut().is_some_and(|it| it.wants(audit, number)) =>
             {
-                self.order(Order::Audit { audit, event: number });
+                self.send_order(Order::Audit { audit, event: number });
                 None
             }
             Action::Audit(audit) => {

@@ -16,7 +16,7 @@ impl Desk<'_> {
         match ask {
             Ask::Presence(tell) => {
                 if let Some(ask) = audits.gather(tell) {
-                    self.order(Order::Presence { ask });
+                    self.send_order(Order::Presence { ask });
                 }
             }
             Ask::Found(found) => {
@@ -70,6 +70,6 @@ impl Desk<'_> {
 fn books_read(desk: &mut Desk<'_>, event: Event) {
     desk.event(&event);
     if desk.audits.as_mut().is_some_and(|audits| audits.is_kept(&event)) {
-        desk.order(Order::Record { event: Box::new(event) });
+        desk.send_order(Order::Record { event: Box::new(event) });
     }
 }

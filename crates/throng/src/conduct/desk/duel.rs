@@ -66,7 +66,7 @@ impl Desk<'_> {
         }
         if is_decided {
             self.stops = 1;
-            self.order(Order::Stop);
+            self.send_order(Order::Stop);
         }
     }
 
@@ -79,7 +79,7 @@ impl Desk<'_> {
         self.event(&Event::Notice { at_ns, text: text.english() });
         self.say(text);
         self.event(&Event::TargetLost { at_ns });
-        self.order(Order::Stop);
+        self.send_order(Order::Stop);
     }
 
     /// Records what is known by now.

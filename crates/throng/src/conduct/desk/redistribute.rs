@@ -50,7 +50,7 @@ impl Desk<'_> {
         let Some(times) = self.parts.makes(usize::from(machine), made, machines) else { return };
         let at_ns = (self.posts.clock.now() + GROWTH_AHEAD).as_nanos();
         let users = self.conduct.program.staying_max() as f64 * times;
-        self.order(Order::Take { at_ns, times, users_max: users.ceil() as u64 });
+        self.send_order(Order::Take { at_ns, times, users_max: users.ceil() as u64 });
         let running: Vec<u16> = self.running.loads().iter().flatten().map(|it| it.0).collect();
         let change = format!("redistribute {times:.2}");
         for phase in running {

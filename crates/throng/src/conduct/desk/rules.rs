@@ -74,7 +74,7 @@ pub(super) fn judge(desk: &mut Desk<'_>, rulings: Vec<Ruling>) {
                 );
                 desk.say(say!("the run ends: {reason}", reason = &reason));
                 desk.event(&Event::Stopped { at_ns, reason, by: StopBy::Rule });
-                return desk.order(Order::Stop);
+                return desk.send_order(Order::Stop);
             }
         };
         desk.say(notice.clone());

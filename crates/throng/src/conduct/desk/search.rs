@@ -59,7 +59,7 @@ impl Desk<'_> {
                 Deed::Say(said) => self.say(said),
                 Deed::Finish => {
                     self.stops = 1;
-                    return self.order(Order::Stop);
+                    return self.send_order(Order::Stop);
                 }
                 Deed::Load => match self.set_level() {
                     Ok(at) => from = at.second() + 1,

@@ -76,7 +76,7 @@ impl Desk<'_> {
             Command::Mark(name) => {
                 let marks = self.steer.marks + 1;
                 let name = if name.is_empty() { format!("mark {marks}") } else { name.clone() };
-                self.order(Order::Mark { name: name.clone() });
+                self.send_order(Order::Mark { name: name.clone() });
                 self.was_marked(name.clone(), now);
                 Ok(say!("marked: {name}"))
             }
@@ -86,7 +86,7 @@ impl Desk<'_> {
             }
             Command::Abort => {
                 self.interrupted();
-                self.order(Order::Abort);
+                self.send_order(Order::Abort);
                 Ok(say!("the run ends immediately"))
             }
         };
@@ -105,7 +105,7 @@ impl Desk<'_> {
             });
         }
         self.steer.paused = pauses;
-        self.order(if pauses { Order::Pause } else { Order::GoOn });
+        self.send_order(if pauses { Order::Pause } else { Order::GoOn });
         let running = self.running.loads().iter().flatten().next();
         let phase = running.map_or(0, |(phase, _)| *phase);
         self.amended(command, (now + GROWTH_AHEAD, self.running.load_of(phase), phase));
@@ -139,7 +139,7 @@ impl Desk<'_> {
         let users_max = self.steer.levels.change((one, number), (within, passed), change)?;
         self.steer.amended = at;
         let (load, at_ns) = (number as u16, at.as_nanos());
-        self.order(Order::Amend { load, at_ns, change, users_max });
+        self.send_order(Order::Amend { load, at_ns, change, users_max });
         if change == Change::EndPhase {
             self.events.iter().for_each(|events| events.phase_ends(phase, at));
         }
