@@ -380,7 +380,7 @@ load: [{{iterations: 3, users: 1}}]
 
 #[test]
 fn a_private_key_is_refused_before_anything_is_done() {
-    let papers = crate::tls::Papers::signed();
+    let papers = crate::http::tls::Papers::signed();
     let text = "target: https://127.0.0.1:1\ntls: {certificate: client.pem, key: client.key}\n\
                 sessions: {user: {steps: [http: GET /]}}\nload: [{iterations: 1, users: 1}]\n";
     let paper = |name: &str| std::fs::read(papers.path(name)).expect("a file");
