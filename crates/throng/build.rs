@@ -2,7 +2,7 @@
 //! again only when HEAD or the sources of what ships have changed, and never needs git: a source
 //! archive carries its commit in `src/commit.txt`, and without either the version stands alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Filled in by `git archive`; see .gitattributes.
@@ -27,7 +27,7 @@ fn compiler() -> Option<String> {
 
 /// `108dfbd 2026-11-23`, with `+changes` behind the commit where the sources are not its own.
 fn of_git() -> Option<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
+    let root = home()?.join("../..").canonicalize().ok()?;
     let git = |words: &[&str]| {
         said(Command::new("git").arg("--no-optional-locks").current_dir(&root).args(words))
     };
@@ -60,10 +60,15 @@ fn of_git() -> Option<String> {
 
 /// From `git archive`, which has replaced the placeholders.
 fn of_archive() -> Option<String> {
-    let text =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(ARCHIVED)).ok()?;
+    let text = std::fs::read_to_string(home()?.join(ARCHIVED)).ok()?;
     let text = text.trim();
     (!text.is_empty() && !text.contains("$Format")).then(|| text.to_string())
+}
+
+/// The folder of this crate. It is asked at run time: a tree that was moved with its `target` keeps
+/// the built script, and with it the path that it was compiled in.
+fn home() -> Option<PathBuf> {
+    Some(PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?))
 }
 
 fn said(command: &mut Command) -> Option<String> {

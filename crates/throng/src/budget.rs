@@ -278,7 +278,7 @@ mod tests {
             ("rate=5", "load: [{iterations: 6/s, users: 1, for: 1s}]", "6/s"),
             ("time=1m", "load: [{users: 1, for: 61s}]", "allows"),
             ("time=1m", "load: [{users: 1, for: 40s}, {for: 40s}]", "allows"),
-            ("time=1m", "load: [{iterations: 9, users: 1, name: b}]", "`b` ends when"),
+            ("time=1m", "load: [{iterations: 9, users: 1, name: b}]", "`b` has no time limit"),
         ] {
             let said = refused(budget, load);
             assert!(said.contains(wanted), "{budget}, {load}: {said}");
