@@ -133,7 +133,7 @@ fn editors_tell_what_a_word_means() {
     let files = [("key", "- http: GET /\n  time‸out: 5s"), ("word", "- lea‸ve")];
     let files = files.map(|(name, steps)| (name.to_string(), around(steps)));
     let run = editor(&files);
-    for (name, told) in [("key", "The timeout from sending"), ("word", "ends the user")] {
+    for (name, told) in [("key", "The timeout from sending"), ("word", "the user leaves")] {
         let found = lines(&run, name, "tells ");
         run.check(found[0].contains(told), &format!("`{told}` is told at `{name}`"));
     }

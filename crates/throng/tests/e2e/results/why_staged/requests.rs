@@ -85,7 +85,7 @@ fn a_growing_backlog_is_saturation() {
     );
     let run = running(&text).run();
     let found = finds(&run, "saturated");
-    run.check(found.contains("300/s were offered"), "what was offered");
+    run.check(found.contains("the offered load was 300/s"), "what was offered");
 }
 
 /// Users pause for 0.3 s and wait for a millisecond.
