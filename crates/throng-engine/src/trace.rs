@@ -68,6 +68,12 @@ pub enum What {
     Note(Said),
     /// A selector found nothing: what it may have been meant to find, in words.
     Near(Said),
+    /// A try at a step failed, and another follows; the last one decides.
+    TryFails {
+        step: StepId,
+        failure: (Cause, Said),
+        figures: Figures,
+    },
     StepEnds {
         step: StepId,
         /// None when it is good; otherwise why not, with what was there instead.
@@ -121,7 +127,7 @@ impl Shown {
     }
 }
 
-/// The figures of one attempt at a step.
+/// The figures of one try at a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// From the due time to the last byte.

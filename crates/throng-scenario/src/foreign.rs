@@ -33,6 +33,7 @@ impl Context<'_> {
         for (at, written, name) in bare_names(text) {
             let known = match is_rooted(name) {
                 true => Some(name.to_string()),
+                false if is_of_graphql(text, written) => None,
                 false => self.known_name(name),
             };
             let Some(known) = known else { continue };
@@ -200,6 +201,23 @@ fn bare_names(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     })
 }
 
+/// Whether it is GraphQL's own: a variable that the text declares with a type, as `$stars` in
+/// `mutation Add($stars: Int!) {…}`, or the selection of a field, as `{id}`, after an operation.
+fn is_of_graphql(text: &str, written: &str) -> bool {
+    const OPERATIONS: [&str; 4] = ["query", "mutation", "subscription", "fragment"];
+    let is_type = |c: char| c == '[' || c == '_' || c.is_ascii_alphabetic();
+    match written.starts_with('$') {
+        true => text.split(written).skip(1).any(|rest| {
+            let declared = rest.trim_start().strip_prefix(':');
+            declared.is_some_and(|rest| rest.trim_start().starts_with(is_type))
+        }),
+        false => OPERATIONS.iter().any(|word| {
+            let rest = text.trim_start().strip_prefix(word);
+            rest.is_some_and(|rest| rest.starts_with([' ', '\n', '(', '{']))
+        }),
+    }
+}
+
 /// The first quote of a text processor where JSON has one of its own.
 fn quoted_json(text: &str) -> Option<(usize, char)> {
     if text.is_ascii() || !text.trim_start().starts_with(['{', '[']) {
@@ -250,6 +268,16 @@ mod tests {
         assert_eq!(quoted_json("{“a”: 1}"), Some((1, '“')));
         assert_eq!(quoted_json("[1, “a”]").map(|(at, _)| at), Some(4));
         assert_eq!(quoted_json("{\"a\": \"he said “yes”\"}"), None);
+    }
+
+    #[test]
+    fn variables_of_graphql_are_no_placeholders() {
+        let typed = "mutation Add($stars: Int!, $of:[ID!]) { add(stars: $stars) {id} }";
+        assert!(["$stars", "$of", "{id}"].into_iter().all(|written| is_of_graphql(typed, written)));
+        assert!(
+            !is_of_graphql(typed, "$star") && !is_of_graphql("query { a(id: \"$id\") }", "$id")
+        );
+        assert!(!is_of_graphql("query/{id}", "{id}") && !is_of_graphql("at $time: 7", "$time"));
     }
 
     #[test]

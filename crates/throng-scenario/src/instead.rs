@@ -115,6 +115,7 @@ mod tests {
             ("json: '[1, {\"a\": \"b\"}]'", "`body: '…'`"),
             ("check: {contains: x}", "`check: {body: {contains: text}}`"),
             ("check: {$.code: 200}", "write `json.code`"),
+            ("check: {json: {a: {contains: x}}}", "write `check: {json.a: {contains: …}}`"),
             ("check: status: 200", "write `check: {status: 200}`"),
             ("save: {token: data.token}", "write `json.data.token`"),
             ("save: {token: $.code}", "write `json.code`"),
@@ -161,10 +162,24 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_no_text_is_not_warned_of() {
-        for json in ["{a: 1}", "'${data.accounts.username}'", "'plain'", "'{'", "[\"{}\", 1]"] {
-            let found = said("", "", &format!("        json: {json}\n"), "{users: 1, for: 1s}");
-            assert!(!found.contains("quoted-json"), "{json}: {found}");
+    fn what_is_meant_as_it_is_written_is_not_warned_of() {
+        let (vars, phase) = ("vars: {stars: 5}\n", "{users: 1, for: 1s}");
+        let found = said(vars, "", "        json: {query: 'query { a(b: $stars) }'}\n", phase);
+        assert!(found.contains("did you mean `${vars.stars}`?"), "{found}");
+        for step in [
+            "json: {a: 1}",
+            "json: '${data.accounts.username}'",
+            "json: 'plain'",
+            "json: '{'",
+            "json: [\"{}\", 1]",
+            "json: {query: 'query Q($stars: Int!) { a(b: $stars) {stars} }'}",
+            "check: {json.a: {contains: x}}",
+            "check: {json: {a.contains: x, b: {count: 3, size: 1}}}",
+        ] {
+            let found = said(vars, "", &format!("        {step}\n"), phase);
+            for code in ["quoted-json", "other-placeholder", "nested-condition"] {
+                assert!(!found.contains(code), "{step}: {found}");
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use throng_extract::{JsonPath, PathError};
 use throng_program::{Check, Escape, Pick, Text, Want};
 
 use crate::read::Context;
-use crate::syntax::{Kind, Node, Place};
+use crate::syntax::{Key, Kind, Node, Place};
 use crate::template::{Part, TextBuilder};
 use crate::wants::{Meaning, is_number};
 use crate::words::shorten;
@@ -144,7 +144,7 @@ pub(crate) fn read_path_check(
     path: JsonPath,
     out: &mut Vec<Check>,
 ) {
-    let found = |entries: &[(crate::syntax::Key, Node)]| {
+    let found = |entries: &[(Key, Node)]| {
         !entries.is_empty() && entries.iter().all(|(key, _)| crate::wants::is_operator(&key.text))
     };
     match &node.kind {
@@ -163,9 +163,27 @@ pub(crate) fn read_path_check(
     }
 }
 
+/// Warns of a map that is probably meant as a condition for the field at `path`: in `json: {…}`, it
+/// names a field inside.
+fn warn_condition(cx: &mut Context<'_>, entries: &[(Key, Node)], path: &JsonPath) {
+    let [(key, value)] = entries else { return };
+    let word = key.text.as_str();
+    if !crate::wants::is_operator(word) || !matches!(value.kind, Kind::Scalar { .. }) {
+        return;
+    }
+    let message = say!("`{word}` is the name of a field here, not a condition");
+    let warning = cx.warning("nested-condition", message, key.place);
+    let warning = warning.label(say!("a field of `json.{path}`"));
+    cx.note(warning.help(say!(
+        "to check the value, write `check: {{json.{path}: {{{word}: …}}}}`; if the field `{word}` \
+         is meant, write `json: {{{path}.{word}: …}}`"
+    )));
+}
+
 fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<Check>) {
     let want = match &node.kind {
         Kind::Map(entries) if !entries.is_empty() => {
+            warn_condition(cx, entries, &path);
             let help = say!("write the fields and their expected values");
             for (key, value) in cx.entries(node, say!("fields"), help).unwrap_or_default() {
                 if let Some(inner) = read_path(cx, &key.text, key.place) {

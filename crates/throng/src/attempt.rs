@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::diagnostic::did_you_mean;
+use throng_base::units::format_duration;
 use throng_base::{Diagnostic, Exit, Said};
 use throng_engine::{Gate, Kept, Options, Run, StoppedBy, Update, start};
-use throng_program::{
-    Drive, Iterations, Load, OncePart, Pause, Phase, Program, Session, Statement,
-};
+use throng_program::{Drive, Iterations, Load, OncePart, Pause, Phase, Program, Statement};
 
 use crate::arguments::TryArguments;
 use crate::conduct::not_started;
@@ -28,8 +27,8 @@ use telling::Telling;
 /// An attempt is a look, not a run: what takes longer is cut off.
 const TIME_MAX: Duration = Duration::from_secs(300);
 const GRACEFUL_STOP: Duration = Duration::from_secs(10);
-/// Rounds of a loop that are looked at, unless all is to be shown.
-const ROUNDS_MAX: u32 = 2;
+/// Iterations of a loop that are run, unless all is to be shown.
+const LOOP_ITERATIONS_MAX: u32 = 100;
 
 /// What came of the attempts at all sessions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -124,11 +123,14 @@ fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Box<Diagn
     Err(Box::new(error))
 }
 
-/// The scenario with one session, done once by each of a few users, without long pauses.
-fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Program {
+/// The scenario with one session, done once by each of a few users, without long pauses; and which
+/// of its loops are cut short.
+fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> (Program, Vec<Said>) {
+    let mut cuts = Vec::new();
     let mut session = program.sessions[session].clone();
     session.weight = 1;
-    session.change(&mut |statement| shorten(statement, arguments));
+    session.change(&mut |statement| cuts.extend(shorten(statement, arguments)));
+    cuts.dedup();
     let iterations = Iterations::new(arguments.users, None, Some(arguments.users));
     let phase = Phase {
         name: "try".into(),
@@ -137,7 +139,7 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
         churn: None,
         measured: true,
     };
-    Program {
+    let program = Program {
         sessions: vec![session],
         loads: vec![Load::alone(vec![phase])],
         graceful_stop: GRACEFUL_STOP,
@@ -150,19 +152,12 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
         audits: Vec::new(),
         outputs: Vec::new(),
         ..program.clone()
-    }
+    };
+    (program, cuts)
 }
 
-/// How many passes the loops have of which only some are done.
-fn loops_cut(session: &Session) -> Vec<u32> {
-    let passes = session.all().filter_map(|statement| match statement {
-        Statement::Repeat { high, .. } if *high > ROUNDS_MAX => Some(*high),
-        _ => None,
-    });
-    passes.collect()
-}
-
-fn shorten(statement: &mut Statement, arguments: &TryArguments) {
+/// Shortens pauses and long loops. A cut loop changes what the target sees, so it is said.
+fn shorten(statement: &mut Statement, arguments: &TryArguments) -> Option<Said> {
     let pause = arguments.pause;
     match statement {
         Statement::Think(Pause::Uniform { low, high }) => {
@@ -181,15 +176,22 @@ fn shorten(statement: &mut Statement, arguments: &TryArguments) {
             let stay = Arc::make_mut(stay);
             stay.time = Some(stay.time.map_or(pause, |time| time.min(pause)));
         }
-        Statement::During { time, .. } => *time = pause.min(*time),
-        Statement::Repeat { low, high, .. } if !arguments.full => {
-            *low = ROUNDS_MAX.min(*low);
-            *high = ROUNDS_MAX.min(*high);
+        Statement::During { time, .. } if *time > pause => {
+            let (long, short) = (format_duration(*time), format_duration(pause));
+            *time = pause;
+            return Some(say!("`during: {long}` runs for {short}; --pause sets this duration"));
         }
-        // One round is enough for a look.
+        Statement::Repeat { low, high, .. } if *high > LOOP_ITERATIONS_MAX && !arguments.full => {
+            let most = std::mem::replace(high, LOOP_ITERATIONS_MAX);
+            *low = LOOP_ITERATIONS_MAX.min(*low);
+            return Some(say!(
+                "only {LOOP_ITERATIONS_MAX} of {most} loop iterations run; --full runs all"
+            ));
+        }
         Statement::Forever(steps) => {
             let steps = std::mem::take(steps);
             *statement = Statement::Repeat { low: 1, high: 1, steps };
+            return Some(say!("`repeat: forever` runs only once"));
         }
         Statement::Rendezvous(rendezvous) => {
             let rendezvous = Arc::make_mut(rendezvous);
@@ -197,6 +199,7 @@ fn shorten(statement: &mut Statement, arguments: &TryArguments) {
         }
         _ => {}
     }
+    None
 }
 
 /// Lets users through one by one, as the person presses Enter.
@@ -260,14 +263,9 @@ impl Look<'_> {
     }
 
     fn session(&mut self, program: &Program, session: usize) -> Result<(), Exit> {
-        if !self.arguments.full {
-            for passes in loops_cut(&program.sessions[session]) {
-                let text =
-                    say!("{ROUNDS_MAX} of {passes} loop iterations are shown; --full shows all");
-                self.screen.say(text);
-            }
-        }
-        self.one(reduced(program, session, self.arguments), None)
+        let (program, cuts) = reduced(program, session, self.arguments);
+        cuts.into_iter().for_each(|cut| self.screen.say(cut));
+        self.one(program, None)
     }
 
     /// Does one program and tells it: that of a session, or of what is done once.

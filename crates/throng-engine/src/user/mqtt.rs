@@ -17,6 +17,7 @@ use super::connection::mask_at;
 use crate::connector::{self, Greeting, Upgrade};
 use crate::failure::{Finding, shown};
 use crate::scope::UserScope;
+use crate::trace::{Shown, What};
 
 /// What a user says first, with the session of its last connection where that goes on.
 pub(super) fn greeting(
@@ -53,28 +54,15 @@ pub(super) fn write_order(
     }
 }
 
-/// An order as a person reads it.
+/// Tells an order as a person reads it, with the values that are sent.
 #[cold]
-pub(super) fn text_of(order: &Order, scope: &mut UserScope<'_>) -> Vec<u8> {
-    let mut text = Vec::new();
-    let mut add = |word: &str, one: &Text| {
-        text.extend_from_slice(word.as_bytes());
-        // What has no value was not sent either.
-        let _ = one.render(&mut text, scope);
-    };
-    match order {
-        Order::Publish(Publish { topic, payload, .. }) => {
-            add("PUBLISH ", topic);
-            add("\n", payload);
-        }
-        Order::Subscribe(Subscribe { filters, .. }) => {
-            filters.iter().for_each(|(filter, _)| add("SUBSCRIBE ", filter));
-        }
-        Order::Unsubscribe(Unsubscribe { filters, .. }) => {
-            filters.iter().for_each(|filter| add("UNSUBSCRIBE ", filter));
-        }
+fn trace(verb: &str, topics: &[&str], payload: &[u8], scope: &UserScope<'_>) {
+    let mut text = format!("{verb} {}", topics.join(" ")).into_bytes();
+    if !payload.is_empty() {
+        text.push(b'\n');
+        text.extend_from_slice(payload);
     }
-    text
+    scope.shard.tell(scope.who(), scope.now, || What::Sent(Shown::of(&text)));
 }
 
 /// One that is being written.
@@ -100,6 +88,9 @@ impl Packet<'_> {
                 &rendered
             }
         };
+        if shard.is_traced() {
+            trace("PUBLISH", &[&*topic], payload, scope);
+        }
         let properties = checked(&properties, PacketType::Publish)?;
         let (qos, retain) = (*qos, *retain);
         let message =
@@ -117,7 +108,11 @@ impl Packet<'_> {
         let texts = all.filters.iter().map(|(filter, _)| string(filter, scope));
         let texts = texts.collect::<Result<Vec<_>, Finding>>()?;
         let options = all.filters.iter().map(|(_, options)| *options);
-        let filters: Vec<_> = texts.iter().map(|text| &**text).zip(options).collect();
+        let topics: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        if scope.shard.is_traced() {
+            trace("SUBSCRIBE", &topics, &[], scope);
+        }
+        let filters: Vec<_> = topics.into_iter().zip(options).collect();
         self.say(|session, now, out| session.subscribe(&filters, properties, now, out))
     }
 
@@ -130,7 +125,10 @@ impl Packet<'_> {
         let properties = checked(&properties, PacketType::Unsubscribe)?;
         let texts = all.filters.iter().map(|filter| string(filter, scope));
         let texts = texts.collect::<Result<Vec<_>, Finding>>()?;
-        let filters: Vec<_> = texts.iter().map(|text| &**text).collect();
+        let filters: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        if scope.shard.is_traced() {
+            trace("UNSUBSCRIBE", &filters, &[], scope);
+        }
         self.say(|session, now, out| session.unsubscribe(&filters, properties, now, out))
     }
 

@@ -11,11 +11,13 @@ use throng_protocol::machine::Machine;
 use super::State;
 use super::connection::Connection;
 use super::task::{Active, GONE};
+use super::watched::figures;
 use crate::code::Instruction;
 use crate::control::StoppedBy;
 use crate::evidence::{Evidence, Exchange};
 use crate::failure::Finding;
 use crate::recorder::{Attempt, Found, Iteration, RETRY_AFTER_MAX_S};
+use crate::trace::What;
 
 /// What is kept of one field of a row.
 const FIELD_BYTES_MAX: usize = 200;
@@ -85,9 +87,6 @@ impl Active<'_> {
         }
         let (shard, instruction) = (self.shard, self.instruction());
         let failing = instruction.failing();
-        if shard.is_traced() {
-            self.user.trace_ended(step, attempt, Some((cause, &detail)));
-        }
         // A scenario that cannot be done is not done as fast as it can fail.
         let onward = match onward {
             Onward::NextStep if cause.blame() == Blame::Scenario && attempt.latency.is_none() => {
@@ -104,13 +103,10 @@ impl Active<'_> {
         if (opens || !matches!(onward, Onward::Anew { .. }))
             && failing.retry.is_some_and(|retry| self.tries_again(retry, cause, attempt))
         {
-            let place = self.user.lines.get(self.task.line).place;
-            let mut recorder = shard.recorder.borrow_mut();
-            if let Some(row) = recorder.target(place) {
-                row.bytes_in += attempt.bytes_in;
-                row.bytes_out += attempt.bytes_out;
-            }
-            return recorder.retried(step, attempt, cause);
+            return retried(self, step, attempt, (cause, detail));
+        }
+        if shard.is_traced() {
+            self.user.trace_ended(step, attempt, Some((cause, &detail)));
         }
         self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
@@ -334,5 +330,20 @@ impl State {
         if self.shard.is_traced() {
             self.trace_ended(step, attempt, Some((*cause, detail)));
         }
+    }
+}
+
+/// A try failed, and another follows.
+fn retried(active: &mut Active<'_>, step: StepId, attempt: &Attempt, finding: Finding) {
+    let place = active.user.lines.get(active.task.line).place;
+    let mut recorder = active.shard.recorder.borrow_mut();
+    if let Some(row) = recorder.target(place) {
+        row.bytes_in += attempt.bytes_in;
+        row.bytes_out += attempt.bytes_out;
+    }
+    recorder.retried(step, attempt, finding.0);
+    drop(recorder);
+    if active.shard.is_traced() {
+        active.user.tell(What::TryFails { step, failure: finding, figures: figures(attempt) });
     }
 }

@@ -73,10 +73,6 @@ fn send_order(
 ) -> Result<io::Result<Sent>, Finding> {
     let shard = Rc::clone(&state.shard);
     shard.recorder.borrow_mut().messages.sent += 1;
-    if shard.is_traced() {
-        let text = mqtt::text_of(order, &mut scope!(state, &shard));
-        state.trace_text(&text);
-    }
     let Some(Connection { machine: Machine::Mqtt(client), .. }) =
         &mut state.lines.get_mut(line).connection
     else {

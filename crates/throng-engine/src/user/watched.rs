@@ -46,10 +46,8 @@ impl State {
         attempt: &Attempt,
         failure: Option<(Cause, &Said)>,
     ) {
-        let Attempt { latency, first_byte, code, bytes_in, bytes_out, .. } = *attempt;
-        let figures = Figures { latency, first_byte, code, bytes_in, bytes_out };
         let failure = failure.map(|(cause, detail)| (cause, detail.clone()));
-        self.tell(What::StepEnds { step, failure, figures });
+        self.tell(What::StepEnds { step, failure, figures: figures(attempt) });
     }
 
     /// An iteration begins, or ends (whether it ran through).
@@ -183,6 +181,11 @@ pub(super) fn trace_piece(user: &mut State, status: u16, bytes: &[u8]) {
         0 => What::PartOfHead(shown),
         _ => What::Received(shown),
     });
+}
+
+pub(super) fn figures(attempt: &Attempt) -> Figures {
+    let Attempt { latency, first_byte, code, bytes_in, bytes_out, .. } = *attempt;
+    Figures { latency, first_byte, code, bytes_in, bytes_out }
 }
 
 fn as_text(value: &Value) -> String {

@@ -258,7 +258,7 @@ pub(crate) struct TryArguments {
     /// Wait for the Enter key before each step
     #[arg(long)]
     pub(crate) step: bool,
-    /// Show sent and received data in full
+    /// Show sent and received data in full, and run more than 100 iterations of a loop
     #[arg(long)]
     pub(crate) full: bool,
     /// Show passwords, tokens and cookies instead of masking them

@@ -35,7 +35,8 @@ impl Progress {
         match &trace.what {
             What::Connected { .. } | What::Received(_) => self.is_unreached = false,
             What::StepEnds { failure: None, .. } => self.good += 1,
-            What::StepEnds { step, failure: Some((cause, detail)), .. } => {
+            What::StepEnds { step, failure: Some((cause, detail)), .. }
+            | What::TryFails { step, failure: (cause, detail), .. } => {
                 self.is_unreached &= is_connecting(*cause);
                 let step = program.step(*step).name.clone();
                 self.failure = Some(Failure { step, cause: *cause, detail: detail.clone() });

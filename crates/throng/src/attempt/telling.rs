@@ -2,13 +2,13 @@
 //! that blocks of several users do not mix.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use throng_base::units::format_duration;
 use throng_base::{Said, Secrets, StepId, UserId, clean};
-use throng_engine::{Shown, Trace, What};
+use throng_engine::{Figures, Shown, Trace, What};
 use throng_metrics::{Cause, Stage, status_text};
 use throng_program::{OncePart, Program, StepKind};
 
@@ -22,6 +22,8 @@ const COLUMNS_MAX: usize = 200;
 const HEX_BYTES_MAX: usize = 128;
 /// Of a value that was saved.
 const VALUE_CHARS_MAX: usize = 120;
+/// How often a step in a loop is shown with its data, unless all is to be shown.
+const VISITS_SHOWN_MAX: u32 = 2;
 
 pub(super) struct Telling<'p> {
     program: &'p Program,
@@ -35,6 +37,12 @@ pub(super) struct Telling<'p> {
     blocks: HashMap<UserId, Block>,
     /// The users that have a heading, and whether an iteration is below it.
     headed: HashMap<UserId, bool>,
+    /// How often each user came to each place in the session's code.
+    visits: HashMap<(UserId, u32), u32>,
+    /// Steps of which a try failed and the next one has not ended.
+    retrying: HashSet<(UserId, StepId)>,
+    /// Whether some data is not shown because its step was repeated.
+    leaves_out: bool,
     pub(super) tally: Tally,
 }
 
@@ -48,6 +56,8 @@ struct Block {
     /// What is near selectors that found nothing: said behind the failure.
     near: Vec<String>,
     begun: bool,
+    /// Only the head is shown, unless the step fails.
+    is_brief: bool,
 }
 
 impl<'p> Telling<'p> {
@@ -66,6 +76,9 @@ impl<'p> Telling<'p> {
             secrets: (!arguments.show_secrets).then_some(&program.secrets),
             blocks: HashMap::new(),
             headed: HashMap::new(),
+            visits: HashMap::new(),
+            retrying: HashSet::new(),
+            leaves_out: false,
             tally: Tally::default(),
         }
     }
@@ -81,6 +94,15 @@ impl<'p> Telling<'p> {
     pub(super) fn end(&mut self) {
         let users: Vec<UserId> = self.blocks.keys().copied().collect();
         users.into_iter().for_each(|user| self.flush(user));
+        // Another try was due, but the session was cut off: nothing else says that they failed.
+        self.tally.steps += self.retrying.len() as u64;
+        self.tally.failed += self.retrying.len() as u64;
+        if self.leaves_out {
+            self.say(say!(
+                "only the first {VISITS_SHOWN_MAX} loop iterations are shown with their data; \
+                 --full shows all"
+            ));
+        }
     }
 
     pub(super) fn tell(&mut self, trace: &Trace) {
@@ -94,8 +116,9 @@ impl<'p> Telling<'p> {
                     self.say(say!("the iteration ended early"));
                 }
             }
-            What::StepBegins { step, verb, retry, .. } => {
+            What::StepBegins { step, verb, pc, retry } => {
                 self.step_begins(user, *step, verb, *retry);
+                self.visited(user, *pc, *retry);
             }
             What::Connected { target, stages } => self.connected(user, target, stages),
             What::Sent(shown) => self.sent(user, shown),
@@ -113,12 +136,17 @@ impl<'p> Telling<'p> {
             }
             What::Near(words) => self.near(user, words),
             What::StepEnds { step, failure, figures } => {
-                self.unfinished_head(user);
-                let row = self.program.step(*step);
-                let took = figures.latency.map(format_duration).unwrap_or_default();
-                let code = Some(figures.code).filter(|code| *code > 0).map(status_text);
-                let code = code.unwrap_or_default();
-                self.ended(user, row.kind, &row.name, &code, &took, failure.as_ref());
+                self.retrying.remove(&(user, *step));
+                if self.program.step(*step).kind != StepKind::Transaction {
+                    self.tally.steps += 1;
+                    self.tally.failed += u64::from(failure.is_some());
+                }
+                let mark = if failure.is_none() { ("32", "✓") } else { ("31", "✗") };
+                self.ended(user, *step, figures, mark, failure.as_ref());
+            }
+            What::TryFails { step, failure, figures } => {
+                self.retrying.insert((user, *step));
+                self.ended(user, *step, figures, ("33", "↻"), Some(failure));
             }
             What::Saved { name, value } => {
                 let value = self.shortened(name, value);
@@ -229,39 +257,51 @@ impl<'p> Telling<'p> {
         }
     }
 
+    /// A step that a loop repeats often is shown briefly. All tries of an attempt are one visit.
+    fn visited(&mut self, user: UserId, pc: u32, retry: u32) {
+        let visits = self.visits.entry((user, pc)).or_default();
+        *visits += u32::from(retry == 0);
+        let is_brief = !self.full && *visits > VISITS_SHOWN_MAX;
+        if let Some(block) = self.blocks.get_mut(&user) {
+            block.is_brief = is_brief;
+        }
+    }
+
     fn ended(
         &mut self,
         user: UserId,
-        kind: StepKind,
-        name: &str,
-        code: &str,
-        took: &str,
+        step: StepId,
+        figures: &Figures,
+        (ink, mark): (&str, &str),
         failure: Option<&(Cause, Said)>,
     ) {
-        let is_transaction = kind == StepKind::Transaction;
-        if is_transaction {
+        self.unfinished_head(user);
+        let row = self.program.step(step);
+        if row.kind == StepKind::Transaction {
             self.flush(user);
-        } else {
-            self.tally.steps += 1;
-            self.tally.failed += u64::from(failure.is_some());
         }
+        let code = (figures.code > 0).then(|| status_text(figures.code));
+        let facts: Vec<String> =
+            code.into_iter().chain(figures.latency.map(format_duration)).collect();
+        let facts = facts.join("  ");
         let block = self.blocks.entry(user).or_default();
         if !block.begun {
-            block.head = format!("{} {name}", kind.word());
+            block.head = format!("{} {}", row.kind.word(), row.name);
             block.begun = true;
         }
-        let facts: Vec<&str> = [code, took].into_iter().filter(|text| !text.is_empty()).collect();
-        let facts = facts.join("  ");
-        let mark = match failure {
-            None => self.screen.style.ink("32", "✓"),
-            Some(_) => self.screen.style.ink("31", "✗"),
-        };
-        let block = self.blocks.entry(user).or_default();
+        let mark = self.screen.style.ink(ink, mark);
         block.head = format!("{mark} {}  {facts}", clean(&block.head)).trim_end().to_string();
-        if let Some((cause, detail)) = failure {
-            let text = format!("{}: {}", cause.word(), self.in_words(detail));
-            let line = self.screen.style.ink("31", &text);
-            self.add(user, line);
+        match failure {
+            Some((cause, detail)) => {
+                let text = format!("{}: {}", cause.word(), self.in_words(detail));
+                let line = self.screen.style.ink(ink, &text);
+                self.add(user, line);
+            }
+            None if block.is_brief => {
+                self.leaves_out |= !block.lines.is_empty();
+                block.lines.clear();
+            }
+            None => {}
         }
         let block = self.blocks.entry(user).or_default();
         block.lines.append(&mut block.near);

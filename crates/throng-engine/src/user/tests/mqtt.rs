@@ -1,5 +1,7 @@
 //! Clients of MQTT against a server that acknowledges, echoes, refuses and lies.
 
+use std::cell::RefCell;
+
 use throng_base::mqtt as base;
 use throng_program::mqtt::{Client, Order, Publish, Subscribe};
 use throng_program::{Beat, Content, Expect, Handler};
@@ -173,6 +175,42 @@ fn messages_of_all_levels_are_acknowledged_and_come_by_their_topic() {
 }
 
 #[test]
+fn a_traced_message_has_the_random_values_that_are_sent() {
+    let drawn = "string(random.int(1, 1000000))";
+    let order = order(
+        1,
+        Order::Publish(Publish {
+            topic: valued(&format!("\"a/\" + {drawn}")),
+            payload: valued(drawn),
+            qos: Qos::AtLeastOnce,
+            retain: false,
+            properties: Vec::new(),
+        }),
+    );
+    let came = Rc::new(RefCell::new(Vec::new()));
+    let server = server(Version::V5, {
+        let came = Rc::clone(&came);
+        move |packet| {
+            if let Packet::Publish(publish) = packet {
+                let payload = String::from_utf8_lossy(publish.payload);
+                came.borrow_mut().push(format!("PUBLISH {}\n{payload}", publish.topic));
+            }
+            echo(Version::V5, packet)
+        }
+    });
+    let program = speaking(vec![open(client(Version::V5)), order, second()], 1, 1, 3 * S);
+    let outcome = Play { traced: true, ..Play::new(program, 43) }.run(|world| world, server);
+    outcome.is_sound(43);
+    let sent = outcome.traces.iter().filter_map(|trace| match &trace.what {
+        What::Sent(shown) => String::from_utf8(shown.bytes.clone()).ok(),
+        _ => None,
+    });
+    let sent: Vec<String> = sent.filter(|text| text.starts_with("PUBLISH ")).collect();
+    assert!(sent.len() >= 2, "{sent:?}");
+    assert_eq!(sent, *came.borrow());
+}
+
+#[test]
 fn a_silent_user_says_pings_by_itself() {
     for answers in [true, false] {
         let own = Client { keep_alive_s: 3, ..client(Version::V5) };
@@ -325,7 +363,7 @@ fn a_session_goes_on_with_the_next_connection() {
     let own = Client { clean_start: false, ..client(Version::V3) };
     let code = vec![open(own), publish(1, Qos::AtLeastOnce), stay(2, None)];
     let program = speaking(code, 2, 1, 3 * S);
-    let seen = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let seen = Rc::new(RefCell::new(Vec::new()));
     let noted = Rc::clone(&seen);
     let server = server(Version::V3, move |packet| {
         let mut seen = noted.borrow_mut();

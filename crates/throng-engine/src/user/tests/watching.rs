@@ -13,6 +13,9 @@ fn words(what: &What) -> String {
         What::StepEnds { failure: None, figures, .. } => {
             format!("ok {} {} bytes", figures.code, figures.bytes_in)
         }
+        What::TryFails { failure: (cause, detail), .. } => {
+            format!("retried {cause:?}: {}", detail.english())
+        }
         What::StepEnds { failure: Some((cause, detail)), .. } => {
             format!("{cause:?}: {}", detail.english())
         }
@@ -77,11 +80,10 @@ fn failures_and_attempts_are_told() {
     let heard = watched(vec![step(0, again), log("1")], 1, sorry);
     let begun: Vec<&String> = heard.iter().filter(|line| line.contains("retry")).collect();
     assert_eq!(begun, ["http at 0 retry 0", "http at 0 retry 1"]);
-    let failed = heard
-        .iter()
-        .filter(|line| *line == "StatusUnexpected: expected the status to be 200, got 503")
-        .count();
-    assert_eq!(failed, 2, "{heard:#?}");
+    let lines = heard.iter().map(String::as_str);
+    let failed: Vec<&str> = lines.filter(|line| line.contains("StatusUnexpected")).collect();
+    let words = "StatusUnexpected: expected the status to be 200, got 503";
+    assert_eq!(failed, [&*format!("retried {words}"), words], "{heard:#?}");
     assert!(heard.contains(&"IterationEnds { finished: false }".to_string()));
 }
 

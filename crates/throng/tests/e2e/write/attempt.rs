@@ -1,5 +1,7 @@
 //! `throng try`: what was sent and received, and why a step failed.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use crate::faulty::Faulty;
 use crate::run::{Child, Run, Throng, throng};
 use crate::scenarios::{one_session, times};
@@ -324,22 +326,64 @@ fn long_answers_are_cut_unless_all_is_wanted() {
         _ => ok("\x1b[2J\x07 bytes \u{0}"),
     });
     let steps =
-        "- http: GET /lines\n- http: GET /bytes\n- repeat: 50\n  steps: [{http: GET /bytes}]";
+        "- http: GET /lines\n- http: GET /bytes\n- repeat: 150\n  steps: [{http: GET /bytes}]";
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let run = trying("", &text).run().exits(0);
     run.says(&[
-        "2 of 50 loop iterations are shown; --full shows all",
+        "only 100 of 150 loop iterations run; --full runs all",
+        "only the first 2 loop iterations are shown with their data; --full shows all",
         "line 1 xxx",
         "more lines; --full shows them",
-        "4 steps, all ok",
+        "102 steps, all ok",
         "1b 5b 32 4a",
     ]);
+    run.check(run.out.matches("\u{2192} GET /bytes").count() == 3, "two iterations with data");
     run.check(!run.out.contains('\x1b') && !run.out.contains('\x07'), "the terminal is not safe");
     run.check(run.out.lines().all(|line| line.chars().count() < 220), "a line is too long");
     let full = trying("--full", &text).run().exits(0);
-    full.says(&["52 steps, all ok", &"x".repeat(300)]);
-    full.check(!full.out.contains("passes are shown"), "it shows all of them");
-    full.check(full.out.matches("\u{2192} GET /bytes").count() == 51, "all rounds");
+    full.says(&["152 steps, all ok", &"x".repeat(300)]);
+    full.check(!full.out.contains("loop iterations"), "it shows all of them");
+    full.check(full.out.matches("\u{2192} GET /bytes").count() == 151, "all rounds");
+}
+
+#[test]
+fn loops_run_in_full_and_show_failures_in_full() {
+    let count = AtomicU32::new(0);
+    let scribe = Scribe::answering(move |_, _| {
+        let lines = count.fetch_add(1, Ordering::Relaxed) + 1;
+        ok(&format!(r#"{{"lines":{lines}}}"#))
+    });
+    let steps = "\
+- repeat: 5
+  steps: [{http: GET /add}]
+- for_each: ${[6, 7, 8]}
+  steps: [{http: GET /add, check: {json.lines: < 8}}]
+- http: GET /cart
+  check: {json.lines: 9}";
+    let text = one_session(&scribe.target(), &times(1, 1), steps);
+    let run = trying("", &text).run().exits(1);
+    run.says(&["{\"lines\":2}", "{\"lines\":7}", "{\"lines\":8}", "9 steps, 1 failed"]);
+    run.check(!run.out.contains("{\"lines\":3}"), "only two iterations are shown with data");
+    run.check(run.out.matches("✓ http GET /add  200").count() == 7, "each step has a line");
+    assert_eq!(scribe.asked().len(), 9);
+}
+
+#[test]
+fn the_last_try_decides() {
+    let count = AtomicU32::new(0);
+    let scribe = Scribe::answering(move |_, _| match count.fetch_add(1, Ordering::Relaxed) {
+        0 | 1 => answer("503 Service Unavailable", "", "busy"),
+        2 => ok("{}"),
+        _ => answer("503 Service Unavailable", "", "still busy"),
+    });
+    let steps = "- http: GET /\n  retry: {times: 2, wait: 1ms..2ms, on: [503]}";
+    let text = one_session(&scribe.target(), &times(1, 1), steps);
+    let good = trying("", &text).run().exits(0);
+    good.says(&["↻ http GET /  503", "busy", "✓ http GET / · attempt 3  200", "1 step, ok"]);
+    good.check(good.out.matches('↻').count() == 2, "two retried tries");
+    let bad = trying("", &text).run().exits(1);
+    bad.says(&["↻ http GET /  503", "✗ http GET / · attempt 3  503", "1 step, failed"]);
+    assert_eq!(scribe.asked().len(), 6);
 }
 
 #[test]
@@ -374,7 +418,7 @@ fn endless_loops_are_looked_at_once() {
     let text = one_session(&scribe.target(), "load: [{users: 5, for: 1h}]", steps);
     for line in ["--pause 10ms", "--pause 10ms --full"] {
         let run = trying(line, &text).run().exits(0);
-        run.says(&["6 steps, all ok"]);
+        run.says(&["6 steps, all ok", "`repeat: forever` runs only once"]);
         run.check(run.took.as_secs() < 20, "it goes round and round");
     }
     let asked = ["while", "while", "while", "first", "then", "inner"];
