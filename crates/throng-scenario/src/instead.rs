@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn what_is_meant_as_it_is_written_is_not_warned_of() {
         let (vars, phase) = ("vars: {stars: 5}\n", "{users: 1, for: 1s}");
-        let found = said(vars, "", "        json: {query: 'query { a(b: $stars) }'}\n", phase);
+        let found = said(vars, "", "        json: {query: 'query { a(b: [$stars]) }'}\n", phase);
         assert!(found.contains("did you mean `${vars.stars}`?"), "{found}");
         for step in [
             "json: {a: 1}",
