@@ -281,11 +281,14 @@ fn found_commit(sources: &Path) -> String {
         .args(["--edition", "2024", "-o"])
         .arg(&script)
         .arg(crate_folder.join("build.rs"))
-        .env("CARGO_MANIFEST_DIR", &crate_folder)
         .output()
         .expect("rustc");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let told = Command::new(&script).current_dir(&crate_folder).output().expect("the script");
+    let told = Command::new(&script)
+        .current_dir(&crate_folder)
+        .env("CARGO_MANIFEST_DIR", &crate_folder)
+        .output()
+        .expect("the script");
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     let line = told.lines().find_map(|line| line.strip_prefix("cargo:rustc-env=THRONG_COMMIT="));
     line.expect(&told).to_string()
