@@ -46,6 +46,9 @@ fn clients_of_others_hear_what_the_broker_counts() {
     assert_eq!((&counts["connects"], &counts["connects_v5"]), (&json!(16), &json!(8)));
     assert_eq!((&counts["resumed"], &counts["wills"]), (&json!(2), &json!(2)));
     let deliveries = target.stats()["deliveries"].clone();
-    assert_eq!(deliveries["written"], json!(2 * (2 * 3 * EACH + 2 * EACH + 2)));
-    assert_eq!(deliveries["written"], deliveries["owed"]);
+    assert_eq!(deliveries["owed"], json!(2 * (2 * 3 * EACH + 2 * EACH + 2)));
+    // What meets the closed socket of a subscriber is dropped, and sent again to its session.
+    let count = |name: &str| deliveries[name].as_u64().expect(name);
+    assert_eq!(count("written") + count("dropped"), count("owed"), "{deliveries}");
+    assert!(count("dropped") <= counts["resent"].as_u64().expect("resent"), "{counts}");
 }
