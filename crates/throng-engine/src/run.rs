@@ -619,7 +619,8 @@ fn spread_of(program: &Program, users: u64, options: &Options) -> Result<Spread,
     let descriptors = system::raise_descriptor_limit();
     let forecast = Forecast::new(program);
     let each = forecast.connections_per_user();
-    spread::spread(users, each, forecast.leaves_behind(), descriptors, wanted)
+    let room = (program.users_room as f64 * options.share.fraction()).ceil() as u64;
+    spread::spread(users.max(room), each, forecast.leaves_behind(), descriptors, wanted)
 }
 
 /// What stands for the last interval of a shard that is over.

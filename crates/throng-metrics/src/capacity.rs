@@ -146,6 +146,10 @@ pub enum GeneratorLimit {
     Memory,
     /// No user was free for a start.
     Users,
+    /// More users need more descriptors.
+    Descriptors,
+    /// Each user needs a row of data, and there are no more.
+    Rows,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

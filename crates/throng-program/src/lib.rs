@@ -120,6 +120,8 @@ pub struct Program {
     pub limits: Limits,
     /// The sources of rows, by the numbers that expressions use.
     pub data: Vec<throng_data::Source>,
+    /// For so many users there are tables of descriptors, even if the loads plan fewer.
+    pub users_room: u64,
     /// How many places there are where users wait for each other.
     pub rendezvous: u16,
     pub trace: Option<Trace>,

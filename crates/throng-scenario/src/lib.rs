@@ -319,6 +319,7 @@ fn read_scenario(
         outputs: output::read_outputs(cx, &fields),
         seed: read_seed(cx, &fields, run),
         run_id: run.id.clone(),
+        users_room: 0,
         secrets: cx.secrets.clone(),
         changes: facts.changes,
     })

@@ -110,6 +110,10 @@ fn prepare(program: &mut Program, arguments: &SearchArguments) -> Result<Wanted,
         return Err(mistake(message, say!("choose a lower --from, or a higher --max")));
     }
     let (shares, plain) = goals(program, load)?;
+    if unit == LoadUnit::Users {
+        let most = arguments.max.map_or(0, |max| max.ceil() as u64);
+        program.users_room = most.max(program.staying_max());
+    }
     let time = arguments.budget + arguments.confirm + GRACE;
     let churn = program.loads[load].phases.last().and_then(|phase| phase.churn.clone());
     let name = tell!("search");

@@ -103,6 +103,7 @@ fn program(phases: Vec<Phase>) -> Program {
         outputs: Vec::new(),
         seed: 1,
         run_id: "r1".into(),
+        users_room: 0,
         secrets: throng_base::Secrets::default(),
         changes: Vec::new(),
     }

@@ -189,6 +189,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
         outputs: Vec::new(),
         seed: 1,
         run_id: "r1".into(),
+        users_room: 0,
         secrets: throng_base::Secrets::default(),
         changes: Vec::new(),
     })

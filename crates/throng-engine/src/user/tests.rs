@@ -80,6 +80,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         outputs: Vec::new(),
         seed: 1,
         run_id: "r1".into(),
+        users_room: 0,
         secrets: throng_base::Secrets::default(),
         changes: Vec::new(),
     }

@@ -284,6 +284,8 @@ impl GeneratorLimit {
             GeneratorLimit::Ports => say!("source ports"),
             GeneratorLimit::Memory => say!("memory"),
             GeneratorLimit::Users => say!("too few users"),
+            GeneratorLimit::Descriptors => say!("open files"),
+            GeneratorLimit::Rows => say!("too few rows of data"),
         }
     }
 
@@ -294,6 +296,8 @@ impl GeneratorLimit {
             GeneratorLimit::Ports => "ports",
             GeneratorLimit::Memory => "memory",
             GeneratorLimit::Users => "users",
+            GeneratorLimit::Descriptors => "descriptors",
+            GeneratorLimit::Rows => "rows",
         }
     }
 }

@@ -28,6 +28,11 @@ impl Levels {
         Levels { changed: BTreeMap::new(), beyond: vec![0; program.loads.len()], spare }
     }
 
+    /// What there is no more of when users beyond the plan are refused.
+    pub(super) fn limit(&self) -> SpareLimit {
+        self.spare.limit
+    }
+
     /// What the load drives in the phase now, and how many users it is to have.
     fn level(&self, load: &Load, number: usize, phase: usize) -> (Drive, Option<u64>) {
         let of =

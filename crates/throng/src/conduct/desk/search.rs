@@ -1,6 +1,7 @@
 //! A search for the capacity sets the load of the run.
 
 use throng_base::Time;
+use throng_engine::SpareLimit;
 use throng_metrics::Interval;
 use throng_metrics::capacity::GeneratorLimit;
 use throng_results::Event;
@@ -78,12 +79,17 @@ impl Desk<'_> {
     }
 
     fn set_level(&mut self) -> Result<Time, GeneratorLimit> {
-        let Some(pilot) = &self.pilot else { return Err(GeneratorLimit::Users) };
+        let limit = match self.steer.levels.limit() {
+            SpareLimit::Descriptors => GeneratorLimit::Descriptors,
+            SpareLimit::Rows => GeneratorLimit::Rows,
+            SpareLimit::Sources => GeneratorLimit::Ports,
+        };
+        let Some(pilot) = &self.pilot else { return Err(limit) };
         let (number, change) = (pilot.load(), pilot.change());
         let name = self.conduct.program.loads[number].name.clone();
         let now = self.posts.clock.now();
         let named = Some(name.as_str()).filter(|name| !name.is_empty());
-        self.change(change, named, now).map_err(|_| GeneratorLimit::Users)?;
+        self.change(change, named, now).map_err(|_| limit)?;
         Ok(self.amended_at())
     }
 

@@ -15,7 +15,7 @@ use crate::conduct::wire::{Change, Order};
 
 /// What was said so far.
 pub(super) struct Steer {
-    levels: Levels,
+    pub(super) levels: Levels,
     pub(super) paused: bool,
     /// When the last amendment is so: those of hammered keys follow each other.
     amended: Time,
