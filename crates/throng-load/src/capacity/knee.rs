@@ -1,7 +1,7 @@
 //! Finds the loads at which a service changes from light to heavy load, and to collapse, from the
 //! levels of a search.
 
-use throng_metrics::capacity::{Knee, Level};
+use throng_metrics::capacity::{Knee, Level, LoadUnit};
 
 use crate::capacity::hold::COLLAPSED;
 
@@ -24,8 +24,12 @@ struct Spot {
     mean_s: f64,
 }
 
-pub(in crate::capacity) fn knee(levels: &[Level]) -> Knee {
-    let (maximum, collapse) = maximum(levels);
+/// What is served says nothing about a number of users: they may do nothing but stay.
+pub(in crate::capacity) fn knee(levels: &[Level], unit: LoadUnit) -> Knee {
+    let (maximum, collapse) = match unit {
+        LoadUnit::PerS => maximum(levels),
+        LoadUnit::Users => (None, None),
+    };
     let spots = spots(levels);
     let fastest = spots.iter().map(|spot| spot.mean_s).fold(f64::INFINITY, f64::min);
     let is_slower = spots.last().is_some_and(|last| last.mean_s >= SLOWER * fastest);

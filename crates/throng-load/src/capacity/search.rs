@@ -255,7 +255,7 @@ impl Search {
             }),
             overload: self.overload,
             trend: self.estimate.and_then(|it| it.trend).map(|trend| trend.exp() - 1.0),
-            knee: knee(&levels),
+            knee: knee(&levels, self.settings.unit),
             levels,
             ended_by: self.ended_by.clone().unwrap_or(EndedBy::Asked),
             spent_s: self.spent_s,
@@ -355,7 +355,8 @@ impl Search {
         let highest = highest.fold(0.0, f64::max);
         let failed = matches!(verdict, LevelVerdict::NotMet(_));
         let is_above = self.passed.is_some_and(|passed| hold.load > passed);
-        is_gone || failed && is_above && tail(&visit.seconds) < COLLAPSED * highest
+        let is_paced = self.settings.unit == LoadUnit::PerS;
+        is_gone || is_paced && failed && is_above && tail(&visit.seconds) < COLLAPSED * highest
     }
 
     /// After a failure: a light load until the service has recovered.

@@ -224,6 +224,22 @@ fn refused_users_give_the_number_that_stayed() {
     assert_eq!(answer.overload.recovered_s, Some(3.0));
 }
 
+/// Users that connect and stay: the first level alone serves anything.
+#[test]
+fn users_that_only_stay_are_no_throughput_to_collapse() {
+    let mut search = Search::new(Settings { unit: LoadUnit::Users, ..settings(1000.0) });
+    let mut is_first = true;
+    run(&mut search, |hold| {
+        let served = if std::mem::take(&mut is_first) { hold.load } else { 0.0 };
+        let online = Some(hold.load.min(5_000.0) as u64);
+        let one = Hold { load: served, ..*hold };
+        Held { online, ..held(&one, 0.0) }
+    });
+    let answer = search.answer();
+    assert_eq!((answer.carries, answer.fails_by), (Some(5_000.0), Some(FailedBy::Offline)));
+    assert_eq!((answer.overload.collapse, answer.knee.collapse), (None, None));
+}
+
 /// A server that drops connections without an error that a threshold counts.
 #[test]
 fn users_that_are_not_online_fail_a_level() {
