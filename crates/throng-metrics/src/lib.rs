@@ -9,7 +9,7 @@
 //! - [`cells`]: how many users of which part of the population are in which state.
 //! - [`connections`]: how they began, who ended them, and how long they were there.
 //! - [`figures`]: the table of counts, and what is made of it.
-//! - `flat`: reads structs that are flat in a record.
+//! - `flat`: structs whose groups are flat in a record.
 //! - [`host`]: the table of figures of a host.
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
 //! - [`percentile`]: the percentiles of times, and what they are called.
@@ -26,6 +26,9 @@ extern crate throng_base;
 
 #[macro_use]
 pub mod merge;
+#[doc(hidden)]
+#[macro_use]
+pub mod flat;
 #[macro_use]
 mod words;
 
@@ -36,7 +39,6 @@ pub mod chain;
 pub mod connections;
 pub mod duel;
 pub mod figures;
-mod flat;
 pub mod gauges;
 pub mod histogram;
 pub mod host;
@@ -64,16 +66,14 @@ pub use figures::{
 pub use gauges::{Cpu, Gauge, Gauges, Line, Output, Reading, Resources};
 pub use histogram::Histogram;
 pub use interval::{
-    ConnectionsInterval, GeneratorInterval, Interval, LOST_NS_MIN, StageInterval, StepInterval,
-    TcpSamples, Together, TrafficInterval,
+    ConnectionsInterval, GeneratorInterval, Interval, LOST_NS_MIN, PartsInterval, StageInterval,
+    StepInterval, TcpSamples, Together, TrafficInterval,
 };
 pub use kind::{StepKind, Table};
 pub use merge::{Keyed, Merge};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_number, status_text, status_word};
 pub use percentile::Percentile;
-pub use places::{
-    INSTANCES_MAX, InstanceInterval, PartsInterval, Place, SessionInterval, TargetInterval,
-};
+pub use places::{INSTANCES_MAX, InstanceInterval, Place, SessionInterval, TargetInterval};
 pub use slowest::{Slow, SlowBounds};
 pub use threshold::{
     AbortRule, Around, Comparison, HostFigure, Measure, Monitored, Subject, Threshold, TrendUnit,

@@ -215,6 +215,20 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
     assert_eq!(message, "the run directory has format 6, but this version of throng reads 1 to 5");
     assert_eq!(refused("{\"format\": 1, \"id\": 7}").0, "run-unreadable");
     assert_eq!(refused("").0, "run-unreadable");
+    // Of its own field, of one of a group, and of one within.
+    for (text, place) in [
+        ("{\"format\": 5,\n \"seed\": []}", "line 2 column 9"),
+        ("{\"format\": 5,\n \"targets\": 7,\n \"seed\": 1}", "line 2 column 13"),
+        (
+            "{\"format\": 5,\n\"host\": {},\n\"steps\": [\n{\"name\": \"a\", \"kind\": 1}\n]}",
+            "line 4 column 23",
+        ),
+    ] {
+        write(text);
+        let told = Run::open(directory.path()).unwrap_err();
+        let cause = told.notes[0].english();
+        assert!(cause.ends_with(place), "{cause}");
+    }
     let nowhere = Run::open(Path::new("/nowhere")).unwrap_err();
     assert!(nowhere.message.english().contains("/nowhere is not a run directory"));
     let events = br#"{"event":"comet","at_ns":1,"tail":[1,2]}
