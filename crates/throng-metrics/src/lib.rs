@@ -16,6 +16,7 @@
 //! - [`places`]: what was done by the address it went to.
 //! - [`kind`]: what a step is, and what follows from it for its figures.
 //! - [`presence`]: what a generator knows of the presence of its users.
+//! - [`quantity`]: the table of what is compared, and which of two figures is better.
 //! - [`slowest`]: the slowest attempts, with what finds them elsewhere.
 //! - [`threshold`]: thresholds and verdicts.
 
@@ -49,10 +50,10 @@ pub mod outcome;
 pub mod percentile;
 pub mod places;
 pub mod presence;
+pub mod quantity;
 pub mod slowest;
 pub mod threshold;
 pub mod times;
-pub mod unit;
 
 pub use capacity::Capacity;
 pub use cells::{CellCounter, Cells, Census, Shade, UserState};
@@ -74,10 +75,10 @@ pub use merge::{Keyed, Merge};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_number, status_text, status_word};
 pub use percentile::Percentile;
 pub use places::{INSTANCES_MAX, InstanceInterval, Place, SessionInterval, TargetInterval};
+pub use quantity::{Quantity, Unit};
 pub use slowest::{Slow, SlowBounds};
 pub use threshold::{
     AbortRule, Around, Comparison, HostFigure, Measure, Monitored, Subject, Threshold, TrendUnit,
     Verdict,
 };
 pub use times::{Timed, Times};
-pub use unit::Unit;
