@@ -161,6 +161,17 @@ export interface Monitored {
   values: Column;
 }
 
+/** A word in English and Chinese, or one text in both. */
+export type Word = string | [string, string];
+
+export type Cell = Word | number | null;
+
+/** A table as throng makes it; a figure is in the unit of its column. */
+export interface Table {
+  columns: { head: Word; words: boolean; unit: string | null }[];
+  rows: Cell[][];
+}
+
 export interface Told {
   at_ns: number;
   kind: string;
@@ -219,6 +230,8 @@ export interface Data {
   requests?: boolean;
   /** Sentences in the summary and the events, with their Chinese translations. */
   renderings: Record<string, string>;
+  /** By name; see `crates/throng-results/src/page/tables.rs`. */
+  tables: Record<string, Table>;
   names: string[];
   series: Series;
   picture?: Picture | null;

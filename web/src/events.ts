@@ -1,8 +1,10 @@
 // Events of the scenario and marks: how each ended, what it changed, and the figures around it.
 
-import { element, section, table, type Column } from "./dom";
+import type { Table } from "./data";
+import { element, section } from "./dom";
 import { toCharts } from "./findings";
-import { clock, count, duration, share } from "./units";
+import { told } from "./tables";
+import { clock, count, duration } from "./units";
 import { say, tell } from "./words";
 
 /** More of them are in the JSON. */
@@ -13,11 +15,6 @@ const AROUND_S = 10;
 interface Stretch {
   from_s: number;
   to_s: number;
-  ok_per_s: number;
-  error_share: number | null;
-  p50_ns: number | null;
-  p99_ns: number | null;
-  online_min: number;
 }
 
 /** As in docs/json.md. */
@@ -63,43 +60,16 @@ function card(it: Happened): HTMLElement {
   );
 }
 
-/** A row for each time of each event. */
-interface Part {
-  name: string;
-  part: Stretch;
-}
-
-function around(all: Happened[]): (HTMLElement | null)[] {
-  const of = (it: Happened): Part[] =>
-    (["before", "during", "after"] as const).flatMap((word) => {
-      const part = it[word];
-      return part ? [{ name: `${it.name}, ${say(word)}`, part }] : [];
-    });
-  const column = (title: string, value: (part: Stretch) => number | null, text: (value: number | null) => string): Column<Part> => ({
-    title: say(title),
-    value: (row) => value(row.part),
-    text: (row) => text(value(row.part)),
-  });
-  const second = (value: number | null) => clock(value ?? 0);
-  const columns: Column<Part>[] = [
-    { title: say("event"), value: (row) => row.name, left: true },
-    column("from", (part) => part.from_s, second),
-    column("to", (part) => part.to_s, second),
-    column("ok/s", (part) => part.ok_per_s, count),
-    column("errors", (part) => part.error_share, share),
-    column("p50", (part) => part.p50_ns, duration),
-    column("p99", (part) => part.p99_ns, duration),
-    column("online, at least", (part) => part.online_min, count),
-  ];
-  const rows = all.flatMap(of);
+/** The figures before, in and after each event, and what they mean. */
+function around(made: Table | undefined): (HTMLElement | null)[] {
   const explained = say("p50 and p99: medians of the values per second; during: until all values were back to normal, or the action ended");
-  return [table<Part>(say("Around events"), columns, rows, say("Filter")), rows.length > 0 ? element("p", { class: "quiet" }, explained) : null];
+  return [told(made, say("Around events")), made ? element("p", { class: "quiet" }, explained) : null];
 }
 
 /** Null if the run has no events and no marks. */
-export function events(all: Happened[] | undefined): HTMLElement | null {
+export function events(all: Happened[] | undefined, made: Table | undefined): HTMLElement | null {
   if (!all || all.length === 0) return null;
   const more = all.length - SHOWN_MAX;
   const left = more > 0 && element("p", { class: "quiet" }, say("… and {} more events: `throng report --json` lists all", count(more)));
-  return section("events", say("Events"), element("div", { class: "found" }, ...all.slice(0, SHOWN_MAX).map(card)), left, ...around(all));
+  return section("events", say("Events"), element("div", { class: "found" }, ...all.slice(0, SHOWN_MAX).map(card)), left, ...around(made));
 }

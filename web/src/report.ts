@@ -5,7 +5,7 @@ import { capacity } from "./capacity";
 import { chainBar, chainText } from "./chains";
 import { levels } from "./levels";
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
-import type { Column as Values, Data, Picture, Row, Series, StepSeries, Summary, Times } from "./data";
+import type { Column as Values, Data, Picture, Series, StepSeries, Summary, Times } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
 import { events } from "./events";
 import { findings, gaveWay, stability } from "./findings";
@@ -14,6 +14,7 @@ import { heat } from "./heat";
 import { machineCharts } from "./machines";
 import { audits } from "./audits";
 import { population } from "./population";
+import { figureOf, told } from "./tables";
 import { monitorCharts, monitors } from "./monitors";
 import { bytes, clock, count, duration, micros, share, short } from "./units";
 import { learn, say, speak, spoken, tell } from "./words";
@@ -165,15 +166,6 @@ function deliveryCard(card: (name: string, figure: string, note: string) => HTML
   if (expected === 0) return false;
   const note = [`${count(of("lost"))} ${say("lost")}`, of("excused") > 0 && `${count(of("excused"))} ${say("undetermined")}`].filter(Boolean).join(" · ");
   return card("delivered", share(of("delivered") / expected), `${count(of("delivered"))} / ${count(expected)} · ${note}`);
-}
-
-function figureOf(figure: number | null, unit: string): string {
-  if (figure === null) return "–";
-  if (unit === "ns" || unit === "time") return duration(figure);
-  if (unit === "share") return share(figure);
-  if (unit === "bytes_per_s") return `${bytes(figure)}/s`;
-  if (unit === "per_s" || unit === "rate") return perSecond(figure);
-  return unit === "bytes" ? bytes(figure) : count(figure);
 }
 
 /** Verdicts of thresholds and kinds of events: words of the JSON, and how the page shows them. */
@@ -386,155 +378,21 @@ const time = <It>(title: string, of: (row: It) => number | null | undefined): Co
 const number = <It>(title: string, of: (row: It) => number | null | undefined): Column<It> => ({ title, value: of, text: (row) => count(of(row)) });
 const text = <It>(title: string, of: (row: It) => string): Column<It> => ({ title, value: of, left: true });
 
-function quantiles<It>(of: (row: It) => Times | null | undefined): Column<It>[] {
-  return [
-    time("p50", (row) => of(row)?.p50_ns),
-    time("p90", (row) => of(row)?.p90_ns),
-    time("p95", (row) => of(row)?.p95_ns),
-    time("p99", (row) => of(row)?.p99_ns),
-    time("p99.9", (row) => of(row)?.p99_9_ns),
-    time(say("max"), (row) => of(row)?.max_ns),
-  ];
-}
-
 function allTables(): HTMLElement | null {
-  const rows = (own: Row[], title: string) =>
-    table<Row>(
-      title,
-      [
-        text(say("step"), (row) => row.name),
-        number(say(attempts("attempts")), (row) => row.count),
-        number(say("failures"), (row) => row.failed),
-        number(say("ok/s"), (row) => row.ok_per_s),
-        time(say("mean"), (row) => row.latency?.mean_ns),
-        ...quantiles<Row>((row) => row.latency),
-        ...(own.some((row) => row.service) ? [time<Row>(`${say("service time")} p99`, (row) => row.service?.p99_ns)] : []),
-      ],
-      own,
-      say("Filter"),
-    );
-  const phases = table<any>(
-    say("Phases"),
-    [
-      text(say("phase"), (row) => row.name + (row.measured ? "" : ` (${say("not measured")})`)),
-      time(say("duration"), (row) => row.lasted_ns),
-      number(say("users"), (row) => row.users_online_max),
-      number(say(attempts("attempts")), (row) => row.count),
-      number(say("failures"), (row) => row.failed),
-      number(say("ok/s"), (row) => row.ok_per_s),
-      ...quantiles<any>((row) => row.latency),
-    ],
-    summary.phases,
-    say("Filter"),
-  );
-  const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases, ...levels(summary.levels)];
-  return section("tables", say("Details"), ...shown, deliveries(), changes(), byTarget(), byInstance(), byLabel(), bySession(), slowest());
-}
-
-/** Messages that had to reach an audience; `expected` = delivered + lost + undetermined. */
-function deliveries(): HTMLElement | null {
-  return table<any>(
-    say("Deliveries"),
-    [
-      text(say("delivery"), (row) => row.name),
-      number(say("sent messages"), (row) => row.sent),
-      number(say("expected"), (row) => row.expected),
-      number(say("delivered"), (row) => row.delivered),
-      number(say("lost"), (row) => row.lost),
-      number(say("undetermined"), (row) => row.excused),
-      number(say("twice"), (row) => row.twice),
-      number(say("late"), (row) => row.late),
-      number(say("out of order"), (row) => row.out_of_order),
-      ...quantiles<any>((row) => row.latency),
-    ],
-    (summary.deliveries ?? []).filter((row: any) => row.sent + row.expected > 0),
-    say("Filter"),
-  );
-}
-
-/** Changes and marks that users of throng made during the run. */
-function changes(): HTMLElement | null {
-  return table<any>(
-    say("Changes during the run"),
-    [
-      { title: say("time"), value: (row) => row.at_ns, text: (row) => clock(row.at_ns / 1e9) },
-      text(say("phase"), (row) => row.phase ?? "–"),
-      text(say("change"), (row) => row.change ?? row.mark),
-    ],
-    summary.changes ?? [],
-    say("Filter"),
-  );
-}
-
-function byTarget(): HTMLElement | null {
-  return table<any>(
-    say("Targets"),
-    [
-      text(say("target"), (row) => row.target),
-      text(say("address"), (row) => row.address ?? "–"),
-      number(say(attempts("attempts")), (row) => row.count),
-      number(say("failures"), (row) => row.failed),
-      number(say("ok/s"), (row) => row.ok_per_s),
-      ...quantiles<any>((row) => row.latency),
-    ],
-    summary.targets ?? [],
-    say("Filter"),
-  );
-}
-
-/** Responses by the instance behind a load balancer that a header names. */
-function byInstance(): HTMLElement | null {
-  const rows: any[] = summary.instances ?? [];
-  const several = rows.some((row) => row.target !== rows[0].target);
-  return table<any>(
-    say("Instances"),
-    [
-      text(say("instance"), (row) => row.instance),
-      ...(several ? [text<any>(say("target"), (row) => row.target)] : []),
-      number(say("responses"), (row) => row.count),
-      number(say("failures"), (row) => row.failed),
-      number(say("ok/s"), (row) => row.ok_per_s),
-      ...quantiles<any>((row) => row.latency),
-    ],
-    rows,
-    say("Filter"),
-  );
-}
-
-/** Figures of the machines that share a label, in total and by step. */
-function byLabel(): HTMLElement | null {
-  const named = (row: any) => row.value ?? (row.others > 0 ? say("{} others", String(row.others)) : "–");
-  const all = (row: any) => [row.total, ...(row.steps.length > 1 ? row.steps : [])];
-  return table<any>(
-    say("Machines by label"),
-    [
-      text(say("label"), (row) => row.label),
-      text(say("value"), (row) => row.value),
-      number(say("machines"), (row) => row.machines),
-      number(say("users"), (row) => row.users_max),
-      text(say("step"), (row) => row.step.name),
-      number(say(attempts("attempts")), (row) => row.step.count),
-      number(say("failures"), (row) => row.step.failed),
-      number(say("ok/s"), (row) => row.step.ok_per_s),
-      ...quantiles<any>((row) => row.step.latency),
-    ],
-    (summary.by_label ?? []).flatMap((row: any) => all(row).map((step) => ({ ...row, value: named(row), step }))),
-    say("Filter"),
-  );
-}
-
-function bySession(): HTMLElement | null {
-  return table<any>(
-    say("Sessions"),
-    [
-      text(say("session"), (row) => row.name),
-      number(say("started"), (row) => row.begun),
-      number(say("finished"), (row) => row.finished),
-      number(say("failures"), (row) => row.failed),
-      ...quantiles<any>((row) => row.time),
-    ],
-    summary.sessions ?? [],
-    say("Filter"),
+  return section(
+    "tables",
+    say("Details"),
+    told(data.tables.steps, say("Steps")),
+    told(data.tables.transactions, say("Transactions")),
+    told(data.tables.phases, say("Phases")),
+    ...levels(summary.levels, data.tables.levels),
+    told(data.tables.deliveries, say("Deliveries")),
+    told(data.tables.changes, say("Changes during the run")),
+    told(data.tables.targets, say("Targets")),
+    told(data.tables.instances, say("Instances")),
+    told(data.tables.labels, say("Machines by label")),
+    told(data.tables.sessions, say("Sessions")),
+    slowest(),
   );
 }
 
@@ -583,36 +441,8 @@ function errors(): HTMLElement | null {
   return section("errors", say("Errors"), shown, evidence.length > 0 && element("div", {}, ...evidence));
 }
 
-const ENDINGS: Record<string, string> = {
-  closed_by_us: "closed by throng",
-  closed_by_target: "closed by the target",
-  reset: "reset by the target",
-  reset_by_us: "reset by throng",
-  vanished: "silently dropped by throng",
-  half_closed: "half-closed by throng",
-  timed_out: "timed out",
-};
-
 function connections(): HTMLElement | null {
-  const stages = table<any>(
-    say("Connection stages"),
-    [
-      text(say("stage"), (row) => tell(row.stage)),
-      number(say("started"), (row) => row.began),
-      number(say("ok"), (row) => row.ok),
-      number(say("failures"), (row) => row.failed),
-      ...quantiles<any>((row) => row.latency),
-    ],
-    summary.stages,
-    say("Filter"),
-  );
-  const ended = table<any>(
-    say("Ended connections"),
-    [text(say("ending"), (row) => say(ENDINGS[row.ended] ?? String(row.ended))), number(say("connections"), (row) => row.time?.count), ...quantiles<any>((row) => row.time)],
-    summary.residence ?? [],
-    say("Filter"),
-  );
-  return section("connections", say("Connections"), funnel(summary.stages), stages, ended);
+  return section("connections", say("Connections"), funnel(summary.stages), told(data.tables.stages, say("Connection stages")), told(data.tables.residence, say("Ended connections")));
 }
 
 function facts(rows: [string, string | null | undefined][]): HTMLElement {
@@ -690,7 +520,7 @@ const PARTS: Record<string, () => HTMLElement | null> = {
   cards,
   stability: () => stability(summary.stability),
   findings: () => findings(summary.findings),
-  events: () => events(summary.events),
+  events: () => events(summary.events, data.tables.around),
   first,
   time: overTime,
   population: () => population(data.picture, data.live === true),
@@ -809,6 +639,7 @@ export interface Figures {
   summary: Summary;
   requests?: boolean;
   renderings: Record<string, string>;
+  tables: Data["tables"];
   curve: [number, number][];
   curves: [number, [number, number][]][];
   heat: { points: number; cells: number[] };
@@ -822,6 +653,7 @@ let slowAt = -SLOW_S;
 export function tables(told: Figures): void {
   data.summary = summary = told.summary;
   data.requests = told.requests;
+  data.tables = told.tables;
   learn(told.renderings);
   series.curve = told.curve;
   series.heat = told.heat;

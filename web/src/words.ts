@@ -28,7 +28,6 @@ const chinese: Record<string, string> = {
   "run": "运行",
   "start time": "开始时间",
   "targets": "被测服务",
-  "duration": "时长",
   "Compare": "比较",
   "Select two to eight runs to compare them. The first one you select is the baseline.": "选择 2 到 8 次运行进行比较，最先选中的作为基线。",
   "Older runs not listed": "未列出的更早的运行",
@@ -107,7 +106,6 @@ const chinese: Record<string, string> = {
   "Levels": "各级负载",
   "level": "负载级",
   "all": "合计",
-  "connects/s": "连接/s",
   "not online": "不在线",
   "by users": "（按用户数）",
   "by starts per second": "（按每秒发起数）",
@@ -194,14 +192,11 @@ const chinese: Record<string, string> = {
   "Steps": "步骤",
   "Transactions": "事务",
   "Phases": "阶段",
-  "not measured": "不计入统计",
   "Deliveries": "投递",
-  "sent messages": "发送的消息",
   "Changes during the run": "运行期间的更改",
   "Targets": "被测服务",
   "Instances": "实例",
   "Machines by label": "按标签汇总的机器",
-  "{} others": "其他 {} 个",
   "Sessions": "会话",
   "Slowest attempts": "最慢的尝试",
   "Slowest requests": "最慢的请求",
@@ -213,7 +208,6 @@ const chinese: Record<string, string> = {
   "Connection funnel": "连接漏斗",
   "Connection stages": "建立连接的各阶段",
   "Ended connections": "已结束的连接",
-  "ending": "断开方式",
   "Other sources": "其他来源",
   "Audits": "审计",
   "user": "用户",
@@ -264,6 +258,9 @@ export const learn = (told: Record<string, string> | undefined): void => {
 
 /** A sentence of throng's in the language of the page. */
 export const tell = (text: string): string => (language === "zh" ? (renderings.get(text) ?? text) : text);
+
+/** A word that comes in both languages. */
+export const either = (word: string | [string, string]): string => (typeof word === "string" ? word : word[language === "zh" ? 1 : 0]);
 
 let language = "en";
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use throng_base::{Exit, Said, Secrets};
 
-use crate::unit::Unit;
+use crate::quantity::{Quantity, Unit};
 
 /// What a duel found. B is compared with A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,17 +125,23 @@ pub enum Outcome {
 }
 
 impl Compared {
-    pub fn unit(&self) -> Unit {
-        match self.figure.as_str() {
-            "rate" => Unit::PerSecond,
-            "failed" => Unit::Share,
-            _ => Unit::Nanoseconds,
-        }
+    /// None of a word that a newer version wrote.
+    pub fn quantity(&self) -> Option<Quantity> {
+        Quantity::named(&self.figure)
     }
 
-    /// Whether B does better by this change.
-    pub fn is_better(&self, change: &DuelChange) -> bool {
-        (change.by > 0.0) == (self.figure == "rate")
+    pub fn unit(&self) -> Unit {
+        self.quantity().map_or(Unit::Nanoseconds, Quantity::unit)
+    }
+
+    fn is_better(&self, change: &DuelChange) -> bool {
+        self.quantity().map_or(change.by <= 0.0, |quantity| quantity.is_better(change.by))
+    }
+
+    /// Whether B does better; None where the change is noise.
+    pub fn verdict(&self) -> Option<bool> {
+        let change = self.change.as_ref().filter(|change| change.named)?;
+        Some(self.is_better(change))
     }
 }
 
@@ -161,7 +167,8 @@ impl Duel {
         if change.named {
             let is_b = figure.is_better(change);
             // As a share of the slower side: for times that is the other way round.
-            let share = |by: f64| match figure.figure == "rate" {
+            let is_rate = figure.quantity().is_some_and(Quantity::is_more_better);
+            let share = |by: f64| match is_rate {
                 true if is_b => by,
                 true => 1.0 / (1.0 + by) - 1.0,
                 false if is_b => 1.0 / (1.0 + by) - 1.0,

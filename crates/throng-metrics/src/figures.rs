@@ -1,7 +1,8 @@
 //! The table of counts: each once, with the field of the record that has it, what it is called in
-//! thresholds and in the summary's JSON, what its share is a share of, and one line of
-//! documentation. The structs that are recorded and merged, the counters of thresholds, the
-//! objects of the summary and the tables of `docs/json.md` are made of it.
+//! thresholds and in the summary's JSON, since which format records have it, what its share is a
+//! share of, and one line of documentation. The structs that are recorded and merged, the counters
+//! of thresholds, the objects of the summary, and the tables of `docs/json.md` and
+//! `docs/run-directory.md` are made of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ pub struct Figure {
     pub field: &'static str,
     /// The field of the summary's JSON.
     pub json: &'static str,
+    /// The first format of which records have it.
+    pub since: u32,
     doc: &'static str,
 }
 
@@ -35,15 +38,21 @@ pub trait Counts: Merge {
     fn rows(&self) -> impl Iterator<Item = (&'static Figure, u64)> {
         Self::FIGURES.iter().zip(self.counts())
     }
+
+    /// The first format of which records have all of them.
+    fn since() -> u32 {
+        Self::FIGURES.iter().map(|figure| figure.since).max().unwrap_or(1)
+    }
 }
 
 /// A struct of counts: its fields are rows of the table, behind what tells several of them apart.
 macro_rules! group {
     (
-        $(#[doc = $about:literal])+ $name:ident [$($key:ident: $type:ty)?] {
+        $(#[doc = $about:literal])+
+        $name:ident [$($key:ident: $type:ty)?] since $group_since:literal {
             $(
                 $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
-                $field:ident $(json $json:literal)?;
+                $field:ident $(json $json:literal)? $(since $since:literal)?;
             )+
         }
     ) => {
@@ -83,6 +92,7 @@ macro_rules! group {
             const FIGURES: &'static [Figure] = &[$(Figure {
                 field: stringify!($field),
                 json: or!(stringify!($field) $(, $json)?),
+                since: or!($group_since $(, $since)?),
                 doc: concat!($($doc),+),
             },)+];
 
@@ -98,10 +108,11 @@ macro_rules! group {
 macro_rules! figures {
     (
         $(
-            $(#[doc = $about:literal])+ $group:ident: $name:ident {
+            $(#[doc = $about:literal])+
+            $group:ident: $name:ident since $group_since:literal {
                 $(
                     $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
-                    $field:ident $(json $json:literal)?
+                    $field:ident $(json $json:literal)? $(since $since:literal)?
                     $(, $variant:ident $word:literal $(of |$sum:ident| $whole:expr)?)?;
                 )+
             }
@@ -109,8 +120,11 @@ macro_rules! figures {
         alone { $($plain_variant:ident $plain_word:literal $plain:ident;)+ }
     ) => {
         $(group! {
-            $(#[doc = $about])+ $name [] {
-                $($(#[doc = $doc])+ $(#[serde($($serde)+)])? $field $(json $json)?;)+
+            $(#[doc = $about])+ $name [] since $group_since {
+                $(
+                    $(#[doc = $doc])+ $(#[serde($($serde)+)])?
+                    $field $(json $json)? $(since $since)?;
+                )+
             }
         })+
 
@@ -165,16 +179,17 @@ macro_rules! figures {
 /// A row of the ledger, and the enum of its counters: their words are those of its fields.
 macro_rules! ledger {
     (
-        $(#[doc = $about:literal])+ $name:ident [$key:ident: $type:ty] $counter:ident {
+        $(#[doc = $about:literal])+
+        $name:ident [$key:ident: $type:ty] $counter:ident since $group_since:literal {
             $(
                 $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
-                $field:ident $variant:ident $(of $whole:ident)?;
+                $field:ident $variant:ident $(of $whole:ident)? $(since $since:literal)?;
             )+
         }
     ) => {
         group! {
-            $(#[doc = $about])+ $name [$key: $type] {
-                $($(#[doc = $doc])+ $(#[serde($($serde)+)])? $field;)+
+            $(#[doc = $about])+ $name [$key: $type] since $group_since {
+                $($(#[doc = $doc])+ $(#[serde($($serde)+)])? $field $(since $since)?;)+
             }
         }
 
@@ -210,7 +225,7 @@ macro_rules! ledger {
 
 figures! {
     /// Counters of users and of the schedule they follow.
-    population: Population {
+    population: Population since 1 {
         /// users started
         started, UsersStarted "users.started";
         /// users that finished their session
@@ -226,46 +241,47 @@ figures! {
         /// starts that were delayed because every user was busy
         waited json "starts_waited", Waited "waited" of |sum| sum.population().due();
         /// starts that were dropped because no user was free, in loads with a `max`
-        dropped json "starts_dropped", Dropped "dropped" of |sum| sum.population().due();
+        dropped json "starts_dropped" since 4, Dropped "dropped" of |sum| sum.population().due();
         /// scheduled starts, in loads with a rate: `starts_begun` plus unmet, dropped and withdrawn
         /// starts
         #[serde(skip_serializing_if = "is_zero")]
-        wanted json "starts_wanted";
+        wanted json "starts_wanted" since 5;
         /// starts that happened, in loads with a rate
         #[serde(skip_serializing_if = "is_zero")]
-        begun json "starts_begun";
+        begun json "starts_begun" since 5;
         /// starts that had been due for less than a second when the run was stopped
         #[serde(skip_serializing_if = "is_zero")]
-        withdrawn json "starts_withdrawn";
+        withdrawn json "starts_withdrawn" since 5;
         /// total duration of pauses in microseconds: `think`, and completed `stay` steps
         #[serde(skip_serializing_if = "is_zero")]
-        paused_us;
+        paused_us since 5;
     }
 
     /// How connections began and how they ended. Every one that was established ends once, also if
     /// its TLS or upgrade failed and it was never `opened`: the side that ended it first counts.
-    connections: Connections {
+    connections: Connections since 1 {
         /// connection attempts
         attempted, ConnectionsAttempted "connections.attempted";
         /// connection attempts by users that had lost a connection or deliberately disconnected
-        reconnects, ConnectionsReconnects "connections.reconnects";
+        reconnects since 3, ConnectionsReconnects "connections.reconnects";
         /// connections opened
         opened, ConnectionsOpened "connections.opened" of |sum| sum.connections().attempted;
         /// opened connections that use HTTP/2
-        http2, ConnectionsHttp2 "connections.http2" of |sum| sum.connections().opened;
+        http2 since 4, ConnectionsHttp2 "connections.http2" of |sum| sum.connections().opened;
         /// HTTP/2 connections on which the target allows fewer concurrent streams than `streams`
-        streams_limited;
+        streams_limited since 5;
         /// average number of streams allowed on these connections
-        streams_allowed;
+        streams_allowed since 5;
         /// connections whose first SYN was not answered
         #[serde(skip_serializing_if = "is_zero")]
-        syn_resent, ConnectionsSynResent "connections.syn_resent" of |sum| sum.connections().attempted;
+        syn_resent since 5, ConnectionsSynResent "connections.syn_resent"
+            of |sum| sum.connections().attempted;
         /// opened connections with a full TLS handshake
         #[serde(skip_serializing_if = "is_zero")]
-        tls_full;
+        tls_full since 5;
         /// opened connections with a resumed TLS session
         #[serde(skip_serializing_if = "is_zero")]
-        tls_resumed;
+        tls_resumed since 5;
         /// closed by throng (FIN or WebSocket close)
         closed_by_us, ConnectionsClosedByUs "connections.closed_by_us";
         /// closed by the target (FIN or WebSocket close)
@@ -274,18 +290,18 @@ figures! {
         /// reset by the target (RST)
         reset, ConnectionsReset "connections.reset" of |sum| sum.connections().opened;
         /// deliberately reset by throng (RST)
-        reset_by_us, ConnectionsResetByUs "connections.reset_by_us";
+        reset_by_us since 3, ConnectionsResetByUs "connections.reset_by_us";
         /// deliberately dropped by throng, without FIN or RST
-        vanished, ConnectionsVanished "connections.vanished";
+        vanished since 3, ConnectionsVanished "connections.vanished";
         /// deliberately half-closed by throng, and never closed by the target
-        half_closed, ConnectionsHalfClosed "connections.half_closed";
+        half_closed since 3, ConnectionsHalfClosed "connections.half_closed";
         /// timed out because no more data was received
         timed_out, ConnectionsTimedOut "connections.timed_out" of |sum| sum.connections().opened;
     }
 
     /// The lives of long-lived connections, from the first attempt to open one. A life that the end
     /// of the run cut off is neither complete nor broken.
-    lifecycle: Lifecycle {
+    lifecycle: Lifecycle since 3 {
         /// long-lived connections begun
         begun, LifecycleBegun "lifecycle.begun";
         /// connections that were online and ended as the scenario intended
@@ -296,7 +312,7 @@ figures! {
 
     /// Messages that are sent on a schedule of their own, and whether they were answered. Of a
     /// whole run `sent = answered + lost + interrupted + without_answer`.
-    heartbeats: Heartbeats {
+    heartbeats: Heartbeats since 3 {
         /// heartbeats sent
         sent, HeartbeatsSent "heartbeats.sent";
         /// answered before the deadline
@@ -316,7 +332,7 @@ figures! {
     }
 
     /// Tries of all steps that were not the last of their attempt.
-    retries: Retries {
+    retries: Retries since 3 {
         /// failed tries that were retried
         retried, RetriesRetried "retries.retried";
         /// attempts that failed despite retries
@@ -329,7 +345,7 @@ figures! {
 
     /// Messages of long-lived connections, and what the user was told to make of those that no step
     /// asked for.
-    messages: Messages {
+    messages: Messages since 1 {
         /// messages received
         received, MessagesReceived "messages.received";
         /// messages sent
@@ -339,16 +355,16 @@ figures! {
         /// pings from the target; throng answers them
         pings, MessagesPings "messages.pings";
         /// messages that violate the declared protocol; `errors` has the first one in hex
-        broken, MessagesBroken "messages.broken";
+        broken since 3, MessagesBroken "messages.broken";
         /// replies without a waiting request
-        unasked, MessagesUnasked "messages.unasked";
+        unasked since 3, MessagesUnasked "messages.unasked";
         /// messages whose handler had not finished when the connection ended
-        skipped, MessagesSkipped "messages.skipped";
+        skipped since 3, MessagesSkipped "messages.skipped";
         /// messages that throng dropped because [too many were waiting for one user](limits.md);
         /// steps and handlers that miss them fail with the cause `messages-dropped`
-        dropped, MessagesDropped "messages.dropped";
+        dropped since 3, MessagesDropped "messages.dropped";
         /// executions of `every` skipped because the previous one had not finished
-        overdue, MessagesOverdue "messages.overdue";
+        overdue since 3, MessagesOverdue "messages.overdue";
     }
 
     alone {
@@ -360,7 +376,7 @@ figures! {
 group! {
     /// What the responses to one step's requests are like, where the requests differ: one of
     /// [`SAMPLED_OF`] is looked at.
-    SampleInterval [step: u16] {
+    SampleInterval [step: u16] since 5 {
         /// responses sampled
         sampled;
         /// sampled responses with the same body as the first one
@@ -389,7 +405,7 @@ pub const SAMPLED_OF: u32 = 64;
 ledger! {
     /// What became of the messages of one row of the ledger. Every delivery that was expected is
     /// delivered, lost or excused in the end: `expected = delivered + lost + excused`.
-    DeliveryInterval [step: u16] DeliveryCounter {
+    DeliveryInterval [step: u16] DeliveryCounter since 3 {
         /// messages sent successfully
         sent Sent;
         /// expected deliveries: one for each user in the audience when a message is sent
@@ -423,7 +439,7 @@ ledger! {
         received_without_id ReceivedWithoutId;
         /// received messages with several records, of which throng reads at most the first
         #[serde(skip_serializing_if = "is_zero")]
-        received_joined ReceivedJoined;
+        received_joined ReceivedJoined since 5;
     }
 }
 

@@ -1,16 +1,16 @@
 //! The table of gauges: what is so at the end of a second, and what the generator takes of its
-//! host. Each stands here once, with its rule ([`crate::merge`]), its unit, the outputs that have
-//! it and one line of documentation. The structs that are recorded and merged, the fields of
-//! `generator` in the summary's JSON, the columns of CSV, the exported metrics, the memory of the
-//! generator in the terminal, and the tables of `docs/run-directory.md` and `docs/json.md` are made
-//! of it.
+//! host. Each stands here once, with its rule ([`crate::merge`]), its unit, the first format that
+//! has it, the outputs that have it and one line of documentation. The structs that are recorded
+//! and merged, the fields of `generator` in the summary's JSON, the columns of CSV, the exported
+//! metrics, the memory of the generator in the terminal, and the tables of `docs/run-directory.md`
+//! and `docs/json.md` are made of it.
 
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
 
 use crate::figures::is_zero;
 use crate::merge::FIELDS_MAX;
-use crate::unit::Unit;
+use crate::quantity::Unit;
 
 /// A gauge of `T` as a row of the table.
 pub struct Gauge<T: 'static> {
@@ -19,6 +19,8 @@ pub struct Gauge<T: 'static> {
     /// The field of `generator` in the summary's JSON.
     pub json: Option<&'static str>,
     pub unit: Unit,
+    /// The first format of which records have it.
+    pub since: u32,
     outputs: &'static [Output],
     pub export: Option<Exported>,
     /// The line of the generator in the terminal that has it where it is above zero, and its words.
@@ -166,7 +168,7 @@ macro_rules! gauges {
         $name:ident $(of $owner:ident.$place:ident)? $(with $part:ident: $part_name:ident)? {
             $(
                 $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
-                $field:ident: $type:ty, $rule:ident $unit:ident
+                $field:ident: $type:ty, $rule:ident $unit:ident $(, since $since:literal)?
                 $(, json $json:literal)?
                 $(, in $($output:ident)+)?
                 $(, export [$export:expr, $help:expr $(, $state:literal)?])?
@@ -200,6 +202,7 @@ macro_rules! gauges {
                 field: stringify!($field),
                 json: or!(None $(, Some($json))?),
                 unit: Unit::$unit,
+                since: or!(1 $(, $since)?),
                 outputs: &[$($(Output::$output),+)?],
                 export: or!(None $(, Some(Exported {
                     name: $export,
@@ -235,7 +238,7 @@ gauges! {
         /// users that the load requires
         users_wanted: u64, Sum Number, in Csv Page, export [USERS, USERS_HELP, "wanted"];
         /// users present, online or not
-        users_present: u64, Sum Number, in Page, export [USERS, USERS_HELP, "present"];
+        users_present: u64, Sum Number, since 3, in Page, export [USERS, USERS_HELP, "present"];
         /// users online: logged in on an open long-lived connection; HTTP users always
         users_online: u64, Sum Number, in Csv Page, export [USERS, USERS_HELP, "online"];
         /// connections that are being opened
@@ -248,7 +251,7 @@ gauges! {
             export ["throng_in_flight", "Requests waiting for their response."];
         /// in loads with a rate: starts that are due but have not begun; absent if 0
         #[serde(skip_serializing_if = "is_zero")]
-        backlog: u64, Sum Number, in Page;
+        backlog: u64, Sum Number, since 5, in Page;
     }
 
     /// The processor time of this process.
@@ -258,15 +261,15 @@ gauges! {
         /// system CPU time of this process
         cpu_system_ns: u64, Sum Nanoseconds;
         /// CPU usage of the busiest shard's thread
-        shard_cpu_max: f64, Most Share, json "shard_cpu_max";
+        shard_cpu_max: f64, Most Share, since 3, json "shard_cpu_max";
         /// time that load threads waited for a CPU
-        run_queue_ns: u64, Sum Nanoseconds, json "run_queue_ns";
+        run_queue_ns: u64, Sum Nanoseconds, since 3, json "run_queue_ns";
         /// periods of the CPU quota with the most throttling (`cpu.stat`); 0 without a quota
-        quota_periods: u64, Sum Number, json "quota_periods";
+        quota_periods: u64, Sum Number, since 3, json "quota_periods";
         /// periods in which this quota throttled throng
-        throttled_periods: u64, Sum Number, json "throttled_periods";
+        throttled_periods: u64, Sum Number, since 3, json "throttled_periods";
         /// throttled time, summed over all processors
-        throttled_ns: u64, Sum Nanoseconds, json "throttled_ns";
+        throttled_ns: u64, Sum Nanoseconds, since 3, json "throttled_ns";
     }
 
     /// The resources of this process and its host during the interval, measured once for all
@@ -276,44 +279,44 @@ gauges! {
         memory_bytes: u64, Most Bytes, in Page,
             export ["throng_memory_bytes", "Memory used by throng."];
         /// estimated memory for users
-        users_bytes: u64, Most Bytes, json "users_max_bytes",
+        users_bytes: u64, Most Bytes, since 3, json "users_max_bytes",
             line Memory say!("{{}} for users");
         /// estimated memory for connections
-        connections_bytes: u64, Most Bytes, json "connections_max_bytes",
+        connections_bytes: u64, Most Bytes, since 3, json "connections_max_bytes",
             line Memory say!("{{}} for connections");
         /// estimated memory for results
-        recorder_bytes: u64, Most Bytes, json "recorder_max_bytes",
+        recorder_bytes: u64, Most Bytes, since 3, json "recorder_max_bytes",
             line Memory say!("{{}} for recording");
         /// kernel memory for the sockets of the whole host
-        kernel_socket_bytes: u64, Most Bytes, json "kernel_sockets_max_bytes",
+        kernel_socket_bytes: u64, Most Bytes, since 3, json "kernel_sockets_max_bytes",
             line Memory say!("{{}} in kernel sockets");
         /// memory available on the host
-        memory_available_bytes: u64, LeastKnown Bytes, json "memory_available_min_bytes",
+        memory_available_bytes: u64, LeastKnown Bytes, since 3, json "memory_available_min_bytes",
             line Memory say!("at least {{}} left");
         /// CPU usage of the whole host
         host_cpu: f64, Most Share, in Page,
             export ["throng_host_cpu_ratio", "Host CPU utilization, 0 to 1."];
         /// share of the host's CPU that other virtual machines used
-        host_steal: f64, Most Share, json "host_steal_max";
+        host_steal: f64, Most Share, since 3, json "host_steal_max";
         /// share of the host's CPU that the kernel's soft interrupts used
-        host_softirq: f64, Most Share, json "host_softirq_max";
+        host_softirq: f64, Most Share, since 3, json "host_softirq_max";
         /// packets that this host dropped because its receive queues were full
-        packets_dropped: u64, Sum Number, json "packets_dropped",
+        packets_dropped: u64, Sum Number, since 3, json "packets_dropped",
             line Short say!("{{}} packets dropped on this host");
         /// connections that listeners on this host dropped
-        listen_dropped: u64, Sum Number, json "listen_dropped",
+        listen_dropped: u64, Sum Number, since 3, json "listen_dropped",
             line Short say!("{{}} connections dropped by listeners on this host");
         /// connections that the host's firewall tracks; absent if it tracks none
         #[serde(skip_serializing_if = "is_zero")]
-        conntrack: u64, Most Number;
+        conntrack: u64, Most Number, since 5;
         /// maximum number of tracked connections; absent if the firewall tracks none
         #[serde(skip_serializing_if = "is_zero")]
-        conntrack_max: u64, Most Number;
+        conntrack_max: u64, Most Number, since 5;
         /// source ports left, if they can run out
         #[serde(skip_serializing_if = "Option::is_none")]
-        ports_left: Option<u64>, Least Number, json "ports_left_min";
+        ports_left: Option<u64>, Least Number, since 3, json "ports_left_min";
         /// true if growth was paused because the generator reached a limit
-        held: bool, Any Number;
+        held: bool, Any Number, since 3;
     }
 }
 

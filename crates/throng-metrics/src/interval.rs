@@ -16,7 +16,7 @@ use crate::gauges::{Gauges, Resources};
 use crate::histogram::Histogram;
 use crate::merge::Merge as _;
 use crate::outcome::{Blame, Cause, Stage};
-use crate::places::PartsInterval;
+use crate::places::{InstanceInterval, SessionInterval, TargetInterval};
 use crate::slowest::Slow;
 
 merged! {
@@ -187,87 +187,83 @@ merged! {
 /// sent nor measured.
 pub const LOST_NS_MIN: u64 = 20_000_000;
 
-merged! {
+flat! {
+    merged
     /// One second of a run, or the part of it that lies in one phase. A record has the fields of
     /// its groups as if they were its own, in this order.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct Interval {
         /// The second of the run.
-        pub second: u64 => Own,
+        pub second: u64 => Own, needed;
         /// The phase of the load, counted from 0; what ends after the last phase counts to it.
-        pub phase: u16 => Own,
+        pub phase: u16 => Own, needed;
         /// The machine whose figures these are, counted from 0.
         #[serde(skip_serializing_if = "is_first")]
-        pub machine: u16 => Key,
+        pub machine: u16 => Key;
         /// How many shards' figures are in it.
-        pub shards: u16 => Own,
-        pub steps: Vec<StepInterval> => Sum,
-        #[serde(flatten)]
-        pub connections: ConnectionsInterval => Sum,
+        pub shards: u16 => Own, needed;
+        pub steps: Vec<StepInterval> => Sum, needed;
+        flat connections => Sum
+        /// How connections began, how many there were, and how they ended.
+        struct ConnectionsInterval {
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub stages: Vec<StageInterval> => Sum;
+            pub counts: Connections => Sum = "connections", needed;
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub residence: Vec<ResidenceInterval> => Sum;
+        }
         /// The slowest attempts so far of its phase, by step: those that are among them for a
         /// shard.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub slowest: Vec<Slow> => Sum,
-        #[serde(flatten)]
-        pub parts: PartsInterval => Sum,
-        pub population: Population => Sum,
-        pub lifecycle: Lifecycle => Sum,
-        pub heartbeats: Heartbeats => Sum,
-        pub retries: Retries => Sum,
-        pub tcp: TcpSamples => Sum,
+        pub slowest: Vec<Slow> => Sum;
+        flat parts => Sum
+        /// What was done, by address, by instance and by session.
+        struct PartsInterval {
+            /// By the address it went to, where there are several.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub targets: Vec<TargetInterval> => Sum;
+            /// By the instance that a response header names, where the scenario names the header.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub instances: Vec<InstanceInterval> => Sum;
+            /// Iterations by their session, where there are several.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub sessions: Vec<SessionInterval> => Sum;
+        }
+        pub population: Population => Sum, needed;
+        pub lifecycle: Lifecycle => Sum;
+        pub heartbeats: Heartbeats => Sum;
+        pub retries: Retries => Sum;
+        pub tcp: TcpSamples => Sum;
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub deliveries: Vec<DeliveryInterval> => Sum,
+        pub deliveries: Vec<DeliveryInterval> => Sum;
         /// By step, what its responses are like.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub samples: Vec<SampleInterval> => Sum,
-        pub gauges: Gauges => Now,
+        pub samples: Vec<SampleInterval> => Sum;
+        pub gauges: Gauges => Now, needed;
         /// What changed in the picture of the population. Longer sums are without it.
         #[serde(skip_serializing_if = "Cells::is_empty")]
-        pub cells: Cells => Now,
-        #[serde(flatten)]
-        pub traffic: TrafficInterval => Sum,
-        #[serde(flatten)]
-        pub generator: GeneratorInterval => Sum,
-    }
-}
-
-merged! {
-    /// How connections began, how many there were, and how they ended.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-    pub struct ConnectionsInterval {
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub stages: Vec<StageInterval> => Sum,
-        #[serde(rename = "connections")]
-        pub counts: Connections => Sum,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub residence: Vec<ResidenceInterval> => Sum,
-    }
-}
-
-merged! {
-    /// Messages and bytes of all connections.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-    pub struct TrafficInterval {
-        pub messages: Messages => Sum,
-        pub bytes_in: u64 => Sum,
-        pub bytes_out: u64 => Sum,
-    }
-}
-
-merged! {
-    /// How well the generator kept its schedule, and what it took of its host.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-    pub struct GeneratorInterval {
-        /// How late it was with what was due.
-        pub lateness: Histogram => Sum,
-        /// What was begun in one waking.
-        pub together: Together => Sum,
-        /// How long the shards did nothing though something was due, beyond what is only late
-        /// ([`LOST_NS_MIN`]): all of them together, and the longest time of one of them.
-        pub lost_ns: u64 => Sum,
-        pub lost_max_ns: u64 => Most,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub resources: Option<Resources> => Sum,
+        pub cells: Cells => Now;
+        flat traffic => Sum
+        /// Messages and bytes of all connections.
+        struct TrafficInterval {
+            pub messages: Messages => Sum, needed;
+            pub bytes_in: u64 => Sum, needed;
+            pub bytes_out: u64 => Sum, needed;
+        }
+        flat generator => Sum
+        /// How well the generator kept its schedule, and what it took of its host.
+        struct GeneratorInterval {
+            /// How late it was with what was due.
+            pub lateness: Histogram => Sum, needed;
+            /// What was begun in one waking.
+            pub together: Together => Sum;
+            /// How long the shards did nothing though something was due, beyond what is only late
+            /// ([`LOST_NS_MIN`]): all of them together, and the longest time of one of them.
+            pub lost_ns: u64 => Sum;
+            pub lost_max_ns: u64 => Most;
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub resources: Option<Resources> => Sum;
+        }
     }
 }
 

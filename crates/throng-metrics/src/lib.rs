@@ -9,13 +9,14 @@
 //! - [`cells`]: how many users of which part of the population are in which state.
 //! - [`connections`]: how they began, who ended them, and how long they were there.
 //! - [`figures`]: the table of counts, and what is made of it.
-//! - `flat`: reads structs that are flat in a record.
+//! - `flat`: structs whose groups are flat in a record.
 //! - [`host`]: the table of figures of a host.
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
 //! - [`percentile`]: the percentiles of times, and what they are called.
 //! - [`places`]: what was done by the address it went to.
 //! - [`kind`]: what a step is, and what follows from it for its figures.
 //! - [`presence`]: what a generator knows of the presence of its users.
+//! - [`quantity`]: the table of what is compared, and which of two figures is better.
 //! - [`slowest`]: the slowest attempts, with what finds them elsewhere.
 //! - [`threshold`]: thresholds and verdicts.
 
@@ -26,6 +27,9 @@ extern crate throng_base;
 
 #[macro_use]
 pub mod merge;
+#[doc(hidden)]
+#[macro_use]
+pub mod flat;
 #[macro_use]
 mod words;
 
@@ -36,7 +40,6 @@ pub mod chain;
 pub mod connections;
 pub mod duel;
 pub mod figures;
-mod flat;
 pub mod gauges;
 pub mod histogram;
 pub mod host;
@@ -47,10 +50,10 @@ pub mod outcome;
 pub mod percentile;
 pub mod places;
 pub mod presence;
+pub mod quantity;
 pub mod slowest;
 pub mod threshold;
 pub mod times;
-pub mod unit;
 
 pub use capacity::Capacity;
 pub use cells::{CellCounter, Cells, Census, Shade, UserState};
@@ -64,20 +67,18 @@ pub use figures::{
 pub use gauges::{Cpu, Gauge, Gauges, Line, Output, Reading, Resources};
 pub use histogram::Histogram;
 pub use interval::{
-    ConnectionsInterval, GeneratorInterval, Interval, LOST_NS_MIN, StageInterval, StepInterval,
-    TcpSamples, Together, TrafficInterval,
+    ConnectionsInterval, GeneratorInterval, Interval, LOST_NS_MIN, PartsInterval, StageInterval,
+    StepInterval, TcpSamples, Together, TrafficInterval,
 };
 pub use kind::{StepKind, Table};
 pub use merge::{Keyed, Merge};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_number, status_text, status_word};
 pub use percentile::Percentile;
-pub use places::{
-    INSTANCES_MAX, InstanceInterval, PartsInterval, Place, SessionInterval, TargetInterval,
-};
+pub use places::{INSTANCES_MAX, InstanceInterval, Place, SessionInterval, TargetInterval};
+pub use quantity::{Quantity, Unit};
 pub use slowest::{Slow, SlowBounds};
 pub use threshold::{
     AbortRule, Around, Comparison, HostFigure, Measure, Monitored, Subject, Threshold, TrendUnit,
     Verdict,
 };
 pub use times::{Timed, Times};
-pub use unit::Unit;

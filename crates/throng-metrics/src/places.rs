@@ -8,13 +8,10 @@ use crate::figures::is_zero;
 use crate::histogram::Histogram;
 
 /// Where connections go: an address of a target, or of the proxy before it. A unix socket has none.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The target, by its index in the run.
     pub target: u16,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
 }
 
@@ -22,14 +19,16 @@ merged! {
     /// What went to one address. Attempts count there from when they are sent the first time, or
     /// open a connection for that; they end where the last of their tries went. So of a whole run
     /// all rows together have `begun = count + interrupted`.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct TargetInterval {
-        #[serde(flatten)]
-        pub place: Place => Key,
+        /// The two parts of its [`Place`].
+        pub target: u16 => Key,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub address: Option<SocketAddr> => Key,
         pub begun: u64 => Sum,
         pub count: u64 => Sum,
         pub ok: u64 => Sum,
-        #[serde(skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_zero")]
         pub interrupted: u64 => Sum,
         /// As that of steps.
         pub latency: Histogram => Sum,
@@ -39,14 +38,18 @@ merged! {
         pub connections_opened: u64 => Sum,
         pub connections_failed: u64 => Sum,
         /// Connections that this address refused and another one of the target accepted.
-        #[serde(skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_zero")]
         pub connections_passed_over: u64 => Sum,
     }
 }
 
 impl TargetInterval {
     pub fn new(place: Place) -> TargetInterval {
-        TargetInterval { place, ..TargetInterval::default() }
+        TargetInterval { target: place.target, address: place.address, ..TargetInterval::default() }
+    }
+
+    pub fn place(&self) -> Place {
+        Place { target: self.target, address: self.address }
     }
 
     pub fn failed(&self) -> u64 {
@@ -99,24 +102,8 @@ merged! {
     }
 }
 
-merged! {
-    /// What was done, by address, by instance and by session.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-    pub struct PartsInterval {
-        /// By the address it went to, where there are several.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub targets: Vec<TargetInterval> => Sum,
-        /// By the instance that a response header names, where the scenario names the header.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub instances: Vec<InstanceInterval> => Sum,
-        /// Iterations by their session, where there are several.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub sessions: Vec<SessionInterval> => Sum,
-    }
-}
-
 keyed! {
-    sorted TargetInterval: Place, |row| row.place;
+    sorted TargetInterval: Place, |row| row.place();
     sorted InstanceInterval: (u16, &'a str), |row| (row.target, &row.name);
     sorted SessionInterval: u16, |row| row.session;
 }
@@ -158,7 +145,7 @@ mod tests {
         let (one, two) = (Some("127.0.0.1:80"), Some("127.0.0.2:80"));
         let mut sum = vec![row(0, one, 4)];
         sum.merge(&vec![row(1, None, 2), row(0, two, 8), row(0, one, 6)]);
-        let seen = sum.iter().map(|row| (row.place.target, row.count, row.latency.count()));
+        let seen = sum.iter().map(|row| (row.target, row.count, row.latency.count()));
         assert_eq!(seen.collect::<Vec<_>>(), [(0, 10, 10), (0, 8, 8), (1, 2, 2)]);
         assert_eq!((sum[0].begun, sum[0].interrupted, sum[0].failed()), (12, 2, 5));
         assert_eq!((sum[0].connections_opened, sum[0].connections_failed), (8, 2));

@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 use crate::host::is_bytes;
 use crate::interval::{ConnectionsInterval, Interval};
 use crate::outcome::Stage;
-use crate::unit::Unit;
+use crate::quantity::Unit;
 use throng_base::StepId;
 
 /// What a threshold looks at.

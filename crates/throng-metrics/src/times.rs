@@ -1,6 +1,6 @@
 //! The table of times: each histogram of a record once, with its field, its name in the summary's
-//! JSON, the metric that exports it and one line of documentation. Exports and the tables of
-//! `docs/json.md` are made of it.
+//! JSON, the first format that has it, the metric that exports it and one line of documentation.
+//! Exports and the tables of `docs/json.md` and `docs/run-directory.md` are made of it.
 
 use crate::connections::ResidenceInterval;
 use crate::gauges::Exported;
@@ -14,6 +14,8 @@ pub struct Times<T: 'static> {
     pub field: &'static str,
     /// The field of the summary's JSON.
     pub json: &'static str,
+    /// The first format of which records have it.
+    pub since: u32,
     pub export: Option<Exported>,
     pub of: fn(&T) -> &Histogram,
     doc: &'static str,
@@ -37,7 +39,7 @@ macro_rules! times {
         $name:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $field:ident $(by $of:expr)?
+                $field:ident $(by $of:expr)? $(, since $since:literal)?
                 $(, json $json:literal)?
                 $(, export [$export:literal, $help:literal])?;
             )+
@@ -47,6 +49,7 @@ macro_rules! times {
             const TIMES: &'static [Times<$name>] = &[$(Times {
                 field: stringify!($field),
                 json: or!(stringify!($field) $(, $json)?),
+                since: or!(1 $(, $since)?),
                 export: or!(None $(, Some(Exported { name: $export, help: $help, state: None }))?),
                 of: or!(|row| &row.$field $(, $of)?),
                 doc: concat!($($doc),+),
@@ -69,7 +72,7 @@ times! {
         /// service time of `http`, `connect`, `request` and `total`: measured from sending the last
         /// request (with redirects, the first), without the wait for a free user, a connection or a
         /// stream. `null` for other steps and in older run directories
-        service by StepInterval::service;
+        service by StepInterval::service, since 5;
         /// time to the first byte; for a `connect` to an event stream, time to the first event
         first_byte;
     }
@@ -85,28 +88,28 @@ times! {
     SessionInterval {
         /// duration of finished iterations from their scheduled start, including pauses; `null` for
         /// concurrent iterations of one user (`streams`)
-        time;
+        time, since 5;
     }
 
     TargetInterval {
         /// response time
-        latency;
+        latency, since 5;
     }
 
     InstanceInterval {
         /// response time
-        latency;
+        latency, since 5;
     }
 
     ResidenceInterval {
         /// from establishment to the end, one value per connection; 0 for a connect without a
         /// response
-        time;
+        time, since 5;
     }
 
     TcpSamples {
         /// smoothed round-trip time
-        round_trip;
+        round_trip, since 3;
     }
 
     GeneratorInterval {

@@ -771,10 +771,10 @@ fn heartbeat_row(info: &RunInfo, sum: &Interval) -> HeartbeatRow {
 
 /// Rates leave nothing out that came after the load had ended: it is little, and told by no row.
 fn target_row(info: &RunInfo, row: &TargetInterval, measured: Duration) -> TargetRow {
-    let target = info.targets.urls.get(usize::from(row.place.target)).cloned();
+    let target = info.targets.urls.get(usize::from(row.target)).cloned();
     TargetRow {
         target: target.unwrap_or_default(),
-        address: row.place.address,
+        address: row.address,
         ok_per_s: per_second(row.ok, measured),
         latency: Latency::of(&row.latency),
         counts: row.clone(),

@@ -23,7 +23,7 @@ mod unlike;
 
 use throng_base::random::Random;
 use throng_base::{Diagnostic, Exit, diagnostic};
-use throng_metrics::{StepKind, Table, Unit};
+use throng_metrics::{Quantity, StepKind, Table};
 
 use crate::directory::RunInfo;
 use crate::read::Run;
@@ -33,6 +33,7 @@ pub use capacity::{Capacities, CapacityChange, Carried};
 pub use condition::{Condition, Fails, Judged};
 pub use duel::{Cpu, Plan, Referee, SLICE_S_MIN};
 pub use history::{Asked, History, PassedOver, Past, Trend};
+pub(crate) use json::verdict_word;
 pub use json::{comparisons_json, history_json};
 pub use noise::CONFIDENCE;
 use noise::Noise;
@@ -43,20 +44,6 @@ use units::{Cell, Subject, Units};
 /// histogram is up to 1.6 % wide), of shares of failures points.
 pub const MATTERS_MIN: f64 = 0.02;
 const POINTS_MATTER_MIN: f64 = 0.001;
-
-/// What is compared of a row.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Quantity {
-    /// Good and in time, per second.
-    Rate,
-    /// Share of all that failed.
-    Failed,
-    Mean,
-    Quantile(f64),
-    /// Processors that the generator kept busy.
-    Cores,
-    CpuPerAttempt,
-}
 
 /// Of rows, in the order in which they are shown.
 pub const MEASURES: [Quantity; 7] = [
@@ -305,13 +292,15 @@ fn figure_of(run: &Sampled, whole: &Cell, measure: Quantity) -> Option<f64> {
             let known = whole.cpu_ns > 0 && whole.count > 0;
             known.then(|| whole.cpu_ns as f64 / whole.count as f64)
         }
+        // A record has that of its generator alone.
+        Quantity::TargetCpuPerAttempt => None,
     }
 }
 
 fn figure(measure: Quantity, at: usize, before: &Side, after: &Side) -> Figure {
     let (old, new) = (before.figures[at], after.figures[at]);
     let change = old.zip(new).and_then(|(old, new)| {
-        let points = measure == Quantity::Failed;
+        let points = measure.is_by_points();
         // Relative to nothing there is no change.
         if !points && old <= 0.0 {
             return None;
@@ -357,49 +346,14 @@ fn name_findings(mut figures: Vec<&mut Figure>) -> usize {
 
 /// A smaller change does not matter.
 fn matters_min(measure: Quantity) -> f64 {
-    match measure {
-        Quantity::Failed => POINTS_MATTER_MIN,
-        _ => MATTERS_MIN,
-    }
-}
-
-pub(crate) fn figure_word(measure: Quantity) -> String {
-    match measure {
-        Quantity::Rate => "rate".into(),
-        Quantity::Failed => "failed".into(),
-        Quantity::Mean => "mean".into(),
-        Quantity::Quantile(quantile) => format!("p{}", (quantile * 100.0).round()),
-        Quantity::Cores => "cores".into(),
-        Quantity::CpuPerAttempt => "cpu_per_attempt".into(),
-    }
-}
-
-pub(crate) fn figure_unit(measure: Quantity) -> Unit {
-    match measure {
-        Quantity::Rate => Unit::PerSecond,
-        Quantity::Failed => Unit::Share,
-        Quantity::Cores => Unit::Decimal,
-        Quantity::Mean | Quantity::Quantile(_) | Quantity::CpuPerAttempt => Unit::Nanoseconds,
-    }
-}
-
-fn is_better(measure: Quantity, by: f64) -> bool {
-    (by > 0.0) == (measure == Quantity::Rate)
+    if measure.is_by_points() { POINTS_MATTER_MIN } else { MATTERS_MIN }
 }
 
 impl Figure {
-    /// The word of the language.
-    pub fn word(&self) -> String {
-        figure_word(self.measure)
-    }
-
-    pub fn unit(&self) -> Unit {
-        figure_unit(self.measure)
-    }
-
-    /// Whether more of it is better.
-    pub fn is_better(&self, change: &Change) -> bool {
-        is_better(self.measure, change.by)
+    /// Whether the change is for the better; None where it is noise.
+    pub fn verdict(&self) -> Option<bool> {
+        let change = self.change.as_ref().filter(|change| change.named)?;
+        Some(self.measure.is_better(change.by))
     }
 }
 

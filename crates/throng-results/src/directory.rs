@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_base::private::Private as _;
 use throng_host::HostFacts;
-use throng_metrics::{Interval, StepKind, Threshold, TrendUnit, Verdict};
+use throng_metrics::{Interval, StepKind, Threshold, TrendUnit, Verdict, flat, plain};
 
 /// The major version of the format. A reader refuses what is newer; new fields do not raise it. 2:
 /// steps that are no attempts (transactions, rendezvous), and runs that a rule stopped; what reads
@@ -41,47 +41,130 @@ pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(true).private().open(path)
 }
 
-/// Who, when, where and what: written when a run begins and again when it ends. The file has the
-/// fields of its groups as if they were its own, in this order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RunInfo {
-    pub format: Format,
-    /// No other run has it; `run.id` in expressions.
-    pub id: String,
-    #[serde(flatten)]
-    pub build: BuildInfo,
-    pub name: String,
-    /// By their names; those of the command are among them.
-    pub labels: BTreeMap<String, String>,
-    pub command: Vec<String>,
-    #[serde(flatten)]
-    pub time: TimeInfo,
-    pub seed: u64,
-    /// What the command has changed of the load that the scenario has, in words.
-    pub changes: Vec<throng_base::Said>,
-    #[serde(flatten)]
-    pub generator: GeneratorInfo,
-    #[serde(flatten)]
-    pub targets: TargetsInfo,
-    #[serde(flatten)]
-    pub mode: ModeInfo,
-    #[serde(flatten)]
-    pub tables: TablesInfo,
-    /// The most users that the load asks for at one time.
-    pub users_planned: u64,
-    /// How late what was due might be done so that wakings were shared; 0 in older records.
-    pub precision_ns: u64,
-    /// Service times are known: those of lines that have none are those of `latency`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub service_times: bool,
-    pub interrupted: bool,
-    /// Lines that could not be written.
-    pub lines_lost: u64,
-    #[serde(flatten)]
-    pub sources: SourcesInfo,
-    #[serde(flatten)]
-    pub end: EndInfo,
+flat! {
+    plain
+    /// Who, when, where and what: written when a run begins and again when it ends. The file has
+    /// the fields of its groups as if they were its own, in this order.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct RunInfo {
+        pub format: Format;
+        /// No other run has it; `run.id` in expressions.
+        pub id: String;
+        flat build
+        /// The binary that made the record.
+        struct BuildInfo {
+            pub version: String = "throng_version";
+            /// Of the sources that the binary was built from, as `--version` has it; empty where
+            /// the build did not know it, and in older records.
+            #[serde(skip_serializing_if = "String::is_empty")]
+            pub commit: String = "throng_commit";
+        }
+        pub name: String;
+        /// By their names; those of the command are among them.
+        pub labels: BTreeMap<String, String>;
+        pub command: Vec<String>;
+        flat time
+        /// When the run began and ended.
+        struct TimeInfo {
+            /// RFC 3339, UTC; made by [`timestamp`].
+            pub started: String;
+            /// The zero of all times of the record, in nanoseconds since the Unix epoch; 0 in older
+            /// ones.
+            #[serde(skip_serializing_if = "is_zero")]
+            pub zero_unix_ns: u64;
+            /// Absent while the run goes on, and for ever when it was killed.
+            pub ended: Option<String>;
+        }
+        pub seed: u64;
+        /// What the command has changed of the load that the scenario has, in words.
+        pub changes: Vec<throng_base::Said>;
+        flat generator
+        /// What made the load.
+        struct GeneratorInfo {
+            pub host: HostFacts;
+            pub shards: u64;
+            /// The machines whose lines these are, by the `machine` of each line; empty where there
+            /// is only one that has the whole load.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub machines: Vec<MachineInfo>;
+        }
+        flat targets
+        /// Where the load went.
+        struct TargetsInfo {
+            pub urls: Vec<String> = "targets";
+            /// By target, the first one that users may get in its place: both are addresses of one
+            /// service. Empty where each is a service of its own, and in older records.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub services: Vec<u16>;
+            /// A target is on a machine that makes the load, so that both compete for its
+            /// processors.
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            pub same_host: bool;
+        }
+        flat mode
+        /// What kind of run it was; all are false in most runs, and in older records.
+        struct ModeInfo {
+            /// The load is long to see whether all stays as it is (`--soak`).
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            pub soak: bool;
+            /// It compared two targets: machine 0 is side A, machine 1 is side B.
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            pub duel: bool;
+            /// Each request asks the target to close its connection (`keep_alive: false`).
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            pub no_keep_alive: bool;
+        }
+        flat tables
+        /// What intervals and events refer to by its index.
+        struct TablesInfo {
+            /// What was read beside the run, by the `monitor` of events.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub monitors: Vec<MonitorInfo>;
+            /// What was compared with the target's own knowledge, by the `audit` of events.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub audits: Vec<AuditInfo>;
+            /// By the `step` of intervals and events.
+            pub steps: Vec<StepInfo>;
+            /// The names of the loads that go on side by side; empty where there is only one.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub loads: Vec<String>;
+            /// The names of the sessions; empty where there is only one, and in older records.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub sessions: Vec<String>;
+            /// By the `phase` of intervals and events.
+            pub phases: Vec<PhaseInfo>;
+            pub thresholds: Vec<ThresholdInfo>;
+        }
+        /// The most users that the load asks for at one time.
+        pub users_planned: u64;
+        /// How late what was due might be done so that wakings were shared; 0 in older records.
+        pub precision_ns: u64;
+        /// Service times are known: those of lines that have none are those of `latency`.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub service_times: bool;
+        pub interrupted: bool;
+        /// Lines that could not be written.
+        pub lines_lost: u64;
+        flat sources
+        /// What the run was made of.
+        struct SourcesInfo {
+            /// The scenario and the files that it names; those of older records are not known.
+            pub files: Vec<FileInfo>;
+            /// What else the run was made of; absent in older records, which cannot be repeated.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub bundle: Option<BundleInfo>;
+            /// The id of the run that this one repeats.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub rerun_of: Option<String>;
+        }
+        flat end
+        /// How the run ended; absent until then.
+        struct EndInfo {
+            /// Absent in records of older versions, too.
+            pub totals: Option<Totals>;
+            pub outcome: Option<Outcome>;
+        }
+    }
 }
 
 /// That of this version, where nothing else is said.
@@ -92,119 +175,6 @@ impl Default for Format {
     fn default() -> Format {
         Format(FORMAT)
     }
-}
-
-/// The binary that made the record.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct BuildInfo {
-    #[serde(rename = "throng_version")]
-    pub version: String,
-    /// Of the sources that the binary was built from, as `--version` has it; empty where the build
-    /// did not know it, and in older records.
-    #[serde(rename = "throng_commit", skip_serializing_if = "String::is_empty")]
-    pub commit: String,
-}
-
-/// When the run began and ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TimeInfo {
-    /// RFC 3339, UTC; made by [`timestamp`].
-    pub started: String,
-    /// The zero of all times of the record, in nanoseconds since the Unix epoch; 0 in older ones.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub zero_unix_ns: u64,
-    /// Absent while the run goes on, and for ever when it was killed.
-    pub ended: Option<String>,
-}
-
-/// What made the load.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct GeneratorInfo {
-    pub host: HostFacts,
-    pub shards: u64,
-    /// The machines whose lines these are, by the `machine` of each line; empty where there is
-    /// only one that has the whole load.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub machines: Vec<MachineInfo>,
-}
-
-/// Where the load went.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TargetsInfo {
-    #[serde(rename = "targets")]
-    pub urls: Vec<String>,
-    /// By target, the first one that users may get in its place: both are addresses of one service.
-    /// Empty where each is a service of its own, and in older records.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub services: Vec<u16>,
-    /// A target is on a machine that makes the load, so that both compete for its processors.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub same_host: bool,
-}
-
-/// What kind of run it was; all are false in most runs, and in older records.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ModeInfo {
-    /// The load is long to see whether all stays as it is (`--soak`).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub soak: bool,
-    /// It compared two targets: machine 0 is side A, machine 1 is side B.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub duel: bool,
-    /// Each request asks the target to close its connection (`keep_alive: false`).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub no_keep_alive: bool,
-}
-
-/// What intervals and events refer to by its index.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TablesInfo {
-    /// What was read beside the run, by the `monitor` of events.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub monitors: Vec<MonitorInfo>,
-    /// What was compared with the target's own knowledge, by the `audit` of events.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub audits: Vec<AuditInfo>,
-    /// By the `step` of intervals and events.
-    pub steps: Vec<StepInfo>,
-    /// The names of the loads that go on side by side; empty where there is only one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub loads: Vec<String>,
-    /// The names of the sessions; empty where there is only one, and in older records.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sessions: Vec<String>,
-    /// By the `phase` of intervals and events.
-    pub phases: Vec<PhaseInfo>,
-    pub thresholds: Vec<ThresholdInfo>,
-}
-
-/// What the run was made of.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SourcesInfo {
-    /// The scenario and the files that it names; those of older records are not known.
-    pub files: Vec<FileInfo>,
-    /// What else the run was made of; absent in older records, which cannot be repeated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bundle: Option<BundleInfo>,
-    /// The id of the run that this one repeats.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rerun_of: Option<String>,
-}
-
-/// How the run ended; absent until then.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EndInfo {
-    /// Absent in records of older versions, too.
-    pub totals: Option<Totals>,
-    pub outcome: Option<Outcome>,
 }
 
 fn is_zero(nanos: &u64) -> bool {

@@ -8,6 +8,7 @@ mod monitors;
 mod number;
 mod renderings;
 mod series;
+mod tables;
 
 use std::sync::OnceLock;
 
@@ -70,6 +71,7 @@ pub fn report_data(run: &Run, summary: &Summary) -> Result<Value, Box<Diagnostic
         "summary": summary_json(summary),
         "requests": summary.only_requests(),
         "renderings": renderings.json(),
+        "tables": tables::tables(summary),
         "names": names(&run.info),
         "series": series.json(),
         "picture": picture(summary),
@@ -85,6 +87,7 @@ pub fn summary_data(summary: &Summary) -> Value {
         "summary": summary_json(summary),
         "requests": summary.only_requests(),
         "renderings": Renderings::of(summary).json(),
+        "tables": tables::tables(summary),
     })
 }
 

@@ -40,10 +40,8 @@ impl Run {
             Box::new(told)
         })?;
         check_format(&path, &text)?;
-        // Groups of fields are read behind all others: the place of an error would not be its own.
-        let info =
-            serde_json::from_slice::<serde_json::Value>(&text).and_then(serde_json::from_value);
-        let info: RunInfo = info.map_err(|error| damaged(&path, &error))?;
+        let info: RunInfo =
+            serde_json::from_slice(&text).map_err(|error| damaged(&path, &error))?;
         let scenario = read_file(&directory.join(SCENARIO_FILE)).unwrap_or_default();
         let scenario = String::from_utf8_lossy(&scenario).into_owned();
         Ok(Run { directory: directory.to_path_buf(), info, scenario })

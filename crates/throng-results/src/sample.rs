@@ -4,6 +4,7 @@
 pub(crate) mod capacity;
 pub(crate) mod duel;
 mod findings;
+pub(crate) mod since;
 
 pub(crate) use findings::judged;
 

@@ -23,7 +23,7 @@ pub mod live;
 pub mod report;
 mod summary;
 pub(crate) mod table;
-mod text;
+pub(crate) mod text;
 
 use throng_base::units::format_count;
 use throng_base::{Language, Said};

@@ -30,6 +30,6 @@ pub use around::{Around, Change, Effect, Happened, Stretch, around};
 pub use finding::{Code, Figure, Finding, Level, Needs, Rival, Span, Unknown};
 pub use gave_way::GaveWay;
 pub use record::{BUSY, Facts, FailedLevel, MissedRate, PhaseFacts, Record, SearchFacts, Watched};
-pub use rules::{Judged, RETRIES_FORMAT, judge};
+pub use rules::{Judged, judge};
 pub use stability::{Measured, Stability, Trend};
 pub use timeline::Timeline;

@@ -39,8 +39,6 @@ use crate::gave_way::{GaveWay, gave_way};
 use crate::record::Record;
 use crate::stability::{Stability, stability};
 
-pub use amplified::RETRIES_FORMAT;
-
 /// What all rules say of a record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {

@@ -4,7 +4,8 @@
 //! What a call leads to is told without types: `self.name(…)` inside an `impl` is a method of that
 //! type; any other `.name(…)` is the method that only one type of the crate has. A name that is
 //! called in a crate that has no such method belongs to the standard library or to another crate,
-//! and says nothing. So a circle that is reported exists; a circle may be larger than is reported.
+//! and one that a crate of ours makes public may be meant wherever that crate is named: both say
+//! nothing. So a circle that is reported exists; a circle may be larger than is reported.
 //!
 //! What is too large today is kept in a table, and may not grow ([`FILE`]).
 
@@ -25,6 +26,9 @@ const METHODS_MAX: usize = 40;
 const FIELDS_MAX: usize = 20;
 const FIELDS_IN: [&str; 2] = ["throng-metrics", "throng-results"];
 
+/// What the names of our crates begin with in paths.
+const OURS: &str = "throng_";
+
 /// A folder with more sources is several folders.
 const FILES_MAX: usize = 25;
 const END_TO_END_FILES_MAX: usize = 15;
@@ -41,12 +45,15 @@ struct Source<'s> {
     structs: Vec<(String, usize)>,
     methods: Vec<Method>,
     calls: Vec<Call>,
+    /// The crates that it names, as paths spell them.
+    crates: BTreeSet<String>,
 }
 
 /// A method of an `impl` that is of no trait.
 struct Method {
     of: String,
     name: String,
+    is_public: bool,
 }
 
 struct Call {
@@ -251,15 +258,20 @@ fn owners<'s>(sources: &[Source<'s>]) -> Owners<'s> {
 
 /// Which child of which module calls methods of which of its siblings.
 fn uses<'s>(folder: &str, sources: &'s [Source<'s>], owners: &Owners<'s>) -> Uses<'s> {
-    let elsewhere: BTreeSet<&str> = sources
+    let (own, others): (Vec<_>, Vec<_>) =
+        sources.iter().partition(|source| source.folder == folder);
+    let named: BTreeSet<&String> = own.iter().flat_map(|source| &source.crates).collect();
+    let of_named = others.iter().filter(|it| named.contains(&it.folder.replace('-', "_")));
+    let public = of_named.flat_map(|it| &it.methods).filter(|method| method.is_public);
+    let elsewhere: BTreeSet<&str> = others
         .iter()
-        .filter(|source| source.folder != folder)
         .flat_map(|source| source.calls.iter().map(move |call| (source.folder, &*call.name)))
         .filter(|(of, name)| !owners.contains_key(&(*of, (*name).to_string())))
         .map(|(_, name)| name)
+        .chain(public.map(|method| &*method.name))
         .collect();
     let mut uses = Uses::new();
-    for source in sources.iter().filter(|source| source.folder == folder) {
+    for source in own {
         for call in &source.calls {
             let Some(owners) = owners.get(&(source.folder, call.name.clone())) else { continue };
             let to = match &call.of {
@@ -312,6 +324,9 @@ impl Reader {
                         continue;
                     }
                 }
+                Kind::Word(word) if word.starts_with(OURS) => {
+                    source.crates.insert(word.clone());
+                }
                 Kind::Word(word) if word == "struct" || word == "enum" => {
                     let name = self.word(1).map(str::to_string);
                     source.structs.extend(name.clone().zip(self.fields()));
@@ -320,7 +335,8 @@ impl Reader {
                 Kind::Word(word) if word == "fn" => match &within {
                     Some((of, false, body)) if depth == *body && self.takes_self() => {
                         let name = self.word(1).unwrap_or_default().to_string();
-                        source.methods.push(Method { of: of.clone(), name });
+                        let is_public = self.is_public();
+                        source.methods.push(Method { of: of.clone(), name, is_public });
                     }
                     _ => {}
                 },
@@ -401,6 +417,12 @@ impl Reader {
             }
         }
         rest[body].is_mark('{').then_some(count)
+    }
+
+    /// Whether other crates may call the function: `pub const fn`, and not `pub(super) fn`.
+    fn is_public(&self) -> bool {
+        let before = self.tokens[..self.at].iter().rev();
+        before.map_while(Token::word).take(2).any(|word| word == "pub")
     }
 
     /// Whether the function has a receiver.

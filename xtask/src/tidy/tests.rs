@@ -268,6 +268,15 @@ fn a_call_leads_where_only_one_type_has_the_method() {
     let elsewhere = ("y/src/lib.rs", "fn f(list: &mut Vec<u8>) { list.two() }");
     let sources = [root, ("x/src/a.rs", &*user("other.two()")), b, elsewhere];
     assert!(method_findings("", &sources).0.is_empty());
+    // One that a crate makes public may be meant where that crate is named.
+    for (visible, named, is_found) in
+        [("pub", "throng_y", false), ("pub(crate)", "throng_y", true), ("pub", "throng_z", true)]
+    {
+        let y = format!("impl Y {{\n {visible} const fn two(&self) {{}}\n}}");
+        let a = format!("use {named}::Y;\n{}", user("other.two()"));
+        let sources = [root, ("x/src/a.rs", &*a), b, ("throng-y/src/lib.rs", &*y)];
+        assert_eq!(!method_findings("", &sources).0.is_empty(), is_found, "{visible} {named}");
+    }
 }
 
 #[test]

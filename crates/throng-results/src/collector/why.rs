@@ -6,10 +6,12 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_base::units::format_duration;
 use throng_metrics::capacity::{LevelVerdict, Purpose};
-use throng_metrics::{Capacity, Comparison, Interval, Measure, StepKind, Subject, Verdict};
+use throng_metrics::{
+    Capacity, Comparison, Counts as _, Interval, Measure, Retries, StepKind, Subject, Verdict,
+};
 use throng_why::{
-    Facts, FailedLevel, Judged, MissedRate, PhaseFacts, RETRIES_FORMAT, Record, SearchFacts, Span,
-    Watched, around, judge,
+    Facts, FailedLevel, Judged, MissedRate, PhaseFacts, Record, SearchFacts, Span, Watched, around,
+    judge,
 };
 
 use super::figures::Figures;
@@ -86,7 +88,7 @@ fn facts(summary: &Summary) -> Facts {
         phases: Vec::new(),
         lasted_s: summary.lasted.as_secs_f64(),
         ended: !summary.verdict.unended,
-        no_retries: info.format.0 < RETRIES_FORMAT,
+        no_retries: info.format.0 < Retries::since(),
         same_host: info.targets.same_host,
         targets: info.targets.urls.clone(),
         services: info.targets.services.clone(),

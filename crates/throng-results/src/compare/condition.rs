@@ -5,13 +5,12 @@
 use throng_base::diagnostic::{Source, Span};
 use throng_base::units::parse_share;
 use throng_base::{Diagnostic, Said};
-use throng_metrics::Comparison;
 pub use throng_metrics::duel::Fails;
+use throng_metrics::{Comparison, Quantity};
 
 use super::units::Subject;
 use super::{
-    Change, OF_GENERATOR, Quantity, Sampled, Side, attempts, did_you_mean, figure, measured,
-    subject,
+    Change, OF_GENERATOR, Sampled, Side, attempts, did_you_mean, figure, measured, subject,
 };
 use crate::directory::RunInfo;
 
@@ -59,7 +58,9 @@ impl Condition {
         };
         let left = left.trim();
         let (subject, word) = left.rsplit_once([' ', '\t']).unwrap_or(("", left));
-        let Some(measure) = measure(word) else {
+        let known = Quantity::named(if word == "errors" { "failed" } else { word });
+        let known = known.filter(|measure| *measure != Quantity::TargetCpuPerAttempt);
+        let Some(measure) = known else {
             let message = say!("`{word}` is not a metric that can be compared");
             let help = say!(
                 "use `rate`, `failed`, `mean`, a percentile such as `p99`, `cores` or \
@@ -139,19 +140,5 @@ impl Condition {
         };
         let fails = change.as_ref().map_or(Fails::Unknown, judge);
         Judged { text: self.text.clone(), fails, change }
-    }
-}
-
-fn measure(word: &str) -> Option<Quantity> {
-    match word {
-        "rate" => Some(Quantity::Rate),
-        "failed" | "errors" => Some(Quantity::Failed),
-        "mean" => Some(Quantity::Mean),
-        "cores" => Some(Quantity::Cores),
-        "cpu_per_attempt" => Some(Quantity::CpuPerAttempt),
-        _ => {
-            let percent: f64 = word.strip_prefix('p')?.parse().ok()?;
-            (percent > 0.0 && percent < 100.0).then_some(Quantity::Quantile(percent / 100.0))
-        }
     }
 }

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use throng_base::{SETTLING, Side};
-use throng_metrics::Interval;
 use throng_metrics::duel::{Compared, Duel, DuelChange, DuelCondition, DuelEnd, Fails};
+use throng_metrics::{Interval, Quantity};
 
 use super::condition::Condition;
 use super::noise::{figure_of_cell, largest_finding};
 use super::signed_rank::{Location, location};
 use super::units::{Subject, Unit};
-use super::{Change, Quantity, attempts, figure_word};
+use super::{Change, attempts};
 use crate::directory::RunInfo;
 
 /// A duel does not end early with fewer pairs: of these the width of an interval is known.
@@ -68,20 +68,13 @@ struct Slice {
     target_cpu_ns: Option<u64>,
 }
 
-/// A figure that is compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Looked {
-    At(Quantity),
-    TargetCpu,
-}
-
 /// After the first one, which decides.
-const OTHERS: [Looked; 5] = [
-    Looked::At(Quantity::Quantile(0.5)),
-    Looked::At(Quantity::Quantile(0.99)),
-    Looked::At(Quantity::Failed),
-    Looked::At(Quantity::CpuPerAttempt),
-    Looked::TargetCpu,
+const OTHERS: [Quantity; 5] = [
+    Quantity::Quantile(0.5),
+    Quantity::Quantile(0.99),
+    Quantity::Failed,
+    Quantity::CpuPerAttempt,
+    Quantity::TargetCpuPerAttempt,
 ];
 
 impl Referee {
@@ -162,23 +155,23 @@ impl Referee {
         (self.plan.slice_s - SETTLING_S) as f64
     }
 
-    fn value(&self, slice: &Slice, looked: Looked, subject: &Subject, seconds: f64) -> Option<f64> {
+    fn value(&self, slice: &Slice, of: Quantity, subject: &Subject, seconds: f64) -> Option<f64> {
         let cell = slice.unit.cell(subject);
-        match looked {
-            Looked::At(quantity) => figure_of_cell(&cell, quantity, seconds),
-            Looked::TargetCpu => {
+        match of {
+            Quantity::TargetCpuPerAttempt => {
                 let nanos = slice.target_cpu_ns.filter(|_| cell.count > 0)?;
                 Some(nanos as f64 / cell.count as f64)
             }
+            of => figure_of_cell(&cell, of, seconds),
         }
     }
 
     /// What B is to A, of all pairs in which both have the figure.
-    fn change(&self, looked: Looked, subject: &Subject) -> Option<Change> {
+    fn change(&self, of: Quantity, subject: &Subject) -> Option<Change> {
         let differ = |pair: [&Slice; 2]| {
-            let [a, b] = pair.map(|it| self.value(it, looked, subject, self.counted_s()));
+            let [a, b] = pair.map(|it| self.value(it, of, subject, self.counted_s()));
             let (a, b) = (a?, b?);
-            match is_points(looked) {
+            match of.is_by_points() {
                 true => Some(b - a),
                 // Nothing is relative to nothing.
                 false => (a > 0.0 && b > 0.0).then(|| (b / a).ln()),
@@ -186,13 +179,13 @@ impl Referee {
         };
         let differences: Vec<f64> = self.pairs().into_iter().filter_map(differ).collect();
         let Location { middle, low, high, chance } = location(&differences)?;
-        let share = |value: f64| if is_points(looked) { value } else { value.exp_m1() };
+        let share = |value: f64| if of.is_by_points() { value } else { value.exp_m1() };
         let interval = Some((share(low), share(high)));
         Some(Change { by: share(middle), interval, chance, named: false })
     }
 
-    fn looked(&self) -> impl Iterator<Item = Looked> {
-        let (rate, mean) = (Looked::At(Quantity::Rate), Looked::At(Quantity::Mean));
+    fn looked(&self) -> impl Iterator<Item = Quantity> {
+        let (rate, mean) = (Quantity::Rate, Quantity::Mean);
         let first = if self.plan.is_paced { [mean, rate] } else { [rate, mean] };
         first.into_iter().chain(OTHERS)
     }
@@ -200,20 +193,16 @@ impl Referee {
     /// What is known by now.
     pub fn duel(&self, ended_by: DuelEnd) -> Duel {
         let (all, pairs) = (self.all(), self.pairs());
-        let changes: Vec<(Looked, Option<Change>)> =
-            self.looked().map(|looked| (looked, self.change(looked, &all))).collect();
+        let changes: Vec<(Quantity, Option<Change>)> =
+            self.looked().map(|of| (of, self.change(of, &all))).collect();
         let chances = changes.iter().filter_map(|(_, change)| Some(change.as_ref()?.chance));
         let largest = largest_finding(chances.collect());
         let whole = self.whole(&pairs);
         let seconds = self.counted_s() * pairs.len() as f64;
-        let compared = |(looked, change): (Looked, Option<Change>)| {
-            let value = |slice: &Slice| self.value(slice, looked, &all, seconds);
-            let figure = match looked {
-                Looked::At(quantity) => figure_word(quantity),
-                Looked::TargetCpu => "target_cpu_per_attempt".into(),
-            };
+        let compared = |(of, change): (Quantity, Option<Change>)| {
+            let value = |slice: &Slice| self.value(slice, of, &all, seconds);
             let change = change.and_then(|change| told(&change, largest));
-            Compared { figure, a: value(&whole[0]), b: value(&whole[1]), change }
+            Compared { figure: of.word(), a: value(&whole[0]), b: value(&whole[1]), change }
         };
         Duel {
             sides: self.plan.sides.clone(),
@@ -244,11 +233,11 @@ impl Referee {
     fn conditions(&self) -> Vec<DuelCondition> {
         let pairs = self.pairs();
         let judged = |(condition, subject): (&Condition, &Option<Subject>)| {
-            let looked = Looked::At(condition.measure());
-            let change = subject.as_ref().and_then(|subject| self.change(looked, subject));
+            let of = condition.measure();
+            let change = subject.as_ref().and_then(|subject| self.change(of, subject));
             let mut judged = condition.judge_change(change);
             let has = |slice: &Slice| {
-                let value = |subject| self.value(slice, looked, subject, self.counted_s());
+                let value = |subject| self.value(slice, of, subject, self.counted_s());
                 subject.as_ref().and_then(value).is_some()
             };
             // It exists, but there is too little of it.
@@ -267,10 +256,6 @@ impl Referee {
         let is_narrow = first.is_some_and(|change| change.reach() <= self.plan.within);
         is_narrow && duel.pairs >= PAIRS_MIN as u64
     }
-}
-
-fn is_points(looked: Looked) -> bool {
-    looked == Looked::At(Quantity::Failed)
 }
 
 /// A change as the record has it; named if its chance is at most this.

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::compare::Quantity;
 use throng_base::{Diagnostic, Exit, Said};
+use throng_metrics::Quantity;
 
 use super::shift::{Point, SHIFTING, Shift, shifts};
 use super::unlike::Facts;

@@ -5,7 +5,7 @@ use throng_base::Said;
 
 use super::{
     CONFIDENCE, CapacityChange, Change, Comparison, Figure, History, Judged, Past, Row, Sampled,
-    Shift, Trend, figure_unit, figure_word,
+    Shift, Trend,
 };
 
 /// The version of the schema. New fields do not raise it.
@@ -43,8 +43,8 @@ fn trend(trend: &Trend) -> Value {
     let shift = |shift: &Shift| {
         json!({
             "since": trend.runs.get(shift.since).map(|run| &run.id),
-            "figure": figure_word(shift.measure),
-            "unit": figure_unit(shift.measure).word(),
+            "figure": shift.measure.word(),
+            "unit": shift.measure.unit().word(),
             "before": shift.before,
             "after": shift.after,
             "by": shift.by,
@@ -110,19 +110,23 @@ fn row(row: &Row) -> Value {
 }
 
 fn figure(figure: &Figure) -> Value {
-    let verdict = |change: &Change| match (change.named, figure.is_better(change)) {
-        (false, _) => "unchanged",
-        (true, true) => "better",
-        (true, false) => "worse",
-    };
     json!({
-        "figure": figure.word(),
-        "unit": figure.unit().word(),
+        "figure": figure.measure.word(),
+        "unit": figure.measure.unit().word(),
         "baseline": figure.before,
         "value": figure.after,
         "change": figure.change.as_ref().map(change),
-        "verdict": figure.change.as_ref().map(verdict),
+        "verdict": figure.change.as_ref().map(|_| verdict_word(figure.verdict())),
     })
+}
+
+/// The word for a change that is for the better or not; None is noise.
+pub(crate) fn verdict_word(is_better: Option<bool>) -> &'static str {
+    match is_better {
+        None => "unchanged",
+        Some(true) => "better",
+        Some(false) => "worse",
+    }
 }
 
 fn change(change: &Change) -> Value {

@@ -10,8 +10,8 @@
 //! asks for. The spread of the figures so drawn is the standard error; with few stretches it is
 //! uncertain itself, and Student's t takes that into account.
 
-use crate::compare::Quantity;
 use throng_base::random::Random;
+use throng_metrics::Quantity;
 use throng_metrics::histogram::bucket;
 
 use super::units::Cell;
@@ -91,6 +91,7 @@ impl Drawn {
             Quantity::CpuPerAttempt => {
                 (self.count > 0).then(|| self.cpu_ns as f64 / self.count as f64)
             }
+            Quantity::TargetCpuPerAttempt => None,
         }
     }
 

@@ -7,9 +7,9 @@
 //! that are alike, and at least by the noise within them. A stretch counts when it is still a
 //! finding after all that were tried, of all figures, are taken into account (Bonferroni).
 
-use crate::compare::Quantity;
+use throng_metrics::Quantity;
 
-use super::{CONFIDENCE, is_better, matters_min};
+use super::{CONFIDENCE, matters_min};
 
 /// On each side of a cut: one run that is unlike the others has not changed anything for good.
 const SIDE_RUNS_MIN: usize = 2;
@@ -39,7 +39,7 @@ pub struct Shift {
 
 impl Shift {
     pub fn is_better(&self) -> bool {
-        is_better(self.measure, self.by)
+        self.measure.is_better(self.by)
     }
 }
 
@@ -86,7 +86,7 @@ struct Row {
 
 impl Row {
     fn new(measure: Quantity, points: &[Point]) -> Row {
-        let by_points = measure == Quantity::Failed;
+        let by_points = measure.is_by_points();
         let known = points.iter().filter(|point| by_points || point.value > 0.0);
         let mut row = Row {
             runs: Vec::new(),

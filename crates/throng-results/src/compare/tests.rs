@@ -83,9 +83,9 @@ fn a_change_that_is_there_is_found() {
     let (low, high) = change.interval.unwrap();
     assert!(low > 0.0 && low < 0.1 && high > 0.1, "{change:?}");
     let held = compare(&one, &two, &[]).unwrap();
-    let words: Vec<String> = held.findings().map(|(_, figure, _)| figure.word()).collect();
+    let words: Vec<String> = held.findings().map(|(_, figure, _)| figure.measure.word()).collect();
     assert_eq!(words, ["mean", "p50", "p90", "p95", "p99"]);
-    assert!(held.findings().all(|(_, figure, change)| !figure.is_better(change)));
+    assert!(held.findings().all(|(_, figure, _)| figure.verdict() == Some(false)));
     assert_eq!(held.compared, 7);
     let same = compare(&one, &one, &[]).unwrap();
     assert_eq!(same.findings().count(), 0);
@@ -99,7 +99,7 @@ fn what_the_load_costs_the_generator_is_compared() {
     assert_eq!((row.kind.as_str(), row.figures.len(), held.compared), (GENERATOR, 2, 9));
     for figure in &row.figures {
         let change = figure.change.as_ref().unwrap();
-        assert!(change.named && !figure.is_better(change), "{figure:?}");
+        assert_eq!(figure.verdict(), Some(false), "{figure:?}");
         assert!((0.45..0.55).contains(&change.by), "{figure:?}");
     }
     let whole = row.figures[1].before.unwrap();

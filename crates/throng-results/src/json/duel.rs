@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use throng_metrics::duel::{Compared, Duel, DuelEnd, Outcome};
 
+use crate::compare::verdict_word;
+
 pub(super) fn duel(found: &Duel) -> Value {
     let (verdict, faster) = match found.outcome() {
         Outcome::Faster { is_b, .. } => ("faster", Some(if is_b { "B" } else { "A" })),
@@ -42,10 +44,6 @@ fn figure(figure: &Compared) -> Value {
         "a": figure.a,
         "b": figure.b,
         "change": change.map(|it| json!({"by": it.by, "low": it.low, "high": it.high})),
-        "verdict": change.map(|it| match (it.named, figure.is_better(it)) {
-            (false, _) => "unchanged",
-            (true, true) => "better",
-            (true, false) => "worse",
-        }),
+        "verdict": change.map(|_| verdict_word(figure.verdict())),
     })
 }

@@ -22,7 +22,7 @@ use crate::event::Event;
 use crate::evidence::{Evidence, FailureRow, Piece};
 use crate::monitors::SeriesRow;
 use crate::once::{OnceFailure, OnceOutcome, OncePart, OnceStep};
-use crate::sample;
+use crate::sample::{self, since};
 use crate::summary::{ChangeOf, InstanceRow, LabelRow, Latency, LoadRow, SessionRow, Unbalanced};
 
 const DOCUMENT: &str = include_str!("../../../../docs/json.md");
@@ -525,6 +525,30 @@ fn with_times<T: Timed>(document: &str, path: &str) -> String {
     with_rows(document, path, &T::TIMES.iter().map(field).collect::<Vec<_>>())
 }
 
+/// Since which format records have what the summary tells.
+fn formats() -> [(&'static str, since::Fields); 15] {
+    let json = |it: &Figure| it.json;
+    let mut generator = since::times::<GeneratorInterval>(|it| it.json);
+    generator.extend(since::gauges(Resources::gauges(), |it| it.json));
+    [
+        ("steps", since::times::<StepInterval>(|it| it.json)),
+        ("deliveries", since::counts::<DeliveryInterval>(json)),
+        ("users", since::counts::<Population>(json)),
+        ("connections", since::counts::<Connections>(json)),
+        ("sessions", since::times::<SessionInterval>(|it| it.json)),
+        ("targets", since::times::<TargetInterval>(|it| it.json)),
+        ("instances", since::times::<InstanceInterval>(|it| it.json)),
+        ("samples", since::counts::<SampleInterval>(json)),
+        ("residence", since::times::<ResidenceInterval>(|it| it.json)),
+        ("lifecycle", since::counts::<Lifecycle>(json)),
+        ("heartbeats", since::counts::<Heartbeats>(json)),
+        ("retries", since::counts::<Retries>(json)),
+        ("tcp", since::times::<TcpSamples>(|it| it.json)),
+        ("messages", since::counts::<Messages>(json)),
+        ("generator", generator),
+    ]
+}
+
 #[test]
 fn the_document_has_the_figures_of_the_tables() {
     let groups = [
@@ -554,6 +578,7 @@ fn the_document_has_the_figures_of_the_tables() {
     let made = with_times::<ResidenceInterval>(&made, "residence[]");
     let made = with_times::<TcpSamples>(&made, "tcp");
     let made = with_times::<GeneratorInterval>(&made, generator);
+    let made = since::with_formats(&made, "| format | fields |", &formats());
     if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
         std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md"), made).unwrap();
         return;

@@ -4,8 +4,9 @@ use super::{escape, list, word};
 use crate::compare::{Comparison, Figure, Row, Sampled};
 use crate::terminal::Ink;
 use crate::terminal::columns::Columns;
-use crate::terminal::comparison::{self, changes, conclusion};
+use crate::terminal::comparison::{changes, conclusion};
 use crate::terminal::table::Cell;
+use crate::terminal::text::better;
 
 /// A run held against the baseline: all attempts, and of the steps what has changed.
 pub fn comparison_markdown(baseline: &Sampled, other: &Sampled, held: &Comparison) -> String {
@@ -24,7 +25,7 @@ pub fn comparison_markdown(baseline: &Sampled, other: &Sampled, held: &Compariso
     });
     let name = |row: &Row| row.name.as_deref().unwrap_or("all attempts").to_string();
     let columns = Columns::of(word(""), |(row, _): &(&Row, &Figure)| name(row))
-        .cell(word("metric"), |(_, figure)| figure.word())
+        .cell(word("metric"), |(_, figure)| figure.measure.word())
         .words();
     out += &changes(columns, |(_, figure)| figure)
         .cell(word(""), |(_, figure)| changed(figure))
@@ -40,7 +41,7 @@ pub fn comparison_markdown(baseline: &Sampled, other: &Sampled, held: &Compariso
 
 /// The word for a change; what is worse stands out.
 fn changed(figure: &Figure) -> Cell {
-    match comparison::word(figure) {
+    match better(figure.verdict()) {
         (Ink::Bad, said) => Cell::new(Ink::Bold, said.english()),
         (_, said) => said.english().into(),
     }

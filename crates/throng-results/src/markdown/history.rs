@@ -1,10 +1,9 @@
 //! The runs of a folder as tables.
 
-use crate::compare::Quantity;
 use throng_base::Said;
 
 use super::{escape, list, word};
-use crate::compare::{Figure, History, Past, Trend, figure_word};
+use crate::compare::{Figure, History, Past, Trend};
 use crate::terminal::Ink;
 use crate::terminal::columns::{Columns, NOTHING};
 use crate::terminal::comparison::by_text;
@@ -13,6 +12,7 @@ use crate::terminal::history::{
     P99, carried_said, drawn, figure_cell, figures, labels, shifts_said, title, when,
 };
 use crate::terminal::table::Cell;
+use throng_metrics::Quantity;
 
 pub fn history_markdown(history: &History) -> String {
     let step = history.step.as_deref();
@@ -48,7 +48,7 @@ fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
         .markdown(escape);
     let curves = [Quantity::Rate, P99].into_iter().filter_map(|measure| {
         let (drawn, range) = drawn(trend, measure, &BLOCKS)?;
-        Some(format!("{:<4}  {drawn}  {}\n", figure_word(measure), range.english()))
+        Some(format!("{:<4}  {drawn}  {}\n", measure.word(), range.english()))
     });
     let curves: String = curves.collect();
     if trend.runs.len() > 1 && !curves.is_empty() {

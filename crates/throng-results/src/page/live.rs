@@ -15,6 +15,7 @@ use super::series::{
     COLUMNS, FIGURES, Fold, HEAT_COLUMNS, Point, StepSeries, TIMES, curve, heat_json, heat_rows,
     larger, micros, step_times,
 };
+use super::tables::tables;
 use super::{EVENTS_MAX, names, picture, told};
 use crate::collector::Collector;
 use crate::directory::RunInfo;
@@ -201,6 +202,7 @@ impl LivePage {
             "summary": summary_json(&summary),
             "requests": summary.only_requests(),
             "renderings": self.renderings(&summary).json(),
+            "tables": tables(&summary),
             "curve": curve(&self.total),
             "curves": steps.collect::<Value>(),
             "heat": heat_json((self.heat_s / self.width_s) as usize, self.heat.clone()),
@@ -255,6 +257,7 @@ impl LivePage {
             "summary": summary_json(&summary),
             "requests": summary.only_requests(),
             "renderings": renderings.json(),
+            "tables": tables(&summary),
             "names": names(&self.info),
             "series": series,
             "picture": picture(&summary),

@@ -92,6 +92,43 @@ fn nothing_of_a_target_leaves_the_data() {
     assert_eq!(data["scenario"], "name: </script><b>\n");
 }
 
+/// Tables have the heads and the figures of the terminal's, in both languages.
+#[test]
+fn tables_of_the_page_are_those_of_the_terminal() {
+    let summary = sample::shop(true);
+    let all = tables::tables(&summary);
+    let of = |name: &str, what: &str| all[name][what].clone();
+    let heads: Vec<&Value> =
+        all["steps"]["columns"].as_array().unwrap().iter().map(|column| &column["head"]).collect();
+    assert_eq!(heads[0], &json!(["step", "步骤"]));
+    assert_eq!(heads[2], &json!(["failed", "失败"]));
+    assert_eq!(heads[5], &json!("p50"));
+    let row = &summary.steps.rows[0];
+    let told = of("steps", "rows")[0].clone();
+    assert_eq!(
+        (&told[0], &told[1], &told[2]),
+        (&json!(row.name), &json!(row.count), &json!(row.failed))
+    );
+    assert_eq!(told[4], json!(row.latency.mean_ns as u64));
+    let units: Vec<Value> =
+        of("steps", "columns").as_array().unwrap().iter().map(|it| it["unit"].clone()).collect();
+    assert_eq!(
+        units[..5],
+        [Value::Null, json!("number"), json!("number"), json!("per_s"), json!("ns")]
+    );
+    let phases = of("phases", "rows");
+    let at = summary.parts.phases.iter().position(|phase| !phase.measured).unwrap();
+    let name = &summary.parts.phases[at].name;
+    let both = [format!("{name} (not measured)"), format!("{name}（不计入统计）")];
+    assert_eq!(phases[at][0], json!(both));
+    assert_eq!(all["deliveries"], Value::Null, "there are none");
+    let stages = tables::tables(&sample::im());
+    let of_stages = &stages["stages"];
+    assert_eq!(of_stages["columns"][0]["head"], json!(["stage", "阶段"]));
+    assert_eq!(of_stages["columns"][0]["words"], true);
+    assert_eq!(of_stages["columns"][1]["words"], false);
+}
+
 /// The page of a sample, and what its sentences are in Chinese.
 fn renderings(info: &RunInfo, intervals: &[Interval], events: &[Event]) -> (Value, Value) {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,11 @@ use std::fs;
 use std::io::{Cursor, Read};
 
 use throng_base::Said;
-use throng_metrics::{Gauges, GeneratorInterval, Resources, StepInterval, TcpSamples, Timed};
+use throng_metrics::{
+    Connections, DeliveryInterval, Figure, Gauges, GeneratorInterval, Heartbeats, InstanceInterval,
+    Lifecycle, Messages, Population, ResidenceInterval, Resources, Retries, SampleInterval,
+    SessionInterval, StageInterval, StepInterval, TargetInterval, TcpSamples, Timed,
+};
 
 use super::*;
 use crate::directory::{EndInfo, INTERVALS_FILE};
@@ -14,7 +18,7 @@ use crate::event::StopBy;
 use crate::json::summary_json;
 use crate::lines::{LINE_BYTES_MAX, Numbers, number, numbers_fit};
 use crate::record::Recorder;
-use crate::sample;
+use crate::sample::{self, since};
 
 /// Writes the sample run.
 fn recorded(directory: &Path) {
@@ -215,6 +219,20 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
     assert_eq!(message, "the run directory has format 6, but this version of throng reads 1 to 5");
     assert_eq!(refused("{\"format\": 1, \"id\": 7}").0, "run-unreadable");
     assert_eq!(refused("").0, "run-unreadable");
+    // Of its own field, of one of a group, and of one within.
+    for (text, place) in [
+        ("{\"format\": 5,\n \"seed\": []}", "line 2 column 9"),
+        ("{\"format\": 5,\n \"targets\": 7,\n \"seed\": 1}", "line 2 column 13"),
+        (
+            "{\"format\": 5,\n\"host\": {},\n\"steps\": [\n{\"name\": \"a\", \"kind\": 1}\n]}",
+            "line 4 column 23",
+        ),
+    ] {
+        write(text);
+        let told = Run::open(directory.path()).unwrap_err();
+        let cause = told.notes[0].english();
+        assert!(cause.ends_with(place), "{cause}");
+    }
     let nowhere = Run::open(Path::new("/nowhere")).unwrap_err();
     assert!(nowhere.message.english().contains("/nowhere is not a run directory"));
     let events = br#"{"event":"comet","at_ns":1,"tail":[1,2]}
@@ -400,6 +418,30 @@ fn with_rows(document: &str, head: &str, rows: impl Iterator<Item = String>) -> 
     format!("{before}{head}\n|{}{rows}\n\n{behind}", " --- |".repeat(columns))
 }
 
+/// Since which format records have what.
+fn formats() -> [(&'static str, since::Fields); 17] {
+    let field = |it: &Figure| it.field;
+    [
+        ("steps", since::times::<StepInterval>(|it| it.field)),
+        ("connections", since::counts::<Connections>(field)),
+        ("sessions", since::times::<SessionInterval>(|it| it.field)),
+        ("targets", since::times::<TargetInterval>(|it| it.field)),
+        ("instances", since::times::<InstanceInterval>(|it| it.field)),
+        ("residence", since::times::<ResidenceInterval>(|it| it.field)),
+        ("lifecycle", since::counts::<Lifecycle>(field)),
+        ("heartbeats", since::counts::<Heartbeats>(field)),
+        ("retries", since::counts::<Retries>(field)),
+        ("tcp", since::times::<TcpSamples>(|it| it.field)),
+        ("population", since::counts::<Population>(field)),
+        ("gauges", since::gauges(Gauges::gauges(), |it| Some(it.field))),
+        ("messages", since::counts::<Messages>(field)),
+        ("deliveries", since::counts::<DeliveryInterval>(field)),
+        ("samples", since::counts::<SampleInterval>(field)),
+        ("resources", since::gauges(Resources::gauges(), |it| Some(it.field))),
+        ("stages", since::times::<StageInterval>(|it| it.field)),
+    ]
+}
+
 #[test]
 fn the_document_has_the_gauges_of_the_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-directory.md");
@@ -409,6 +451,7 @@ fn the_document_has_the_gauges_of_the_table() {
     let rows = Resources::gauges().map(|gauge| gauge.record_row(true));
     let head = "| field of `resources` | meaning | to combine intervals |";
     let made = with_rows(&made, head, rows);
+    let made = since::with_formats(&made, "| format | fields |", &formats());
     let (_, histograms) = made.split_once("### Histograms\n").unwrap();
     let (names, _) = histograms.split_once(" are arrays of integers").unwrap();
     let fields = StepInterval::TIMES.iter().map(|it| it.field);

@@ -5,8 +5,7 @@
 use std::rc::Rc;
 
 use throng_base::Said;
-use throng_base::units::format_count;
-use throng_metrics::Percentile;
+use throng_metrics::{Percentile, Unit};
 
 use super::Ink;
 use super::table::{Cell, Table};
@@ -71,6 +70,10 @@ impl Time {
     pub(crate) fn text(self, latency: &Latency) -> String {
         self.of(latency).map_or_else(|| NOTHING.to_string(), nanos)
     }
+
+    pub(crate) fn cell(self, latency: &Latency) -> Cell {
+        self.of(latency).map_or_else(|| NOTHING.into(), Cell::nanos)
+    }
 }
 
 /// The columns of a table of rows.
@@ -128,29 +131,32 @@ impl<'a, R> Columns<'a, R> {
 
     /// The column before is there only where this holds of a row: a figure that says nothing of
     /// any of them is not shown.
-    pub(super) fn if_any(mut self, is_told: impl Fn(&R) -> bool + 'a) -> Columns<'a, R> {
+    pub(crate) fn if_any(mut self, is_told: impl Fn(&R) -> bool + 'a) -> Columns<'a, R> {
         if let Some(column) = self.columns.last_mut() {
             column.is_told = Some(Box::new(is_told));
         }
         self
     }
 
-    pub(super) fn count(self, head: Said, count: impl Fn(&R) -> u64 + 'a) -> Columns<'a, R> {
-        self.cell(head, move |row| format_count(count(row)))
+    pub(crate) fn count(self, head: Said, count: impl Fn(&R) -> u64 + 'a) -> Columns<'a, R> {
+        self.cell(head, move |row| Cell::number(count(row)))
     }
 
     /// A count that most runs have none of.
-    pub(super) fn rare(self, head: Said, count: impl Fn(&R) -> u64 + Clone + 'a) -> Columns<'a, R> {
+    pub(crate) fn rare(self, head: Said, count: impl Fn(&R) -> u64 + Clone + 'a) -> Columns<'a, R> {
         self.count(head, count.clone()).if_any(move |row| count(row) > 0)
     }
 
     /// A count of what went wrong, in red where it is one.
-    pub(super) fn bad(self, head: Said, count: impl Fn(&R) -> u64 + 'a) -> Columns<'a, R> {
+    pub(crate) fn bad(self, head: Said, count: impl Fn(&R) -> u64 + 'a) -> Columns<'a, R> {
         self.cell(head, move |row| failures(count(row)))
     }
 
-    pub(super) fn rate(self, head: Said, per_s: impl Fn(&R) -> f64 + 'a) -> Columns<'a, R> {
-        self.cell(head, move |row| rate(per_s(row)))
+    pub(crate) fn rate(self, head: Said, per_s: impl Fn(&R) -> f64 + 'a) -> Columns<'a, R> {
+        self.cell(head, move |row| {
+            let per_s = per_s(row);
+            Cell::of(Unit::PerSecond, per_s, rate(per_s))
+        })
     }
 
     pub(crate) fn times(
@@ -158,7 +164,7 @@ impl<'a, R> Columns<'a, R> {
         which: &[Time],
         latency: impl Fn(&R) -> Latency + 'a,
     ) -> Columns<'a, R> {
-        self.timed(which, latency, |time, latency| Cell::from(time.text(latency)))
+        self.timed(which, latency, Time::cell)
     }
 
     fn timed(
@@ -211,5 +217,5 @@ impl<'a, R> Columns<'a, R> {
 
 /// How many failed: in red where it is one.
 pub(super) fn failures(count: u64) -> Cell {
-    Cell::new(if count > 0 { Ink::Bad } else { Ink::Plain }, format_count(count))
+    Cell::number(count).or_ink(if count > 0 { Ink::Bad } else { Ink::Plain })
 }

@@ -5,11 +5,12 @@ use throng_base::{Said, clean};
 use super::columns::{Columns, NOTHING};
 use super::report::known_text;
 use super::table::{Cell, Table};
-use super::text::{cut_middle, percent_text};
+use super::text::{better, cut_middle, percent_text};
 use super::{Ink, Style};
 use crate::compare::{
-    CapacityChange, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Quantity, Row, Sampled,
+    CapacityChange, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Row, Sampled,
 };
+use throng_metrics::Quantity;
 
 /// Rows of steps that are shown; those with a finding come first.
 const ROWS_MAX: usize = 40;
@@ -62,10 +63,10 @@ fn total_table(row: &Row, generator: Option<&Row>, style: &Style) -> Table {
     let columns = Columns::of(say!("all attempts"), |figure: &&Figure| match figure.measure {
         Quantity::Cores => style.say(say!("throng cores")),
         Quantity::CpuPerAttempt => style.say(say!("CPU per attempt")),
-        _ => figure.word(),
+        measure => measure.word(),
     });
     changes(columns, |figure| figure)
-        .cell(say!(""), |figure| style.say(word(figure).1))
+        .cell(say!(""), |figure| style.say(better(figure.verdict()).1))
         .words()
         .table(&figures)
 }
@@ -77,7 +78,7 @@ pub(crate) fn changes<'a, R>(
 ) -> Columns<'a, R> {
     let change = |figure: &Figure| match &figure.change {
         None => Cell::from(NOTHING),
-        Some(change) => Cell::new(word(figure).0, by_text(figure, change.by)),
+        Some(change) => Cell::new(better(figure.verdict()).0, by_text(figure, change.by)),
     };
     let between = |figure: &Figure| {
         let between = figure.change.as_ref().and_then(|change| change.interval);
@@ -86,8 +87,8 @@ pub(crate) fn changes<'a, R>(
         })
     };
     columns
-        .cell(say!("baseline"), move |row| known_text(of(row).unit(), of(row).before))
-        .cell(say!("run"), move |row| known_text(of(row).unit(), of(row).after))
+        .cell(say!("baseline"), move |row| known_text(of(row).measure.unit(), of(row).before))
+        .cell(say!("run"), move |row| known_text(of(row).measure.unit(), of(row).after))
         .cell(say!("change"), move |row| change(of(row)))
         .cell(say!("95 % interval"), move |row| between(of(row)))
 }
@@ -113,17 +114,10 @@ fn rows_table(comparison: &Comparison, style: &Style) -> String {
     ];
     let mut table = Table::new(head);
     for row in rows.iter().take(ROWS_MAX) {
-        let cell = |figure: &Figure| match &figure.change {
-            None => Cell::from(NOTHING),
-            Some(change) => {
-                let mark = if change.named { "*" } else { "" };
-                Cell::new(word(figure).0, by_text(figure, change.by) + mark)
-            }
-        };
         let mut cells: [Cell; MEASURES.len() + 1] = Default::default();
         cells[0] = clean(row.name.as_deref().unwrap_or_default()).into();
         for (at, figure) in row.figures.iter().enumerate() {
-            cells[at + 1] = cell(figure);
+            cells[at + 1] = marked(figure);
         }
         table.row(cells);
     }
@@ -134,24 +128,22 @@ fn rows_table(comparison: &Comparison, style: &Style) -> String {
     out
 }
 
-/// Whether a figure is better than before.
-pub(crate) fn word(figure: &Figure) -> (Ink, Said) {
-    match figure.change.as_ref().map(|change| (change.named, figure.is_better(change))) {
-        Some((true, true)) => (Ink::Good, say!("better")),
-        Some((true, false)) => (Ink::Bad, say!("worse")),
-        _ => (Ink::Plain, say!("")),
-    }
-}
-
 /// A change with its sign: a share of the baseline, or points.
 pub(crate) fn by_text(figure: &Figure, by: f64) -> String {
-    percent_text(figure.unit(), by)
+    percent_text(figure.measure.unit(), by)
+}
+
+/// The same; what is beyond noise has a mark.
+pub(super) fn marked(figure: &Figure) -> Cell {
+    let Some(change) = &figure.change else { return NOTHING.into() };
+    let mark = if change.named { "*" } else { "" };
+    Cell::new(better(figure.verdict()).0, by_text(figure, change.by) + mark)
 }
 
 // sentences
 pub(crate) fn conclusion(comparison: &Comparison) -> Said {
     let findings = || comparison.findings();
-    let worse = findings().filter(|(_, figure, change)| !figure.is_better(change)).count();
+    let worse = findings().filter(|(_, figure, _)| figure.verdict() == Some(false)).count();
     let (named, all) = (findings().count(), comparison.compared);
     match (all, named) {
         (0, _) => {

@@ -1,18 +1,16 @@
 //! The runs of a folder, a line each, with what has changed for good.
 
-use crate::compare::Quantity;
 use throng_base::{Exit, Said, clean};
+use throng_metrics::Quantity;
 
 use super::columns::{Columns, NOTHING};
-use super::comparison::{by_text, judged_text, word};
+use super::comparison::{judged_text, marked};
 use super::curve::{Levels, levels, spark};
 use super::report::{figure_text, known_text};
 use super::table::Cell;
 use super::text::{cut, percent_text, width};
 use super::{Ink, Style};
-use crate::compare::{
-    CapacityChange, Figure, History, Past, Shift, Trend, figure_unit, figure_word,
-};
+use crate::compare::{CapacityChange, Figure, History, Past, Shift, Trend};
 
 const LABELS_COLUMNS_MAX: usize = 20;
 const CURVE_COLUMNS_MAX: usize = 40;
@@ -145,14 +143,11 @@ pub(crate) fn labels(run: &Past) -> String {
 }
 
 pub(crate) fn figure_cell(figure: Option<&Figure>) -> String {
-    figure.map_or(NOTHING.into(), |figure| known_text(figure.unit(), figure.after))
+    figure.map_or(NOTHING.into(), |figure| known_text(figure.measure.unit(), figure.after))
 }
 
 fn change_cell(figure: Option<&Figure>) -> Cell {
-    let change = figure.and_then(|figure| Some((figure, figure.change.as_ref()?)));
-    let Some((figure, change)) = change else { return Cell::from(NOTHING) };
-    let mark = if change.named { "*" } else { "" };
-    Cell::new(word(figure).0, by_text(figure, change.by) + mark)
+    figure.map_or_else(|| NOTHING.into(), marked)
 }
 
 /// The trend of what matters most, a character a run.
@@ -163,7 +158,7 @@ fn curves(trend: &Trend, style: &Style) -> String {
     let mut out = String::new();
     for measure in [Quantity::Rate, P99] {
         let Some((drawn, range)) = drawn(trend, measure, levels(style)) else { continue };
-        let name = figure_word(measure);
+        let name = measure.word();
         let pad = " ".repeat(4_usize.saturating_sub(width(&name)));
         out += &format!("{name}{pad}  {drawn}  {}\n", style.dim(&range.render(style.language)));
     }
@@ -177,7 +172,7 @@ pub(crate) fn drawn(trend: &Trend, measure: Quantity, levels: &Levels) -> Option
     let values: Vec<Option<f64>> = trend.runs.iter().map(value).collect();
     let known = || values.iter().flatten().copied();
     let (least, most) = (known().reduce(f64::min)?, known().reduce(f64::max)?);
-    let text = |value| figure_text(figure_unit(measure), value);
+    let text = |value| figure_text(measure.unit(), value);
     let range = say!("{} to {}", text(least), text(most));
     Some((spark(&values, CURVE_COLUMNS_MAX, levels), range))
 }
@@ -206,11 +201,11 @@ pub(crate) fn shifts_said(trend: &Trend, shifts: &[Shift]) -> Said {
 
 // sentences
 fn shift_said(shift: &Shift) -> Said {
-    let unit = figure_unit(shift.measure);
+    let unit = shift.measure.unit();
     let (before, after) = (figure_text(unit, shift.before), figure_text(unit, shift.after));
     let by = percent_text(unit, shift.by.abs()).trim_start_matches('+').to_string();
     let points = by.trim_end_matches(" %").to_string();
-    let figure = figure_word(shift.measure);
+    let figure = shift.measure.word();
     match (shift.measure, shift.by > 0.0) {
         (Quantity::Failed, true) => {
             say!("share of failures up by {points} percentage points ({before} → {after})")

@@ -2,23 +2,23 @@
 
 mod audits;
 mod capacity;
-mod delivering;
+pub(crate) mod delivering;
 pub(crate) mod duel;
 mod errors;
-mod events;
+pub(crate) mod events;
 mod exemplars;
 mod generator;
-mod labels;
-mod levels;
+pub(crate) mod labels;
+pub(crate) mod levels;
 mod machines;
 mod monitors;
 mod once;
 mod own;
-mod residence;
+pub(crate) mod residence;
 mod service;
-mod sessions;
-mod staying;
-mod targets;
+pub(crate) mod sessions;
+pub(crate) mod staying;
+pub(crate) mod targets;
 
 use std::iter;
 
@@ -474,7 +474,7 @@ fn loads(summary: &Summary, style: &Style) -> String {
 }
 
 /// A phase of several loads has the name of its load before its own.
-fn phase_name(summary: &Summary, phase: &PhaseRow) -> String {
+pub(crate) fn phase_name(summary: &Summary, phase: &PhaseRow) -> String {
     match summary.info.tables.loads.get(phase.load) {
         Some(load) => clean(&format!("{load} / {}", phase.name)),
         None => clean(&phase.name),
@@ -556,18 +556,21 @@ fn changes(summary: &Summary, style: &Style) -> String {
     if changes.count == 0 {
         return String::new();
     }
+    let table = change_columns().table(changes.first.iter().take(ROWS_MAX));
+    let more = say!("… and {{}} more changes: `throng report --json` lists all");
+    table.render(style) + &left_out(changes.count as usize, table.len(), more, style)
+}
+
+pub(crate) fn change_columns<'a>() -> Columns<'a, Change> {
     let phase = |change: &Change| match &change.of {
         ChangeOf::Phase(phase) => clean(phase),
         ChangeOf::Mark | ChangeOf::Addresses => NOTHING.into(),
     };
-    let table = Columns::of(say!("changed at"), |change: &Change| nanos(change.at_ns))
+    Columns::of(say!("changed at"), |change: &Change| Cell::nanos(change.at_ns))
         .cell(say!("phase"), phase)
         .words()
         .cell(say!("change"), |change| clean(&change.what))
         .words()
-        .table(changes.first.iter().take(ROWS_MAX));
-    let more = say!("… and {{}} more changes: `throng report --json` lists all");
-    table.render(style) + &left_out(changes.count as usize, table.len(), more, style)
 }
 
 /// What the scenario wrote, the first lines of it.
@@ -689,6 +692,11 @@ pub fn figure_text(unit: Unit, figure: f64) -> String {
         Unit::Bytes => format_bytes(figure),
         Unit::BytesPerSecond => format!("{}/s", format_bytes(figure)),
     }
+}
+
+/// As a cell.
+pub(crate) fn known(unit: Unit, figure: Option<f64>) -> Cell {
+    figure.map_or_else(|| NOTHING.into(), |it| Cell::of(unit, it, figure_text(unit, it)))
 }
 
 /// The same of a figure that may not be known.

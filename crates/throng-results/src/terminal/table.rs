@@ -1,9 +1,11 @@
 //! Columns that line up: the first to the left, the rest to the right, none wider than the page.
 //! Of a name that is too long the middle is left out; counts that are too long are shortened.
 
-use throng_base::Said;
+use throng_base::units::format_count;
+use throng_base::{Language, Said};
+use throng_metrics::Unit;
 
-use super::text::{compact, cut, cut_middle, width};
+use super::text::{compact, cut, cut_middle, nanos, width};
 use super::{Ink, Style};
 
 /// A piece of a row.
@@ -11,11 +13,33 @@ use super::{Ink, Style};
 pub(crate) struct Cell {
     text: String,
     ink: Ink,
+    /// What the text is of.
+    figure: Option<(Unit, f64)>,
 }
 
 impl Cell {
     pub(crate) fn new(ink: Ink, text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), ink }
+        Cell { text: text.into(), ink, figure: None }
+    }
+
+    pub(crate) fn of(unit: Unit, figure: f64, text: impl Into<String>) -> Cell {
+        Cell { figure: Some((unit, figure)), ..Cell::new(Ink::Plain, text) }
+    }
+
+    pub(crate) fn number(count: u64) -> Cell {
+        Cell::of(Unit::Number, count as f64, format_count(count))
+    }
+
+    pub(crate) fn nanos(ns: u64) -> Cell {
+        Cell::of(Unit::Nanoseconds, ns as f64, nanos(ns))
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn figure(&self) -> Option<(Unit, f64)> {
+        self.figure
     }
 
     /// In this colour, where it has none of its own.
@@ -113,7 +137,20 @@ impl Table {
     }
 
     fn said(&self, style: &Style) -> Vec<String> {
-        self.head.iter().map(|text| text.render(style.language)).collect()
+        self.heads(style.language)
+    }
+
+    pub(crate) fn heads(&self, language: Language) -> Vec<String> {
+        self.head.iter().map(|text| text.render(language)).collect()
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[Cell]> {
+        self.rows.iter().map(Vec::as_slice)
+    }
+
+    /// Whether a column holds words, and not numbers.
+    pub(crate) fn is_words(&self, at: usize) -> bool {
+        at == 0 || self.words.contains(&at)
     }
 
     /// Leaves out the column behind the first that is called so in English.
@@ -143,7 +180,7 @@ impl Table {
         self.rows.iter().any(|row| row.iter().skip(1).any(|cell| cell.text.starts_with(mark)))
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
@@ -203,7 +240,7 @@ impl Table {
         if at > 0 && columns > 0 {
             out.push_str(&" ".repeat(*gap));
         }
-        match at == 0 || self.words.contains(&at) {
+        match self.is_words(at) {
             true => out.extend([painted, pad]),
             false => out.extend([pad, painted]),
         }

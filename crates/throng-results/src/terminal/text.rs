@@ -2,10 +2,22 @@
 
 use std::time::Duration;
 
+use throng_base::Said;
 pub(super) use throng_base::clean;
 pub(super) use throng_base::columns::{cut, cut_middle, width, wrap};
 use throng_base::units::{format_count, format_duration};
 use throng_metrics::Unit;
+
+use super::Ink;
+
+/// Whether a figure is better than another; None is noise.
+pub(crate) fn better(is_better: Option<bool>) -> (Ink, Said) {
+    match is_better {
+        Some(true) => (Ink::Good, say!("better")),
+        Some(false) => (Ink::Bad, say!("worse")),
+        None => (Ink::Plain, say!("")),
+    }
+}
 
 pub(super) fn nanos(nanos: u64) -> String {
     span(Duration::from_nanos(nanos))

@@ -1,6 +1,6 @@
 //! Requests were sent more than once: the target had more work than the attempts tell.
 
-use throng_metrics::StepInterval;
+use throng_metrics::{Counts as _, Retries, StepInterval};
 
 use crate::finding::{Code, Finding, Judgement, Level, Needs, Unknown, count, percent};
 use crate::record::Record;
@@ -10,12 +10,9 @@ const MORE_MIN: f64 = 0.02;
 /// Tries that were repeated.
 const TRIES_MIN: u64 = 20;
 
-/// Records of this format count retries.
-pub const RETRIES_FORMAT: u32 = 3;
-
 pub(super) fn judge(record: &Record) -> Judgement {
     if record.facts.no_retries {
-        return Err(Unknown::NotRecorded { needs: Needs::Format(RETRIES_FORMAT) });
+        return Err(Unknown::NotRecorded { needs: Needs::Format(Retries::since()) });
     }
     let total = record.whole.sum(|step| record.kind(step.0).is_attempt());
     Ok(by_throng(record, &total).into_iter().chain(by_proxy(record, &total)).collect())

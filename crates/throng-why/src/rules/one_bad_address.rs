@@ -34,8 +34,8 @@ impl Server<'_> {
     fn of_address(row: &TargetInterval) -> Server<'_> {
         let (attempted, opened) = (row.connections_attempted, row.connections_opened);
         Server {
-            name: row.place.address.map(|address| address.to_string()).unwrap_or_default(),
-            target: row.place.target,
+            name: row.address.map(|address| address.to_string()).unwrap_or_default(),
+            target: row.target,
             count: row.count,
             failed: row.failed(),
             latency: &row.latency,

@@ -13,14 +13,13 @@ const RATIO_MIN: f64 = 1.2;
 const APART_MIN: f64 = 4.5;
 
 pub(super) fn judge(record: &Record) -> Judgement {
-    let mut targets: Vec<u16> =
-        record.whole.parts.targets.iter().map(|row| row.place.target).collect();
+    let mut targets: Vec<u16> = record.whole.parts.targets.iter().map(|row| row.target).collect();
     targets.dedup();
     Ok(targets.into_iter().filter_map(|target| uneven(record, target)).collect())
 }
 
 fn uneven(record: &Record, target: u16) -> Option<Finding> {
-    let own = |row: &&TargetInterval| row.place.target == target;
+    let own = |row: &&TargetInterval| row.target == target;
     let rows: Vec<&TargetInterval> = record.whole.parts.targets.iter().filter(own).collect();
     let opened = |row: &&&TargetInterval| row.connections_opened;
     let all: u64 = rows.iter().map(|row| row.connections_opened).sum();
@@ -34,7 +33,7 @@ fn uneven(record: &Record, target: u16) -> Option<Finding> {
     if (largest - mean) / mean.sqrt() < APART_MIN {
         return None;
     }
-    let name = |row: &TargetInterval| row.place.address.map(|it| it.to_string());
+    let name = |row: &TargetInterval| row.address.map(|it| it.to_string());
     let name = |row: &TargetInterval| name(row).unwrap_or_default();
     let text = say!(
         "{} received {:.1} times the mean number of connections",

@@ -237,7 +237,7 @@ fn bad_instance(seed: u64, is_slow: bool) -> Simulated {
     for sum in &mut made.sums {
         let instance = |row: TargetInterval| {
             let (count, failed, latency) = (row.count, row.failed(), row.latency);
-            let name = row.place.address.map(|it| it.ip().to_string()).unwrap_or_default();
+            let name = row.address.map(|it| it.ip().to_string()).unwrap_or_default();
             InstanceInterval { target: 0, name, count, failed, latency }
         };
         sum.parts.instances =

@@ -133,17 +133,19 @@ fn play(seed: u64) -> (u64, u64) {
     for (address, share) in &refusing {
         let accepted = outcome.world.accepted(*address);
         assert!(*share < 1.0 || accepted == 0, "seed {seed}: {address}");
-        let of = outcome.sum.parts.targets.iter().filter(|row| row.place.address == Some(*address));
+        let of = outcome.sum.parts.targets.iter().filter(|row| row.address == Some(*address));
         let opened: u64 = of.map(|row| row.connections_opened).sum();
         // What is open at the socket may break before it counts as open.
         assert!(opened <= accepted, "seed {seed}: {address} {opened} of {accepted}");
     }
-    let rows: BTreeSet<_> = outcome.sum.parts.targets.iter().map(|row| row.place).collect();
+    let rows: BTreeSet<_> = outcome.sum.parts.targets.iter().map(|row| row.place()).collect();
     assert_eq!(rows.len(), outcome.sum.parts.targets.len(), "seed {seed}: a row for each address");
-    let moved =
-        outcome.sum.parts.targets.iter().filter(|row| {
-            after.iter().flatten().any(|address| row.place.address == Some(*address))
-        });
+    let moved = outcome
+        .sum
+        .parts
+        .targets
+        .iter()
+        .filter(|row| after.iter().flatten().any(|address| row.address == Some(*address)));
     let passed = outcome.sum.parts.targets.iter().map(|row| row.connections_passed_over).sum();
     (moved.map(|row| row.connections_opened).sum(), passed)
 }

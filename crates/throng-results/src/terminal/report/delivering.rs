@@ -14,16 +14,7 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let shown = pick(rows, |row| (row.counts.lost, row.counts.unwatched, row.counts.expected));
-    let table = Columns::of(say!("deliveries"), |row: &DeliveryRow| clean(&row.name))
-        .count(say!("sent"), |row| row.counts.sent)
-        .count(say!("expected"), |row| row.counts.expected)
-        .count(say!("delivered"), |row| row.counts.delivered)
-        .bad(say!("lost"), |row| row.counts.lost)
-        .bad(say!("twice"), |row| row.counts.twice)
-        .bad(say!("late"), |row| row.counts.late)
-        .bad(say!("out of order"), |row| row.counts.out_of_order)
-        .table(shown.iter().copied());
-    let mut out = table.render(style);
+    let mut out = columns().table(shown.iter().copied()).render(style);
     let more = say!(
         "… and {{}} deliveries with the same number of losses or fewer; `throng report --json` \
          lists all"
@@ -36,6 +27,17 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
         }
     }
     out
+}
+
+pub(crate) fn columns<'a>() -> Columns<'a, DeliveryRow> {
+    Columns::of(say!("deliveries"), |row: &DeliveryRow| clean(&row.name))
+        .count(say!("sent"), |row| row.counts.sent)
+        .count(say!("expected"), |row| row.counts.expected)
+        .count(say!("delivered"), |row| row.counts.delivered)
+        .bad(say!("lost"), |row| row.counts.lost)
+        .bad(say!("twice"), |row| row.counts.twice)
+        .bad(say!("late"), |row| row.counts.late)
+        .bad(say!("out of order"), |row| row.counts.out_of_order)
 }
 
 /// The latencies of deliveries, beside those of the steps.

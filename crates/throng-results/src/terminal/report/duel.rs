@@ -1,10 +1,10 @@
 //! What a duel found: both sides, and what is more than noise.
 
-use throng_base::{Said, clean};
+use throng_base::clean;
 
 use super::super::columns::Columns;
 use super::super::table::{Cell, Table};
-use super::super::text::{cut_middle, percent_text};
+use super::super::text::{better, cut_middle, percent_text};
 use super::super::{Ink, Style};
 use super::{NOTHING, known_text, note};
 use throng_metrics::duel::{Compared, Duel, DuelCondition, DuelEnd, Fails};
@@ -50,20 +50,12 @@ pub(crate) fn table(found: &Duel, style: &Style) -> Table {
     .cell(say!("B"), |figure| known_text(figure.unit(), figure.b))
     .cell(say!("B against A"), |figure| {
         let change = figure.change.as_ref();
-        Cell::new(word(figure).0, change.map_or(NOTHING.into(), |it| by(figure, it.by)))
+        Cell::new(better(figure.verdict()).0, change.map_or(NOTHING.into(), |it| by(figure, it.by)))
     })
     .cell(say!("95 % interval"), between)
-    .cell(say!(""), |figure| style.say(word(figure).1))
+    .cell(say!(""), |figure| style.say(better(figure.verdict()).1))
     .words()
     .table(&found.figures)
-}
-
-fn word(figure: &Compared) -> (Ink, Said) {
-    match figure.change.as_ref().map(|change| (change.named, figure.is_better(change))) {
-        Some((true, true)) => (Ink::Good, say!("better")),
-        Some((true, false)) => (Ink::Bad, say!("worse")),
-        _ => (Ink::Plain, say!("")),
-    }
 }
 
 fn condition(one: &DuelCondition, style: &Style) -> String {

@@ -9,7 +9,7 @@ use super::super::columns::{Columns, NOTHING, P50, P99};
 use super::super::table::Cell;
 use super::super::text::{clean, nanos};
 use super::super::{Ink, Style};
-use super::{known_text, left_out, note};
+use super::{known, left_out, note};
 use crate::actions::ActionRow;
 use crate::event::ActionStatus;
 use crate::summary::Summary;
@@ -90,7 +90,23 @@ fn paragraph(row: &ActionRow, style: &Style) -> String {
 }
 
 fn around(rows: &[ActionRow], style: &Style) -> String {
-    let mut parts: Vec<(String, &Stretch)> = Vec::new();
+    let parts = parts(rows, style);
+    if parts.is_empty() {
+        return String::new();
+    }
+    let table = around_columns().table(&parts);
+    let explained = say!(
+        "p50 and p99: medians of the values per second; during: until all values were back to \
+         normal, or the action ended"
+    );
+    format!("\n{}{}", table.render(style), note(explained, style))
+}
+
+/// A time before, in or after an event, with its name.
+pub(crate) type Part<'a> = (String, &'a Stretch);
+
+pub(crate) fn parts<'a>(rows: &'a [ActionRow], style: &Style) -> Vec<Part<'a>> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
     for row in rows {
         let Some(effect) = &row.effect else { continue };
         let told = [
@@ -102,23 +118,17 @@ fn around(rows: &[ActionRow], style: &Style) -> String {
             Some((format!("{}, {}", clean(&row.name), style.say(word)), part.as_ref()?))
         }));
     }
-    if parts.is_empty() {
-        return String::new();
-    }
-    let second = |seconds: f64| nanos((seconds * 1e9) as u64);
-    let named = |(name, _): &(String, &Stretch)| name.clone();
-    let table = Columns::of(say!("around events"), named)
-        .cell(say!("from"), |(_, part)| second(part.from_s))
-        .cell(say!("to"), |(_, part)| second(part.to_s))
+    parts
+}
+
+pub(crate) fn around_columns<'a>() -> Columns<'a, Part<'a>> {
+    let second = |seconds: f64| Cell::nanos((seconds * 1e9) as u64);
+    Columns::of(say!("around events"), |(name, _): &Part| name.clone())
+        .cell(say!("from"), move |(_, part)| second(part.from_s))
+        .cell(say!("to"), move |(_, part)| second(part.to_s))
         .rate(say!("ok/s"), |(_, part)| part.ok_per_s)
-        .cell(say!("errors"), |(_, part)| known_text(Unit::Share, part.error_share))
-        .cell(P50.head(), |(_, part)| known_text(Unit::Nanoseconds, part.p50_ns))
-        .cell(P99.head(), |(_, part)| known_text(Unit::Nanoseconds, part.p99_ns))
+        .cell(say!("errors"), |(_, part)| known(Unit::Share, part.error_share))
+        .cell(P50.head(), |(_, part)| known(Unit::Nanoseconds, part.p50_ns))
+        .cell(P99.head(), |(_, part)| known(Unit::Nanoseconds, part.p99_ns))
         .count(say!("online, at least"), |(_, part)| part.online_min as u64)
-        .table(&parts);
-    let explained = say!(
-        "p50 and p99: medians of the values per second; during: until all values were back to \
-         normal, or the action ended"
-    );
-    format!("\n{}{}", table.render(style), note(explained, style))
 }

@@ -8,7 +8,7 @@ use super::super::columns::{Columns, P50, P99, Time};
 use super::super::table::{Cell, Table};
 use super::super::text::{nanos, rate, span};
 use super::super::{Ink, Style};
-use super::{known_text, left_out, note, pick_some};
+use super::{known, left_out, note, pick_some};
 use crate::summary::{LEVELS_DRAWN_MIN, LevelRow, Row, Summary};
 
 /// Rows of steps of one level; the JSON has all.
@@ -16,23 +16,71 @@ const STEPS_MAX: usize = 10;
 const BAR_COLUMNS: usize = 40;
 
 /// A line of the table of levels; empty where it has no figures.
-struct Line<'a> {
-    name: String,
+pub(crate) struct Line<'a> {
+    /// Of the level, with its step if that has no column of its own.
+    pub(crate) name: String,
+    pub(crate) step: String,
     ink: Ink,
     /// All steps of a level, or one of them.
     row: Option<&'a Row>,
     /// What only the level as a whole has.
-    level: Option<&'a LevelRow>,
+    pub(crate) level: Option<&'a LevelRow>,
 }
 
 impl Line<'_> {
-    fn of_row(&self, text: impl Fn(&Row) -> String) -> String {
-        self.row.map(text).unwrap_or_default()
+    fn of_row(&self, cell: impl Fn(&Row) -> Cell) -> Cell {
+        self.row.map(cell).unwrap_or_default()
     }
 
-    fn of_level(&self, text: impl Fn(&LevelRow) -> String) -> String {
-        self.level.map(text).unwrap_or_default()
+    pub(crate) fn of_level(&self, cell: impl Fn(&LevelRow) -> Cell) -> Cell {
+        self.level.map(cell).unwrap_or_default()
     }
+}
+
+/// What each line did, behind the columns that name it.
+pub(crate) fn columns<'a>(names: Columns<'a, Line<'a>>) -> Columns<'a, Line<'a>> {
+    let time = |time: Time| move |line: &Line| line.of_row(|row| time.cell(&row.latency));
+    let cores =
+        |level: &LevelRow| Cell::of(Unit::Decimal, level.cores, format!("{:.2}", level.cores));
+    names
+        .cell(say!("count"), |line| line.of_row(|row| Cell::number(row.count)))
+        .cell(say!("failed"), |line| line.of_row(|row| Cell::number(row.failed)))
+        .cell(P50.head(), time(P50))
+        .cell(P99.head(), time(P99))
+        .cell(say!("connects/s"), |line| {
+            line.of_level(|level| {
+                Cell::of(Unit::PerSecond, level.opened_per_s, rate(level.opened_per_s))
+            })
+        })
+        .cell(say!("users"), |line| line.of_level(|level| Cell::number(level.users_online)))
+        .cell(say!("explained / users"), |line| line.of_level(|level| explained(level).into()))
+        .if_any(|line| line.level.is_some_and(|level| level.users_explained.is_some()))
+        .cell(say!("cores"), move |line| line.of_level(cores))
+        .cell(say!("target CPU"), |line| line.of_level(target_cpu))
+        .if_any(|line| line.level.is_some_and(|level| level.target_cpu_s.is_some()))
+}
+
+/// Lines whose steps have a column of their own; none for a run whose load was the same throughout.
+pub(crate) fn all_lines<'a>(summary: &'a Summary, style: &Style) -> Vec<Line<'a>> {
+    let levels = summary.parts.levels.iter().filter(|_| summary.parts.levels.len() > 1);
+    let lines = levels.flat_map(|level| {
+        let name = style.say(match level.measured {
+            true => level.label(&summary.info),
+            false => say!("{} (not measured)", level.label(&summary.info)),
+        });
+        let line = move |step: String, row, level| Line {
+            name: name.clone(),
+            step,
+            ink: Ink::Plain,
+            row: Some(row),
+            level,
+        };
+        let whole = line(style.say(say!("all")), &level.total, Some(level));
+        let steps = level.steps.iter().filter(move |_| level.steps.len() > 1);
+        let steps = steps.map(move |row| line(throng_base::clean(&row.name), row, None));
+        std::iter::once(whole).chain(steps)
+    });
+    lines.collect()
 }
 
 /// Empty for a run whose load was the same throughout.
@@ -40,23 +88,10 @@ pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> Stri
     if !summary.has_levels() {
         return String::new();
     }
-    let time = |time: Time| move |line: &Line| line.of_row(|row| time.text(&row.latency));
     let lines: Vec<Line> =
         summary.parts.levels.iter().flat_map(|level| lines(summary, level, style)).collect();
-    let table = Columns::of(say!("level"), |line: &Line| line.name.clone())
-        .inked(|line| line.ink)
-        .cell(say!("count"), |line| line.of_row(|row| format_count(row.count)))
-        .cell(say!("failed"), |line| line.of_row(|row| format_count(row.failed)))
-        .cell(P50.head(), time(P50))
-        .cell(P99.head(), time(P99))
-        .cell(say!("connects/s"), |line| line.of_level(|level| rate(level.opened_per_s)))
-        .cell(say!("users"), |line| line.of_level(|level| format_count(level.users_online)))
-        .cell(say!("explained / users"), |line| line.of_level(explained))
-        .if_any(|line| line.level.is_some_and(|level| level.users_explained.is_some()))
-        .cell(say!("cores"), |line| line.of_level(|level| format!("{:.2}", level.cores)))
-        .cell(say!("target CPU"), |line| line.of_level(target_cpu))
-        .if_any(|line| line.level.is_some_and(|level| level.target_cpu_s.is_some()))
-        .table(&lines);
+    let names = Columns::of(say!("level"), |line: &Line| line.name.clone()).inked(|line| line.ink);
+    let table = columns(names).table(&lines);
     let any =
         |of: fn(&LevelRow) -> Option<f64>| summary.parts.levels.iter().any(|it| of(it).is_some());
     let mut text = "\n".to_string() + &table.render(style);
@@ -89,12 +124,12 @@ fn memory(summary: &Summary, style: &Style) -> String {
     "\n".to_string() + &table.render(style) + &note(meaning, style)
 }
 
-fn size(bytes: Option<u64>) -> String {
-    known_text(Unit::Bytes, bytes.map(|bytes| bytes as f64))
+pub(crate) fn size(bytes: Option<u64>) -> Cell {
+    known(Unit::Bytes, bytes.map(|bytes| bytes as f64))
 }
 
-fn target_cpu(level: &LevelRow) -> String {
-    known_text(Unit::Nanoseconds, level.target_cpu_s.map(|seconds| seconds * 1e9))
+fn target_cpu(level: &LevelRow) -> Cell {
+    known(Unit::Nanoseconds, level.target_cpu_s.map(|seconds| seconds * 1e9))
 }
 
 /// Both sides of Little's law.
@@ -110,7 +145,9 @@ fn explained(level: &LevelRow) -> String {
 fn lines<'a>(summary: &Summary, level: &'a LevelRow, style: &Style) -> Vec<Line<'a>> {
     let ink = if level.measured { Ink::Plain } else { Ink::Dim };
     let name = format!("{} {}", style.say(level.label(&summary.info)), span(level.lasted));
-    let mut lines = vec![Line { name, ink, row: Some(&level.total), level: Some(level) }];
+    let step = String::new;
+    let mut lines =
+        vec![Line { name, step: step(), ink, row: Some(&level.total), level: Some(level) }];
     if level.steps.len() < 2 {
         return lines;
     }
@@ -118,14 +155,14 @@ fn lines<'a>(summary: &Summary, level: &'a LevelRow, style: &Style) -> Vec<Line<
     let shown = pick_some(&level.steps, STEPS_MAX, worst);
     lines.extend(shown.iter().map(|row| {
         let name = format!("  {}", throng_base::clean(&row.name));
-        Line { name, ink, row: Some(row), level: None }
+        Line { name, step: step(), ink, row: Some(row), level: None }
     }));
     let more =
         say!("… and {{}} steps with better results; `throng report --json` lists all of them");
     let left = left_out(level.steps.len(), shown.len(), more, style);
     if !left.is_empty() {
         let name = format!("  {}", left.trim());
-        lines.push(Line { name, ink: Ink::Dim, row: None, level: None });
+        lines.push(Line { name, step: step(), ink: Ink::Dim, row: None, level: None });
     }
     lines
 }

@@ -8,14 +8,16 @@ pub(super) fn residence(summary: &Summary, style: &Style) -> String {
     if summary.connections.residence.is_empty() {
         return String::new();
     }
-    let name = |row: &ResidenceRow| match row.unopened {
+    columns(&BRIEF, style).table(&summary.connections.residence).render(style)
+}
+
+pub(crate) fn columns<'a>(which: &[Time], style: &'a Style) -> Columns<'a, ResidenceRow> {
+    let name = move |row: &ResidenceRow| match row.unopened {
         true => style.say(say!("{} before the connection was open", style.say(row.ended.text()))),
         false => style.say(row.ended.text()),
     };
     Columns::of(say!("connections ended"), name)
         .count(say!("count"), |row| row.time.count)
         .times(&[Time::Min, Time::Mean], |row| row.time)
-        .times(&BRIEF, |row| row.time)
-        .table(&summary.connections.residence)
-        .render(style)
+        .times(which, |row| row.time)
 }

@@ -17,19 +17,20 @@ pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
     if !summary.is_long_lived() {
         return String::new();
     }
-    let cut_off = |row: &StageRow| row.cut_off.unwrap_or(0);
-    let cut_off_text =
-        |row: &StageRow| row.cut_off.map_or_else(|| NOTHING.to_string(), format_count);
-    let table = Columns::of(say!("funnel"), |row: &StageRow| style.say(stage_name(row.stage)))
+    let table = stages(say!("funnel"), &BRIEF, style).table(&summary.connections.stages);
+    table.render(style) + &stage_failures(summary, style)
+}
+
+pub(crate) fn stages<'a>(head: Said, which: &[Time], style: &'a Style) -> Columns<'a, StageRow> {
+    let cut_off = |row: &StageRow| row.cut_off.map_or_else(|| NOTHING.into(), Cell::number);
+    Columns::of(head, move |row: &StageRow| style.say(stage_name(row.stage)))
         .count(say!("entered"), |row| row.began)
         .count(say!("passed"), |row| row.ok)
         .bad(say!("failed"), |row| row.failed)
         .if_any(|row| row.failed > 0)
-        .cell(say!("cut off"), cut_off_text)
-        .if_any(move |row| cut_off(row) > 0)
-        .times(&BRIEF, |row| row.latency)
-        .table(&summary.connections.stages);
-    table.render(style) + &stage_failures(summary, style)
+        .cell(say!("cut off"), cut_off)
+        .if_any(|row| row.cut_off.unwrap_or(0) > 0)
+        .times(which, |row| row.latency)
 }
 
 fn stage_name(stage: Stage) -> Said {

@@ -330,7 +330,7 @@ impl State {
     fn end(&mut self, report: Option<Value>, summary: &Value) {
         let all = self.page.as_ref().map(|page| {
             let mut all = page.all();
-            all["summary"] = summary["summary"].clone();
+            ["summary", "tables"].iter().for_each(|part| all[*part] = summary[*part].clone());
             for (english, rendered) in summary["renderings"].as_object().into_iter().flatten() {
                 all["renderings"][english] = rendered.clone();
             }

@@ -1,0 +1,117 @@
+//! The tables of the page: columns of the terminal's tables, as data. Heads and words come in both
+//! languages, figures with their unit; the page only draws them.
+
+use serde_json::{Map, Value, json};
+use throng_base::{Language, clean};
+
+use super::number::number;
+use crate::summary::{PhaseRow, Row, Summary};
+use crate::terminal::Style;
+use crate::terminal::columns::{Columns, NOTHING, P99, TIMES, Time};
+use crate::terminal::report::levels::{self, Line};
+use crate::terminal::report::{
+    self, delivering, events, labels, residence, sessions, staying, targets,
+};
+use crate::terminal::table::{Cell, Table};
+
+/// By their names; those without rows are left out.
+pub(super) fn tables(summary: &Summary) -> Value {
+    let [english, chinese] =
+        [Language::English, Language::Chinese].map(|language| all(summary, language));
+    let filled = english.into_iter().zip(chinese).filter(|((_, table), _)| table.len() > 0);
+    let told = filled.map(|((name, table), (_, other))| (name.to_string(), told(&table, &other)));
+    Value::Object(told.collect::<Map<_, _>>())
+}
+
+fn all(summary: &Summary, language: Language) -> Vec<(&'static str, Table)> {
+    let style = &Style { language, ..Style::plain() };
+    let deliveries = delivering::columns()
+        .rare(say!("undetermined"), |row| row.counts.excused)
+        .times(&TIMES, |row| row.latency);
+    let told = summary.messages.deliveries.iter();
+    let told = told.filter(|row| row.counts.sent + row.counts.expected > 0);
+    let (parts, connections) = (&summary.parts, &summary.connections);
+    vec![
+        ("steps", steps(summary, &summary.steps.rows)),
+        ("transactions", steps(summary, &summary.steps.transactions)),
+        ("phases", phases(summary, style)),
+        ("levels", load_levels(summary, style)),
+        ("around", events::around_columns().table(&events::parts(&summary.events.actions, style))),
+        ("deliveries", deliveries.table(told)),
+        ("changes", report::change_columns().table(&summary.events.changes.first)),
+        ("targets", targets::by_address(summary, &TIMES).table(&parts.targets)),
+        ("instances", targets::by_instance(summary, &TIMES).table(&parts.instances)),
+        ("labels", labels::columns(summary, &TIMES, style).table(&labels::lines(summary))),
+        ("sessions", sessions::columns(&TIMES).table(&parts.sessions)),
+        ("stages", staying::stages(say!("stage"), &TIMES, style).table(&connections.stages)),
+        ("residence", residence::columns(&TIMES, style).table(&connections.residence)),
+    ]
+}
+
+fn steps(summary: &Summary, rows: &[Row]) -> Table {
+    Columns::of(say!("step"), |row: &Row| clean(&row.name))
+        .count(summary.attempts_word(), |row| row.count)
+        .bad(say!("failed"), |row| row.failed)
+        .rate(say!("ok/s"), |row| row.ok_per_s)
+        .times(&[Time::Mean], |row| row.latency)
+        .times(&TIMES, |row| row.latency)
+        .cell(say!("service time p99"), |row| P99.cell(&row.service))
+        .if_any(|row| !row.service.is_empty())
+        .table(rows)
+}
+
+/// With what the target used meanwhile.
+fn load_levels(summary: &Summary, style: &Style) -> Table {
+    let names = Columns::of(say!("level"), |line: &Line| line.name.clone())
+        .cell(say!("step"), |line| line.step.clone())
+        .words()
+        .cell(say!("duration"), |line| {
+            line.of_level(|level| Cell::nanos(level.lasted.as_nanos() as u64))
+        });
+    let memory = |line: &Line| line.level.and_then(|level| level.target_memory_bytes);
+    let each = |line: &Line| line.level.and_then(|level| level.target_connection_bytes);
+    levels::columns(names)
+        .cell(say!("target memory"), move |line| levels::size(memory(line)))
+        .if_any(move |line| memory(line).is_some())
+        .cell(say!("per connection"), move |line| levels::size(each(line)))
+        .if_any(move |line| each(line).is_some())
+        .table(&levels::all_lines(summary, style))
+}
+
+fn phases(summary: &Summary, style: &Style) -> Table {
+    let name = |row: &PhaseRow| match (report::phase_name(summary, row), row.measured) {
+        (name, true) => name,
+        (name, false) => say!("{name} (not measured)").render(style.language),
+    };
+    Columns::of(say!("phase"), name)
+        .cell(say!("duration"), |row| Cell::nanos(row.lasted.as_nanos() as u64))
+        .count(say!("users"), |row| row.users_online_max)
+        .count(summary.attempts_word(), |row| row.count)
+        .bad(say!("failed"), |row| row.failed)
+        .rate(say!("ok/s"), |row| row.ok_per_s)
+        .times(&TIMES, |row| row.latency)
+        .table(&summary.parts.phases)
+}
+
+fn told(table: &Table, chinese: &Table) -> Value {
+    let heads = table.heads(Language::English).into_iter().zip(table.heads(Language::Chinese));
+    let column = |(at, (head, other)): (usize, (String, String))| {
+        let unit = table.rows().find_map(|row| row[at].figure()).map(|(unit, _)| unit.word());
+        json!({ "head": both(&head, &other), "words": table.is_words(at), "unit": unit })
+    };
+    let cell = |(one, other): (&Cell, &Cell)| match one.figure() {
+        Some((_, figure)) => number(Some(figure)),
+        None if one.text().is_empty() || one.text() == NOTHING => Value::Null,
+        None => both(one.text(), other.text()),
+    };
+    let row = |(row, other): (&[Cell], &[Cell])| row.iter().zip(other).map(cell).collect::<Value>();
+    json!({
+        "columns": heads.enumerate().map(column).collect::<Value>(),
+        "rows": table.rows().zip(chinese.rows()).map(row).collect::<Value>(),
+    })
+}
+
+/// English and Chinese; one text where both are the same.
+fn both(english: &str, chinese: &str) -> Value {
+    if english == chinese { json!(english) } else { json!([english, chinese]) }
+}
