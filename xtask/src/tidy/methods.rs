@@ -4,7 +4,9 @@
 //! What a call leads to is told without types: `self.name(…)` inside an `impl` is a method of that
 //! type; any other `.name(…)` is the method that only one type of the crate has. A name that is
 //! called in a crate that has no such method belongs to the standard library or to another crate,
-//! and says nothing. So a circle that is reported exists; a circle may be larger than is reported.
+//! and says nothing. A circle may be larger than is reported; and one is reported that does not
+//! exist if a type of another crate has a method of the same name, which only this crate calls:
+//! rename one of them.
 //!
 //! What is too large today is kept in a table, and may not grow ([`FILE`]).
 
