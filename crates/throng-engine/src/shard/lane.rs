@@ -193,7 +193,7 @@ impl Lane {
         if self.prepared.sessions.len() < 2 {
             return;
         }
-        self.recorder.borrow_mut().session_begins(session);
+        self.recorder.borrow_mut().sessions.begins(session);
         let (mut iterations, slot) = (self.iterations.borrow_mut(), slot as usize);
         if iterations.len() <= slot {
             iterations.resize(slot + 1, Time::ZERO);
@@ -212,7 +212,7 @@ impl Lane {
         let mut recorder = self.recorder.borrow_mut();
         let finished = matches!(how, Iteration::Finished(_));
         recorder.population.iterations_finished += u64::from(finished);
-        recorder.session_ends(session, how);
+        recorder.sessions.ends(session, how);
     }
 
     /// All iterations of the phase are done: the driver need not wait for its time.
