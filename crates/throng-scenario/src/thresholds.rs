@@ -7,12 +7,14 @@
 //! - [`chosen`]: steps that are chosen by their labels.
 //! - [`generated`]: how much of the load was generated.
 //! - [`monitored`]: figures of sources beside the run.
+//! - [`names`]: what a name means.
 //! - [`unmeasured`]: steps that run only while nothing is measured.
 
 mod audits;
 mod chosen;
 mod generated;
 mod monitored;
+mod names;
 mod unmeasured;
 
 use std::collections::HashSet;
@@ -25,11 +27,13 @@ use throng_metrics::DeliveryCounter;
 use throng_metrics::{
     AbortRule, Around, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit,
 };
-use throng_program::{Audit, Load, Monitor, Step, StepKind, TimedEvent};
+use throng_program::StepKind;
 
 use chosen::Chosen;
+pub(crate) use names::Names;
 pub(crate) use unmeasured::Unmeasured;
 
+use crate::labels;
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
@@ -45,21 +49,6 @@ const HELP: Said = say!(
 const THRESHOLDS_MAX: usize = 1_000;
 /// The longest stretch that is looked at, and the longest time that a condition has to hold.
 const TIME_S_MAX: u64 = 3600;
-
-/// What thresholds may speak of.
-pub(crate) struct Names<'p> {
-    pub(crate) steps: &'p [Step],
-    pub(crate) loads: &'p [Load],
-    pub(crate) monitors: &'p [Monitor],
-    pub(crate) audits: &'p [Audit],
-    /// Nobody has a connection that stays.
-    pub(crate) is_http: bool,
-    /// By which moments of the run can be named.
-    pub(crate) events: &'p [TimedEvent],
-    pub(crate) unmeasured: &'p Unmeasured,
-    /// False when a mistake before kept steps, loads or phases from being known.
-    pub(crate) complete: bool,
-}
 
 /// The scenario with the thresholds that the command gives behind its own.
 pub(crate) fn with_given(cx: &mut Context<'_>, mut root: Node, given: &[String]) -> Node {
@@ -314,7 +303,11 @@ impl Reader<'_, '_, '_> {
     fn split_place<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
         let known = text.match_indices(" in ").map(|(at, word)| {
             let name = text[at + word.len()..].trim();
-            (at, name, self.is_load(name).is_some() || !self.phases_called(name).is_empty())
+            (
+                at,
+                name,
+                self.names.is_load(name).is_some() || !self.names.phases_called(name).is_empty(),
+            )
         });
         let known: Vec<(usize, &str, bool)> = known.collect();
         let found = known.iter().find(|(_, _, is_place)| *is_place).or(known.last());
@@ -324,26 +317,6 @@ impl Reader<'_, '_, '_> {
             }
             _ => (text, None),
         }
-    }
-
-    /// The number of the load of this name. One that is alone has none.
-    fn is_load(&self, name: &str) -> Option<u16> {
-        let found = self.names.loads.iter().position(|load| load.name == name);
-        found.filter(|_| !name.is_empty()).and_then(|found| u16::try_from(found).ok())
-    }
-
-    /// The phases that are called so, `PHASE` or `LOAD / PHASE`: their load, and their number
-    /// through all loads.
-    fn phases_called(&self, name: &str) -> Vec<(&Load, u16)> {
-        let loads = self.names.loads.iter();
-        let all = loads.flat_map(|load| load.phases.iter().map(move |phase| (load, phase)));
-        let is_called = |load: &Load, phase: &str| {
-            let within = name.strip_prefix(load.name.as_str()).map(str::trim_start);
-            let within = within.and_then(|rest| rest.strip_prefix('/')).map(str::trim_start);
-            phase == name || !load.name.is_empty() && within == Some(phase)
-        };
-        let called = (0..).zip(all).filter(|(_, (load, phase))| is_called(load, &phase.name));
-        called.map(|(number, (load, _))| (load, number)).collect()
     }
 
     /// A threshold that no figure meets is a mistake; one that every figure meets says nothing.
@@ -389,7 +362,7 @@ impl Reader<'_, '_, '_> {
     }
 
     fn load_or_phase(&mut self, name: &str) -> Option<(Option<u16>, Option<u16>)> {
-        if let Some(load) = self.is_load(name) {
+        if let Some(load) = self.names.is_load(name) {
             return Some((Some(load), None));
         }
         let Some(number) = self.one_phase(name)? else {
@@ -404,7 +377,7 @@ impl Reader<'_, '_, '_> {
 
     /// The number of the only phase that is called so, if there is one at all.
     fn one_phase(&mut self, name: &str) -> Option<Option<u16>> {
-        let found = self.phases_called(name);
+        let found = self.names.phases_called(name);
         if let [(one, _), (other, _), ..] = found.as_slice() {
             let (first, second) = (shorten(&one.name), shorten(&other.name));
             let message = say!("several loads have a phase `{}`", shorten(name));
@@ -455,7 +428,7 @@ impl Reader<'_, '_, '_> {
             let (subject, measure) = found?;
             return Some((subject, measure, Timed::Whole));
         }
-        if let Some((step, counter, measure)) = self.delivery(left) {
+        if let Some((step, counter, measure)) = self.names.delivery(left) {
             let subject = Subject::Delivery { step, counter };
             return match (measure, is_share) {
                 (Measure::Count, true) if counter.has_whole() => {
@@ -469,7 +442,7 @@ impl Reader<'_, '_, '_> {
                 (measure, false) => Some((subject, measure, Timed::Whole)),
             };
         }
-        if let Some(counter) = self.counter(left) {
+        if let Some(counter) = self.names.counter(left) {
             let measure = if is_share { Measure::ShareOfWhole } else { Measure::Count };
             return match !is_share || counter.whole(&Interval::default()).is_some() {
                 true => Some((Subject::Counter(counter), measure, Timed::Whole)),
@@ -488,7 +461,7 @@ impl Reader<'_, '_, '_> {
         let Some(measure) = measure(word, is_share) else {
             return self.no_figure(left, word);
         };
-        if let Some(counter) = self.counter(subject) {
+        if let Some(counter) = self.names.counter(subject) {
             let help = say!("a counter has only the metrics `count` and `rate`");
             return match measure {
                 Measure::Count | Measure::Rate => {
@@ -503,7 +476,7 @@ impl Reader<'_, '_, '_> {
             };
         }
         if let Some((gauge, _)) = GAUGES.iter().find(|(gauge, _)| is_word(subject, gauge))
-            && self.step(subject).is_none()
+            && self.names.step(subject).is_none()
         {
             let message = say!("`{gauge}` is a single number, so no metric can follow it");
             let help = say!("compare it directly: `{gauge} >= 100`");
@@ -518,22 +491,22 @@ impl Reader<'_, '_, '_> {
         subject: &str,
         (measure, word): (Measure, &str),
     ) -> Option<(Subject, Measure, Timed)> {
-        let (subject, timed) = match self.step(subject) {
+        let (subject, timed) = match self.names.step(subject) {
             Some(_) => (subject, Timed::Whole),
             None => timed_in(subject),
         };
         let subject_of = || match (timed, subject) {
             (Timed::FirstEvent, "") => {
-                let ids = self.ids(&|step| step.kind == StepKind::Connect);
-                Some(Subject::Steps(ids)).filter(|found| self.connects(found))
+                let ids = self.names.ids(&|step| step.kind == StepKind::Connect);
+                Some(Subject::Steps(ids)).filter(|found| self.names.connects(found))
             }
-            _ => self.subject(subject),
+            _ => self.names.subject(subject),
         };
         let found = match subject_of() {
             Some(subject) => subject,
             None => return self.unknown_subject(subject),
         };
-        if matches!(measure, Measure::Resent | Measure::ResentShare) && !self.asks(&found) {
+        if matches!(measure, Measure::Resent | Measure::ResentShare) && !self.names.asks(&found) {
             let help = say!("write `http resent = 0`, or use the name of an `http` step");
             let message = say!("only HTTP requests and gRPC calls can be resent");
             return self.fail("bad-threshold", message, word, help);
@@ -546,33 +519,6 @@ impl Reader<'_, '_, '_> {
             Timed::FirstEvent => self.check_first_event(subject, &found, measure, word)?,
         }
         Some((found, measure, timed))
-    }
-
-    /// `room talk lost`, and `room talk lost rate`: a number of a row of the ledger.
-    fn delivery(&self, left: &str) -> Option<(StepId, DeliveryCounter, Measure)> {
-        let (left, measure) = match left.rsplit_once(char::is_whitespace) {
-            Some((before, "rate")) => (before.trim_end(), Measure::Rate),
-            Some((before, "count")) => (before.trim_end(), Measure::Count),
-            _ => (left, Measure::Count),
-        };
-        let (name, word) = left.rsplit_once(char::is_whitespace)?;
-        let counter = DeliveryCounter::ALL.iter().find(|counter| counter.word() == word)?;
-        let words: Vec<&str> = name.split_whitespace().collect();
-        let name = words.join(" ");
-        let is_row = |step: &&StepId| {
-            let step = &self.names.steps[step.index()];
-            step.kind == StepKind::Delivery && step.name == name
-        };
-        let rows = self.ids(&|_| true);
-        rows.iter().find(is_row).map(|step| (*step, *counter, measure))
-    }
-
-    /// Whether there are HTTP requests in it.
-    fn asks(&self, subject: &Subject) -> bool {
-        let asks = |id: &StepId| {
-            matches!(self.names.steps[id.index()].kind, StepKind::Http | StepKind::Grpc)
-        };
-        matches!(subject, Subject::Steps(ids) if ids.is_empty() || ids.iter().any(asks))
     }
 
     /// A number that has no whole; those of `words` have one.
@@ -641,7 +587,7 @@ impl Reader<'_, '_, '_> {
         measure: Measure,
         word: &str,
     ) -> Option<()> {
-        if !self.asks(subject) {
+        if !self.names.asks(subject) {
             let help = say!(
                 "write `http first byte p95 < 200ms`, or replace `http` with the name of an `http` \
                  step"
@@ -670,7 +616,7 @@ impl Reader<'_, '_, '_> {
     ) -> Option<()> {
         let help =
             say!("write `first event p95 < 1s`, or put the name of a `connect` step before it");
-        if !self.connects(subject) {
+        if !self.names.connects(subject) {
             let part = if name.is_empty() { "first event" } else { name };
             let message = say!("only a `connect` step has a first event");
             return self.fail("bad-threshold", message, part, help);
@@ -684,11 +630,6 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    fn connects(&self, subject: &Subject) -> bool {
-        let connects = |id: &StepId| self.names.steps[id.index()].kind == StepKind::Connect;
-        matches!(subject, Subject::Steps(ids) if !ids.is_empty() && ids.iter().all(connects))
-    }
-
     fn no_figure<T>(&mut self, left: &str, word: &str) -> Option<T> {
         if MEASURES_LATER.contains(&word) {
             let place = self.place(word);
@@ -697,15 +638,15 @@ impl Reader<'_, '_, '_> {
         }
         if DeliveryCounter::ALL.iter().any(|counter| counter.word() == word)
             && let Some(name) = left.strip_suffix(word).map(str::trim).filter(|it| !it.is_empty())
-            && self.counter_like(left).is_none()
+            && counter_like(left).is_none()
         {
             return self.unknown_delivery(name);
         }
-        if self.counter_like(left).is_some() && left.contains(' ') {
+        if counter_like(left).is_some() && left.contains(' ') {
             let name = left.split_whitespace().collect::<Vec<_>>().join(".");
             return self.unknown_figure(&name);
         }
-        if self.subject(left).is_some() {
+        if self.names.subject(left).is_some() {
             let help = say!("name a metric: `p99`, `mean`, `max`, `rate`, `count` or `errors`");
             return self.fail(
                 "bad-threshold",
@@ -725,12 +666,6 @@ impl Reader<'_, '_, '_> {
             return self.fail("bad-threshold", say!("this percentile does not exist"), word, help);
         }
         self.unknown_figure(word)
-    }
-
-    /// `heartbeat lost` is nearly a counter.
-    fn counter_like(&self, left: &str) -> Option<&'static str> {
-        let name = left.split_whitespace().collect::<Vec<_>>().join(".");
-        did_you_mean(&name, counters())
     }
 
     fn unknown_delivery<T>(&mut self, name: &str) -> Option<T> {
@@ -759,6 +694,39 @@ impl Reader<'_, '_, '_> {
         self.unknown_step(subject)
     }
 
+    /// Says which part of it no step has.
+    fn unknown_choice<T>(&mut self, chosen: &Chosen<'_>) -> Option<T> {
+        match self.names.subject(chosen.name) {
+            Some(Subject::Steps(_)) => {}
+            Some(_) => {
+                let help = say!("use labels only with steps, as in `http{{tier:gold}} p99 < 50ms`");
+                return self.fail(
+                    "bad-threshold",
+                    say!("only steps have labels"),
+                    chosen.name,
+                    help,
+                );
+            }
+            None => return self.unknown_step(chosen.name),
+        }
+        let steps = self.names.steps;
+        let mut all: Vec<String> =
+            steps.iter().flat_map(|it| it.labels.iter().map(labels::written)).collect();
+        all.sort_unstable();
+        all.dedup();
+        let asked = chosen.labels.iter().map(|(name, value)| match name.is_empty() {
+            true => (*value).to_string(),
+            false => format!("{name}:{value}"),
+        });
+        let asked: Vec<String> = asked.collect();
+        if let Some(unknown) = asked.iter().find(|label| !all.contains(label)) {
+            return self.unknown(say!("label"), unknown, all.iter().map(String::as_str));
+        }
+        let help = say!("each label exists, but on different steps");
+        let labels = asked.join(",");
+        self.fail("bad-threshold", say!("no step has all of these labels"), &labels, help)
+    }
+
     fn unknown_step<T>(&mut self, subject: &str) -> Option<T> {
         let steps = self.names.steps;
         let mut all: Vec<&str> = steps.iter().map(|step| step.kind.word()).collect();
@@ -766,66 +734,13 @@ impl Reader<'_, '_, '_> {
         all.dedup();
         let mut seen: HashSet<&str> = all.iter().copied().collect();
         let names = steps.iter().map(|step| step.name.as_str());
-        let stages: Vec<&str> = self.stages().map(Stage::word).collect();
+        let stages: Vec<&str> = self.names.stages().map(Stage::word).collect();
         for name in names.chain(stages) {
             if seen.insert(name) {
                 all.push(name);
             }
         }
         self.unknown(say!("step"), subject, all.into_iter())
-    }
-
-    fn subject(&self, name: &str) -> Option<Subject> {
-        if name.is_empty() {
-            return Some(Subject::Steps(self.ids(&|step| step.kind.is_attempt())));
-        }
-        let stage = || self.stages().find(|stage| is_word(name, stage.word()));
-        if let Some(trend) = self.trend(name) {
-            return Some(trend);
-        }
-        let found = self.step(name).or_else(|| stage().map(Subject::Stage));
-        found.or_else(|| self.chosen(name))
-    }
-
-    /// What the scenario measures by this name.
-    fn trend(&self, name: &str) -> Option<Subject> {
-        let words: Vec<&str> = name.split_whitespace().collect();
-        let name = words.join(" ");
-        let is = |step: &Step| step.kind == StepKind::Trend && step.name == name;
-        let step = *self.ids(&is).first()?;
-        let unit = self.names.steps[step.index()].unit?;
-        Some(Subject::Trend { step, unit })
-    }
-
-    fn ids(&self, keep: &dyn Fn(&Step) -> bool) -> Vec<StepId> {
-        let steps = self.names.steps.iter().enumerate();
-        steps.filter(|(_, step)| keep(step)).map(|(i, _)| StepId(i as u16)).collect()
-    }
-
-    /// `heartbeats.lost`, which may be written as `heartbeats lost` where no step is called so.
-    fn counter(&self, name: &str) -> Option<Counter> {
-        let found = Counter::ALL.iter().copied().find(|counter| is_word(name, counter.word()));
-        found.filter(|_| self.step(name).is_none())
-    }
-
-    /// The stages that connections of the scenario have: those of HTTP end with what opens them.
-    fn stages(&self) -> impl Iterator<Item = Stage> + Clone {
-        let is_http = self.names.is_http;
-        Stage::ALL.into_iter().filter(move |stage| stage.opens() || !is_http)
-    }
-
-    /// The steps of this name.
-    fn step(&self, name: &str) -> Option<Subject> {
-        let words: Vec<&str> = name.split_whitespace().collect();
-        let name = words.join(" ");
-        // A kind word means all steps of the kind, also when one of them has just that name; the
-        // name of a transaction means it and not a step in it that is called the same.
-        let found = [
-            self.ids(&|step| step.kind.word() == name),
-            self.ids(&|step| step.kind == StepKind::Transaction && step.name == name),
-            self.ids(&|step| step.name == name),
-        ];
-        found.into_iter().find(|ids| !ids.is_empty()).map(Subject::Steps)
     }
 
     fn value(&mut self, measure: Measure, subject: &Subject, text: &str) -> Option<f64> {
@@ -871,7 +786,12 @@ fn counters() -> impl Iterator<Item = &'static str> + Clone {
     gauges.chain(Counter::ALL.iter().map(|counter| counter.word()))
 }
 
-/// Whether it is this word, with spaces for its dots and hyphens or without.
+/// `heartbeat lost` is nearly a counter.
+fn counter_like(left: &str) -> Option<&'static str> {
+    let name = left.split_whitespace().collect::<Vec<_>>().join(".");
+    did_you_mean(&name, counters())
+}
+
 /// Which times of a row are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timed {
@@ -899,6 +819,7 @@ fn timed_in(subject: &str) -> (&str, Timed) {
     found.unwrap_or((subject, Timed::Whole))
 }
 
+/// Whether it is this word, with spaces for its dots and hyphens or without.
 fn is_word(name: &str, word: &str) -> bool {
     name == word || (name.contains(' ') && name.split_whitespace().eq(word.split(['.', '-'])))
 }

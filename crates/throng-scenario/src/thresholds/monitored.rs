@@ -29,7 +29,7 @@ impl Reader<'_, '_, '_> {
         };
         // A step may be called so.
         let subject = left.rsplit_once(char::is_whitespace).map_or(left, |(subject, _)| subject);
-        if self.step(left).is_some() || self.step(subject.trim_end()).is_some() {
+        if self.names.step(left).is_some() || self.names.step(subject.trim_end()).is_some() {
             return None;
         }
         if self.names.monitors.is_empty() {
@@ -87,7 +87,7 @@ fn unmonitored(reader: &mut Reader<'_, '_, '_>, left: &str) -> Option<Option<(Su
     let (name, figure) = (words.next()?, words.next()?);
     let is_figure = ["cpu", "memory"].contains(&figure)
         && words.next().is_none_or(|word| MEASURES.iter().any(|(known, _)| *known == word));
-    if !is_figure || words.next().is_some() || reader.step(left).is_some() {
+    if !is_figure || words.next().is_some() || reader.names.step(left).is_some() {
         return None;
     }
     if reader.names.monitors.is_empty() {
