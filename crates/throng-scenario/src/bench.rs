@@ -9,9 +9,8 @@ use throng_base::units::write_duration;
 use throng_extract::JsonPath;
 use throng_program::{Family, HttpVersion, Scheme};
 
-use crate::foreign;
 use crate::native::{self, Native};
-use crate::template;
+use crate::read::{foreign, template};
 use crate::url::{Url, encode_path};
 use crate::wants::JsonWant;
 

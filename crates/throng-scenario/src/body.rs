@@ -7,9 +7,9 @@ use crate::ast::{self, Field};
 use crate::headers::{self, Headers};
 use crate::json::json_text;
 use crate::read::Context;
+use crate::read::template::{Escape, TextBuilder, read_text};
 use crate::scope::FileRole;
 use crate::syntax::{Kind, Node};
-use crate::template::{Escape, TextBuilder, read_text};
 use crate::words::shorten;
 
 /// Reads the body of an `http` step and sets its Content-Type where the person did not.

@@ -13,11 +13,12 @@ use crate::fields;
 use crate::json;
 use crate::keys;
 use crate::native::{self, Headers};
-use crate::read::Context;
+use crate::read::foreign::{check_sign, warn_word};
+use crate::read::template::read_condition;
+use crate::read::{AnswerKind, Context, Scope};
 use crate::scope::{Kinds, Spoken};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::read_condition;
 use crate::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
 use crate::words::shorten;
 
@@ -33,6 +34,21 @@ pub(crate) enum Answer<'k> {
 }
 
 impl<'k> Answer<'k> {
+    /// Reads something in which expressions may use `response` (and `message`, the same), which is
+    /// this.
+    pub(crate) fn read<T>(
+        self,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut Context<'_>) -> T,
+    ) -> T {
+        let kind = match self {
+            Answer::Fields(Kinds::Declared { .. }) => AnswerKind::Fields,
+            _ => AnswerKind::Parts,
+        };
+        let scope = Scope { answer: Some(kind), ..cx.scope };
+        read(&mut cx.scoped(scope))
+    }
+
     /// What the message may be, where its fields are known.
     pub(crate) fn kinds(self) -> Option<&'k Kinds> {
         match self {
@@ -70,7 +86,7 @@ pub(crate) fn read_checks(
         let help = say!("write `check: {{status: 200}}`, or remove it");
         cx.note(warning.label(say!("empty")).help(help));
     }
-    cx.with_answer_of(answer, |cx| read_all(cx, node, answer))
+    answer.read(cx, |cx| read_all(cx, node, answer))
 }
 
 /// The words of checks that hold for messages with fields too; all others are fields of them.
@@ -340,10 +356,10 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
             ("present", true, _) => return Some(Want::Present),
             ("absent", true, _) => return Some(Want::Absent),
             ("", false, Plain::Equals) => return Some(Want::Equals(Text::default())),
-            (_, _, Plain::Contains) => cx.check_sign(node)?,
+            (_, _, Plain::Contains) => check_sign(cx, node)?,
             _ => {
-                cx.check_sign(node)?;
-                cx.warn_word(node);
+                check_sign(cx, node)?;
+                warn_word(cx, node);
             }
         }
         let text = cx.template(node, say!("text"), Escape::None)?;

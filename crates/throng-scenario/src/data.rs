@@ -9,9 +9,9 @@ use throng_expression::Value;
 
 use crate::ast;
 use crate::read::Context;
+use crate::read::template::constant;
 use crate::scope::{Declared, FileRole, Known};
 use crate::syntax::{Key, Node, Place};
-use crate::template::constant;
 use crate::words::{is_name, shorten};
 
 /// The most sources of a scenario.

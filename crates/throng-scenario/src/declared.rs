@@ -11,10 +11,10 @@ use crate::checks::Answer;
 use crate::fields::{SHOWN_MAX, place_of, read_field_map, read_fields, wrong_field};
 use crate::keys;
 use crate::read::Context;
+use crate::read::template::Escape;
 use crate::scope::{Kinds, Spoken};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::Escape;
 use crate::words::shorten;
 
 /// Whether it names a message, and is no other word of a step.
@@ -100,7 +100,7 @@ fn carried(
     place: Place,
 ) -> Option<Text> {
     let answers = &protocol.info(message).answers;
-    if !cx.heard_kinds()?.ids().iter().any(|came| answers.contains(came)) {
+    if !cx.session.heard_kinds()?.ids().iter().any(|came| answers.contains(came)) {
         return None;
     }
     let value = cx.expression_of(&format!("message.{number}"), place)?;
@@ -170,7 +170,7 @@ fn read_one(
             return cx.wrong_type(fields, say!("a map of fields"), help);
         }
         let answer = Answer::Fields(&kinds);
-        cx.with_answer_of(answer, |cx| read_field_map(cx, fields, &kinds, &mut checks));
+        answer.read(cx, |cx| read_field_map(cx, fields, &kinds, &mut checks));
     }
     let which = Which { messages: [id].into(), checks };
     Some(Meant { which, name: Some(key.text.clone()) })

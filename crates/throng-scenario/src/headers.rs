@@ -9,8 +9,8 @@ use throng_program::{DigestAuth, Segment, Text};
 
 use crate::ast::{self, Field};
 use crate::read::Context;
+use crate::read::template::{Escape, Part, read_parts};
 use crate::syntax::{Kind, Node, Place};
-use crate::template::{Escape, Part};
 use crate::words::{METHODS, shorten, switch};
 
 pub(crate) type Headers = Vec<(String, Text)>;
@@ -298,7 +298,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
 fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> Option<()> {
     let Kind::Scalar { text, .. } = &node.kind else { return None };
     out.push_str("bytes('')");
-    for part in cx.parts(node, text)? {
+    for part in read_parts(cx, node, text)? {
         match part {
             Part::Literal(literal) => {
                 let mut quoted = Vec::new();
@@ -313,7 +313,7 @@ fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> O
 }
 
 fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
-    crate::template::read_text(cx, node, say!("a name or password"))
+    crate::read::template::read_text(cx, node, say!("a name or password"))
 }
 
 pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> Option<()> {

@@ -7,8 +7,9 @@ use throng_extract::{JsonPath, PathError};
 use throng_program::{Check, Escape, Pick, Text, Want};
 
 use crate::read::Context;
+use crate::read::foreign::warn_placeholders;
+use crate::read::template::{Part, TextBuilder, read_parts, single_expression};
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::{Part, TextBuilder};
 use crate::wants::{Meaning, is_number};
 use crate::words::shorten;
 
@@ -78,7 +79,7 @@ fn write_scalar(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opt
         out.bytes(b"null");
         return Some(());
     }
-    if let Some((inner, at)) = cx.single_expression(node) {
+    if let Some((inner, at)) = single_expression(node) {
         return cx.add_value(node, inner, at, Escape::Json, out);
     }
     let text = cx.scalar(node, say!("a JSON value"))?;
@@ -86,10 +87,10 @@ fn write_scalar(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opt
         out.bytes(text.as_bytes());
         return Some(());
     }
-    cx.warn_placeholders(node, text);
+    warn_placeholders(cx, node, text);
     let mut good = Some(());
     out.bytes(b"\"");
-    for part in cx.parts(node, text)? {
+    for part in read_parts(cx, node, text)? {
         match part {
             Part::Literal(literal) => out.literal(literal, Escape::JsonText),
             Part::Expression { inner, at } => {

@@ -6,8 +6,8 @@ use throng_protocol::mqtt::topic::{self, TopicError, check_filter, check_name};
 use crate::ast::Field;
 use crate::checks::need_header;
 use crate::read::Context;
+use crate::read::template::Escape;
 use crate::syntax::{Kind, Node};
-use crate::template::Escape;
 use crate::words::shorten;
 
 /// A topic that a message is published to.

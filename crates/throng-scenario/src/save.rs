@@ -37,7 +37,7 @@ pub(crate) fn read_saves(cx: &mut Context<'_>, field: Field<'_>, answer: Answer<
     let mut saves = Vec::new();
     for (key, value) in entries {
         let slot = cx.slot(key);
-        let found = cx.with_answer_of(answer, |cx| read_save(cx, value, answer));
+        let found = answer.read(cx, |cx| read_save(cx, value, answer));
         if let Some(slot) = slot {
             cx.session.set_written(slot);
         }

@@ -45,7 +45,8 @@ use crate::ast::{self, Steps, Verb};
 use crate::load::Facts;
 use crate::parts::{Foreseen, Parts};
 use crate::reach::Reaches;
-use crate::template::constant;
+use crate::read::names::check_names;
+use crate::read::template::constant;
 use crate::read::{Context, Defaults, Scope};
 use crate::scope::SessionNames;
 use crate::syntax::{Key, Kind, Node};
@@ -192,7 +193,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         if count.or(self.facts.users_max).is_none_or(|users| users > 1) {
             mqtt::warn_same_id(inside, &foreseen.connects);
         }
-        inside.end_session();
+        check_names(inside);
         let session = session?;
         let slots = names.slots.into();
         if let Some(before) = fields.before.key()

@@ -12,11 +12,11 @@ use throng_expression::Value;
 use crate::ast;
 use crate::keys;
 use crate::read::Context;
+use crate::read::template::constant;
 use crate::scope::{Variable, names_in};
 use crate::secrets;
 use crate::syntax;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::constant;
 use crate::words::{is_name, shorten};
 
 /// A variable that is being read.

@@ -10,6 +10,8 @@ use throng_program::{Escape, Pick, Text, Want};
 use crate::ast;
 use crate::keys;
 use crate::read::Context;
+use crate::read::foreign::{check_sign, warn_word};
+use crate::read::template::single_expression;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -131,7 +133,7 @@ pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) ->
 pub(crate) fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Want> {
     match key.text.as_str() {
         "matches" => read_regex(cx, value).map(Want::Matches),
-        "equals" => crate::template::read_text(cx, value, say!("text")).map(Want::Equals),
+        "equals" => crate::read::template::read_text(cx, value, say!("text")).map(Want::Equals),
         _ => cx.template(value, say!("text"), Escape::None).map(Want::Contains),
     }
 }
@@ -149,14 +151,14 @@ pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> 
     {
         return Some(Want::Number(comparison, value));
     }
-    cx.check_sign(node)?;
-    cx.warn_word(node);
+    check_sign(cx, node)?;
+    warn_word(cx, node);
     match (text.as_str(), plain, meaning) {
         ("present", true, _) => Some(Want::Present),
         ("absent", true, _) => Some(Want::Absent),
         ("", false, _) => Some(Want::Equals(Text::default())),
         (text, plain, Meaning::Json) if !text.contains("${") => Some(literal_want(text, *plain)),
-        (_, _, Meaning::Json) if cx.single_expression(node).is_some() => {
+        (_, _, Meaning::Json) if single_expression(node).is_some() => {
             cx.value_text(node).map(typed_want)
         }
         _ => cx.template(node, say!("the value of a field"), Escape::None).map(Want::Equals),

@@ -6,7 +6,7 @@ use throng_program::Scheme;
 
 use super::{Bench, BenchBody, Writer};
 use crate::quote::text;
-use crate::template;
+use crate::read::template;
 
 impl Bench {
     /// Whether requests are gRPC calls.

@@ -14,7 +14,7 @@ use crate::ast::{self, Items, Steps};
 use crate::checks::{Answer, read_checks};
 use crate::reach::Reach;
 use crate::read::Context;
-use crate::template::Escape;
+use crate::read::template::Escape;
 use crate::save::read_saves;
 use crate::scope::{Heard, Kinds};
 use crate::steps::Coder;

@@ -9,13 +9,13 @@ use crate::body::{read_body, read_pairs};
 use crate::checks::{Answer, read_checks};
 use crate::headers::{check_method, check_path, read_step_cookies, read_step_headers};
 use crate::read::Context;
+use crate::read::template::TextBuilder;
 use crate::save::read_saves;
 use crate::steps::failing::{read_failing, read_timeout};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node};
 use crate::target::read_redirects;
-use crate::template::TextBuilder;
 use crate::words::shorten;
 
 pub(crate) fn read_http(

@@ -664,7 +664,8 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
         ),
         None => (say!("no target supports `{verb}`"), say!("no target has a suitable scheme")),
     };
-    cx.fail(cx.error("step-scheme", message, place).label(label).help(help))
+    let error = cx.error("step-scheme", message, place);
+    cx.fail(error.label(label).help(help))
 }
 
 pub(super) fn which_connection<T>(cx: &mut Context<'_>, place: Place, help: Said) -> Option<T> {
@@ -704,7 +705,8 @@ fn check_verb(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()
         ),
         _ => return Some(()),
     };
-    cx.fail(cx.error("step-scheme", message, verb.place()).label(label).help(help))
+    let error = cx.error("step-scheme", message, verb.place());
+    cx.fail(error.label(label).help(help))
 }
 
 /// Says that nothing can be sent on an event stream.

@@ -47,7 +47,7 @@ pub(crate) fn read_reply_looks(
     }
     let checks = &mut meant.which.checks;
     let answer = Answer::Fields(replies);
-    cx.with_answer_of(answer, |cx| read_field_map(cx, node, replies, checks));
+    answer.read(cx, |cx| read_field_map(cx, node, replies, checks));
     meant.name = checks.first().and_then(name_of_field);
     // What is wrong inside was said already; it is not a message that always fits.
     (!checks.is_empty()).then_some(meant)

@@ -20,6 +20,7 @@ use crate::keys;
 use crate::native;
 use crate::reach::Reach;
 use crate::read::Context;
+use crate::read::template::Escape;
 use crate::save::read_saves;
 use crate::scope::Kinds;
 use crate::steps::content::read_content;
@@ -32,7 +33,6 @@ use crate::steps::mqtt;
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::Escape;
 use crate::words::shorten;
 
 pub(crate) fn read_connect(

@@ -2,13 +2,13 @@
 //! has names of its own, each with a slot in which its users keep the value.
 //!
 //! How a session is compiled:
-//! 1. [`Context::begin_session`],
+//! 1. [`SessionNames::of_session`],
 //! 2. [`Context::declare_all`] with everything the session does, so that a value can be used in a
 //!    step before the one that saves it (the next iteration has it),
 //! 3. its steps: [`Context::slot`] where a step saves, [`Context::enter_item`] and
-//!    [`Context::leave_item`] around the steps of a `for_each`, [`Context::with_answer`] around
-//!    what looks at an answer,
-//! 4. [`Context::end_session`] gives the names of the slots.
+//!    [`SessionNames::leave_item`] around the steps of a `for_each`, [`Context::with_answer`]
+//!    around what looks at an answer,
+//! 4. [`check_names`] says which of them are not used, or too early.
 
 use std::cell::Cell;
 
@@ -19,54 +19,53 @@ use throng_protocol::framed::FieldPath;
 
 use throng_base::Said;
 
-use crate::checks::Answer;
-use crate::read::{AnswerKind, Context, ReadVariable, Scope};
+use super::{AnswerKind, Context, ReadVariable, Scope};
 use crate::scope::{Data, Heard, Kinds, Known, SLOTS_MAX, Saved, SessionNames, SetupNames, Vars};
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Key, Node, Place};
+use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::{is_name, shorten};
 
+/// What is to be said of the names of a session when all of it is compiled.
+pub(crate) fn check_names(cx: &mut Context<'_>) {
+    if !cx.has_errors() {
+        // What a setup saves, others use.
+        if !matches!(cx.scope.setup, SetupNames::Open) {
+            warn_unused_saves(cx);
+        }
+        warn_early(cx);
+    }
+}
+
+/// A value that nobody uses costs every user memory.
+fn warn_unused_saves(cx: &mut Context<'_>) {
+    let session = &cx.session;
+    let unused = session.slots.iter().filter_map(|name| {
+        let saved = session.saved.get(name).filter(|saved| !saved.used.get())?;
+        saved.place.map(|place| (name.clone(), place))
+    });
+    for (name, place) in unused.collect::<Vec<_>>() {
+        let message = say!("no step in this session uses the saved value `{name}`");
+        let warning = cx.warning("unused-save", message, place).label(say!("never used"));
+        let help = say!("write `${{saved.{name}}}` where it is needed, or remove it");
+        cx.note(warning.help(help));
+    }
+}
+
+fn warn_early(cx: &mut Context<'_>) {
+    for (slot, place) in std::mem::take(&mut cx.session.early) {
+        let Some(name) = cx.session.slots.get(usize::from(slot)).cloned() else { continue };
+        let message = say!("`saved.{name}` is used before a step saves it");
+        let warning = cx.warning("not-saved-yet", message, place);
+        let help = say!(
+            "save it in an earlier step or in `before`; to check whether it exists, write \
+             `${{has(saved.{name})}}`"
+        );
+        let label = say!("it has no value in the first iteration");
+        cx.note(warning.label(label).help(help));
+    }
+}
+
 impl Context<'_> {
-    /// What is to be said of the names of a session when all of it is compiled.
-    pub(crate) fn end_session(&mut self) {
-        if !self.has_errors() {
-            // What a setup saves, others use.
-            if !matches!(self.scope.setup, SetupNames::Open) {
-                self.warn_unused_saves();
-            }
-            self.warn_early();
-        }
-    }
-
-    /// A value that nobody uses costs every user memory.
-    fn warn_unused_saves(&mut self) {
-        let session = &self.session;
-        let unused = session.slots.iter().filter_map(|name| {
-            let saved = session.saved.get(name).filter(|saved| !saved.used.get())?;
-            saved.place.map(|place| (name.clone(), place))
-        });
-        for (name, place) in unused.collect::<Vec<_>>() {
-            let message = say!("no step in this session uses the saved value `{name}`");
-            let warning = self.warning("unused-save", message, place).label(say!("never used"));
-            let help = say!("write `${{saved.{name}}}` where it is needed, or remove it");
-            self.note(warning.help(help));
-        }
-    }
-
-    fn warn_early(&mut self) {
-        for (slot, place) in std::mem::take(&mut self.session.early) {
-            let Some(name) = self.session.slots.get(usize::from(slot)).cloned() else { continue };
-            let message = say!("`saved.{name}` is used before a step saves it");
-            let warning = self.warning("not-saved-yet", message, place);
-            let help = say!(
-                "save it in an earlier step or in `before`; to check whether it exists, write \
-                 `${{has(saved.{name})}}`"
-            );
-            let label = say!("it has no value in the first iteration");
-            self.note(warning.label(label).help(help));
-        }
-    }
-
     /// Reads steps behind a condition; one on the number of the iteration says itself when values
     /// are there.
     pub(crate) fn behind<T>(
@@ -148,8 +147,8 @@ impl Context<'_> {
         self.add_slot(name, place, |_, _| {})
     }
 
-    /// Makes `name` mean the running item until [`Context::leave_item`]; gives its slot. The name
-    /// stands alone in expressions: `${item}`, `${item.id}`.
+    /// Makes `name` mean the running item until [`SessionNames::leave_item`]; gives its slot. The
+    /// name stands alone in expressions: `${item}`, `${item.id}`.
     pub(crate) fn enter_item(&mut self, name: &str, place: Place) -> Option<u16> {
         const TAKEN: &[&str] = &[
             "vars",
@@ -179,33 +178,12 @@ impl Context<'_> {
                                        product`"
             )));
         }
-        self.forget_expressions();
+        self.session.forget_expressions();
         let item = name.to_string();
         self.add_slot(name, place, |names, slot| {
             names.set_written(slot);
             names.items.push((item, slot));
         })
-    }
-
-    /// Ends what [`Context::enter_item`] began, where it gave a slot.
-    pub(crate) fn leave_item(&mut self) {
-        self.forget_expressions();
-        self.session.items.pop();
-    }
-
-    /// Reads something in which expressions may use `response` (and `message`, the same), which is
-    /// an answer of this kind.
-    pub(crate) fn with_answer_of<T>(
-        &mut self,
-        answer: Answer<'_>,
-        read: impl FnOnce(&mut Context<'_>) -> T,
-    ) -> T {
-        let kind = match answer {
-            Answer::Fields(Kinds::Declared { .. }) => AnswerKind::Fields,
-            _ => AnswerKind::Parts,
-        };
-        let scope = Scope { answer: Some(kind), ..self.scope };
-        read(&mut self.scoped(scope))
     }
 
     /// Reads the body of a handler, in which `message` is what came. Gives what has to be kept of
@@ -215,17 +193,12 @@ impl Context<'_> {
         heard: Heard,
         read: impl FnOnce(&mut Self) -> T,
     ) -> (T, Vec<Save>) {
-        self.forget_expressions();
+        self.session.forget_expressions();
         let before = self.session.heard.replace(heard);
         let result = read(self);
         let heard = std::mem::replace(&mut self.session.heard, before);
-        self.forget_expressions();
+        self.session.forget_expressions();
         (result, heard.map_or_else(Vec::new, |heard| heard.saves))
-    }
-
-    /// What the message may be that a handler does something with.
-    pub(crate) fn heard_kinds(&self) -> Option<Kinds> {
-        self.session.heard.as_ref()?.kinds.clone()
     }
 
     /// A field of the message that a handler does something with, as an expression.
@@ -260,11 +233,6 @@ impl Context<'_> {
 const REMEMBERED_MAX: usize = 10_000;
 
 impl Context<'_> {
-    /// Whatever changes the meaning of names calls this.
-    pub(crate) fn forget_expressions(&mut self) {
-        self.session.expressions.clear();
-    }
-
     /// Compiles `inner`, which stands at `at` in the text of `node`.
     pub(crate) fn compile_expression(
         &mut self,
@@ -325,9 +293,9 @@ impl Context<'_> {
                 let owner: String = written.split('.').take(2).collect();
                 let unknown =
                     (code == "unknown-name").then(|| format!("{} {owner}", message.english()));
-                if let Some(first) = unknown.as_ref().and_then(|key| self.session.unknown.get(key))
-                {
-                    self.repeat(*first, place);
+                let told = unknown.as_ref().and_then(|key| self.session.unknown.get(key).copied());
+                if let Some(first) = told {
+                    self.repeat(first, place);
                     return None;
                 }
                 let mut error = self.error(code, message, place);
@@ -345,6 +313,12 @@ impl Context<'_> {
                 None
             }
         }
+    }
+
+    /// An expression that nobody wrote, for what stands at this place.
+    pub(crate) fn expression_of(&mut self, text: &str, place: Place) -> Option<Expression> {
+        let node = Node { place, kind: Kind::Scalar { text: text.to_string(), plain: true } };
+        self.compile_expression(&node, text, 0)
     }
 
     fn add_early(&mut self, slot: u16, node: &Node, inner: &str, at: usize) {

@@ -9,8 +9,9 @@ use throng_expression::{Answer, Expression, Fault, Scope, Value};
 pub(crate) use throng_program::Escape;
 use throng_program::{Segment, Text};
 
-use crate::read::Context;
-use crate::syntax::{Key, Kind, Node, Place};
+use super::foreign::warn_placeholders;
+use super::{Context, Found};
+use crate::syntax::{Key, Kind, Node};
 use crate::url::form_encode;
 use crate::words;
 use crate::words::shorten;
@@ -243,13 +244,13 @@ impl Context<'_> {
     /// what the person wrote is escaped too where it cannot stand as it is (JSON, forms).
     pub(crate) fn template(&mut self, node: &Node, want: Said, escape: Escape) -> Option<Text> {
         let text = self.scalar(node, want)?;
-        self.warn_placeholders(node, text);
+        warn_placeholders(self, node, text);
         if !text.contains("${") {
             let mut builder = TextBuilder::default();
             builder.literal(text, escape);
             return Some(builder.finish());
         }
-        let parts = self.parts(node, text)?;
+        let parts = read_parts(self, node, text)?;
         let mut builder = TextBuilder::default();
         let mut good = Some(());
         for part in parts {
@@ -273,7 +274,7 @@ impl Context<'_> {
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
     pub(crate) fn expression(&mut self, node: &Node, want: Said) -> Option<Expression> {
         let text = self.scalar(node, want.clone())?;
-        let (inner, at) = match self.parts(node, text)?.as_slice() {
+        let (inner, at) = match read_parts(self, node, text)?.as_slice() {
             [Part::Expression { inner, at }] => (*inner, *at + 2),
             _ if !text.contains("${") => (text, 0),
             _ => {
@@ -286,28 +287,10 @@ impl Context<'_> {
         self.compile_expression(node, inner, at)
     }
 
-    /// An expression that nobody wrote, for what stands at this place.
-    pub(crate) fn expression_of(&mut self, text: &str, place: Place) -> Option<Expression> {
-        let node = Node { place, kind: Kind::Scalar { text: text.to_string(), plain: true } };
-        self.compile_expression(&node, text, 0)
-    }
-
-    /// The expression when a scalar is nothing else than one `${…}`.
-    pub(crate) fn single_expression<'n>(&self, node: &'n Node) -> Option<(&'n str, usize)> {
-        let Kind::Scalar { text, .. } = &node.kind else { return None };
-        if !text.starts_with("${") {
-            return None;
-        }
-        match parts(text).ok()?.as_slice() {
-            [Part::Expression { inner, at }] => Some((inner, *at)),
-            _ => None,
-        }
-    }
-
     /// The value of a scalar that is the same for all users; `${…}` alone keeps its type.
     pub(crate) fn constant_text(&mut self, node: &Node) -> Option<Value> {
         let want = say!("a value");
-        match self.single_expression(node) {
+        match single_expression(node) {
             Some((inner, at)) => {
                 let expression = self.compile_expression(node, inner, at + 2)?;
                 match expression.as_constant() {
@@ -330,7 +313,7 @@ impl Context<'_> {
         }
         let mut out = Vec::new();
         let mut good = Some(());
-        for part in self.parts(node, text)? {
+        for part in read_parts(self, node, text)? {
             match part {
                 Part::Literal(literal) => out.extend_from_slice(literal.as_bytes()),
                 Part::Expression { inner, at } => {
@@ -353,31 +336,6 @@ impl Context<'_> {
     pub(crate) fn key_text(&mut self, key: &Key) -> Option<String> {
         let kind = Kind::Scalar { text: key.text.clone(), plain: false };
         self.text(&Node { place: key.place, kind }, say!("the name of a field"))
-    }
-
-    /// Before a value is written into the program: all of them together have a limit.
-    fn bounded(&mut self, node: &Node, inner: &str, at: usize, value: &Value) -> Option<()> {
-        if self.take_value(value) {
-            return Some(());
-        }
-        let message = say!("the values of this scenario are larger than 64 MiB in total");
-        let place = self.place_in(node, at, inner.len() + 3);
-        let error =
-            self.error("value-too-large", message, place).label(say!("this exceeds the limit"));
-        let help = say!(
-            "a variable that contains another one twice is twice as large; put long text into \
-             separate files: `body: {{file: large.json}}`"
-        );
-        self.fail(error.help(help))
-    }
-
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
-    fn differs<T>(&mut self, node: &Node, inner: &str, at: usize, want: Said) -> Option<T> {
-        let message = say!("`${{{}}}` is not allowed here", shorten(inner));
-        let place = self.place_in(node, at, inner.len() + 3);
-        let error = self.error("expression-place", message, place);
-        let help = say!("{want} must be the same for all users: use `${{vars.name}}`");
-        self.fail(error.label(say!("the value differs from user to user")).help(help))
     }
 
     /// Adds the value of an expression that stands at `at` in the text of `node`.
@@ -408,79 +366,56 @@ impl Context<'_> {
     /// is what it looks like, lists and maps are the same for all users.
     pub(crate) fn value_text(&mut self, node: &Node) -> Option<Text> {
         match &node.kind {
-            Kind::Scalar { text, .. } if text.contains("${") => {
-                match self.single_expression(node) {
-                    Some((inner, at)) => {
-                        let value = self.compile_expression(node, inner, at + 2)?;
-                        Some(match value.as_constant() {
-                            Some(value) => {
-                                self.bounded(node, inner, at, value)?;
-                                Text::constant(value.clone())
-                            }
-                            None => Text {
-                                segments: vec![Segment::Value { value, escape: Escape::None }],
-                            },
-                        })
-                    }
-                    None => self.template(node, say!("a value"), Escape::None),
+            Kind::Scalar { text, .. } if text.contains("${") => match single_expression(node) {
+                Some((inner, at)) => {
+                    let value = self.compile_expression(node, inner, at + 2)?;
+                    Some(match value.as_constant() {
+                        Some(value) => {
+                            self.bounded(node, inner, at, value)?;
+                            Text::constant(value.clone())
+                        }
+                        None => {
+                            Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
+                        }
+                    })
                 }
-            }
+                None => self.template(node, say!("a value"), Escape::None),
+            },
             _ => {
                 let value = constant(self, node)?;
                 Some(Text::constant(value))
             }
         }
     }
+}
 
-    /// The text of a scalar that is not nothing.
-    pub(crate) fn scalar<'n>(&mut self, node: &'n Node, want: Said) -> Option<&'n str> {
-        match &node.kind {
-            Kind::Scalar { .. } if node.is_null() => {
-                self.wrong_type(node, want, say!("write a value after the colon"))
-            }
-            Kind::Scalar { text, plain } => {
-                if *plain && text.as_bytes().first().is_some_and(|byte| !byte.is_ascii()) {
-                    self.warn_quotes(node, text);
-                }
-                Some(text)
-            }
-            _ => self.wrong_type(node, want, say!("write a single value, in quotes if necessary")),
-        }
+/// The expression when a scalar is nothing else than one `${…}`.
+pub(crate) fn single_expression(node: &Node) -> Option<(&str, usize)> {
+    let Kind::Scalar { text, .. } = &node.kind else { return None };
+    if !text.starts_with("${") {
+        return None;
     }
-
-    pub(crate) fn parts<'n>(&mut self, node: &Node, text: &'n str) -> Option<Vec<Part<'n>>> {
-        match parts(text) {
-            Ok(parts) => Some(parts),
-            Err(at) => {
-                let place = self.place_in(node, at, text.len() - at);
-                let error = self
-                    .error("bad-template", say!("the `}}` that closes `${{` is missing"), place)
-                    .label(say!("the expression is not closed"))
-                    .help(say!("write `${{user.id}}`; for a literal `${{`, write `$${{`"));
-                self.fail(error)
-            }
-        }
+    match parts(text).ok()?.as_slice() {
+        [Part::Expression { inner, at }] => Some((inner, *at)),
+        _ => None,
     }
+}
 
-    /// The place of a part of a scalar, by its position in the text; the whole scalar where
-    /// quotes and escapes hide it.
-    pub(crate) fn place_in(&self, node: &Node, at: usize, length: usize) -> Place {
-        let Kind::Scalar { text, .. } = &node.kind else { return node.place };
-        let Some(part) = text.get(at..at + length) else { return node.place };
-        match self.written(node.place).find(text.as_str()) {
-            Some(begin) => node.place.part(begin + at, length),
-            None => self.place_of(node, part),
-        }
-    }
-
-    /// The place of a part of a text that stands at `place`, perhaps in quotes.
-    pub(crate) fn place_inside(&self, place: Place, text: &str, start: usize, end: usize) -> Place {
-        if start >= end {
-            return place;
-        }
-        match self.written(place).find(text) {
-            Some(begin) if !text.is_empty() => place.part(begin + start, end - start),
-            _ => place,
+/// Cuts the text of a scalar.
+pub(crate) fn read_parts<'n>(
+    found: &mut Found,
+    node: &Node,
+    text: &'n str,
+) -> Option<Vec<Part<'n>>> {
+    match parts(text) {
+        Ok(parts) => Some(parts),
+        Err(at) => {
+            let place = found.place_in(node, at, text.len() - at);
+            let error = found
+                .error("bad-template", say!("the `}}` that closes `${{` is missing"), place)
+                .label(say!("the expression is not closed"))
+                .help(say!("write `${{user.id}}`; for a literal `${{`, write `$${{`"));
+            found.fail(error)
         }
     }
 }

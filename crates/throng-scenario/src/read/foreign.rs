@@ -1,133 +1,115 @@
 //! What people bring along from elsewhere: placeholders of other tools, the quotes of text
 //! processors, words and signs of other languages of checks.
 
-use crate::names::ROOTS;
-use crate::read::Context;
+use super::Context;
+use super::names::ROOTS;
 use crate::syntax::{Kind, Node, OTHER_QUOTES};
 use crate::words::shorten;
 
 /// The longest name of a placeholder.
 const NAME_BYTES_MAX: usize = 60;
 
-impl Context<'_> {
-    /// Warns where a text that is sent holds `{{name}}`, `#{name}`, `{user.id}` or `$user.id`, or
-    /// JSON in quotes of a text processor.
-    pub(crate) fn warn_placeholders(&mut self, node: &Node, text: &str) {
-        if self.is_full() {
-            return;
-        }
-        if text.contains(['{', '$']) {
-            self.warn_names(node, text);
-        }
-        if let Some((at, quote)) = quoted_json(text) {
-            let place = self.place_in(node, at, quote.len_utf8());
-            let message = say!("`{quote}` is not a valid quote in JSON");
-            let warning = self.warning("other-quotes", message, place);
-            let help =
-                say!("use straight quotes `\"`, or write the whole body as YAML: `json: {{…}}`");
-            self.note(warning.label(say!("a typographic quote")).help(help));
-        }
+/// Warns where a text that is sent holds `{{name}}`, `#{name}`, `{user.id}` or `$user.id`, or
+/// JSON in quotes of a text processor.
+pub(crate) fn warn_placeholders(cx: &mut Context<'_>, node: &Node, text: &str) {
+    if cx.is_full() {
+        return;
     }
+    if text.contains(['{', '$']) {
+        warn_names(cx, node, text);
+    }
+    if let Some((at, quote)) = quoted_json(text) {
+        let place = cx.place_in(node, at, quote.len_utf8());
+        let message = say!("`{quote}` is not a valid quote in JSON");
+        let warning = cx.warning("other-quotes", message, place);
+        let help = say!("use straight quotes `\"`, or write the whole body as YAML: `json: {{…}}`");
+        cx.note(warning.label(say!("a typographic quote")).help(help));
+    }
+}
 
-    fn warn_names(&mut self, node: &Node, text: &str) {
-        for (at, written, name) in bare_names(text) {
-            let known = match is_rooted(name) {
-                true => Some(name.to_string()),
-                false if is_of_graphql(text, written) => None,
-                false => self.known_name(name),
-            };
-            let Some(known) = known else { continue };
-            let place = self.place_in(node, at, written.len());
-            let message = say!("`{written}` is sent literally");
-            let warning = self.warning("other-placeholder", message, place);
-            let warning = warning.label(say!("did you mean `${{{known}}}`?"));
-            self.note(
-                warning.help(say!("an expression requires `$` and both braces: `${{user.id}}`")),
-            );
-        }
-        for (at, written, name) in placeholders(text) {
-            let place = self.place_in(node, at, written.len());
-            let message = say!("`{written}` is sent literally");
-            let mut warning = self.warning("other-placeholder", message, place);
-            warning = match self.known_name(name) {
-                Some(known) => warning.label(say!("did you mean `${{{known}}}`?")),
-                None => warning.label(say!("placeholder syntax of another tool")),
-            };
-            self.note(warning.help(say!(
+fn warn_names(cx: &mut Context<'_>, node: &Node, text: &str) {
+    for (at, written, name) in bare_names(text) {
+        let known = match is_rooted(name) {
+            true => Some(name.to_string()),
+            false if is_of_graphql(text, written) => None,
+            false => known_name(cx, name),
+        };
+        let Some(known) = known else { continue };
+        let place = cx.place_in(node, at, written.len());
+        let message = say!("`{written}` is sent literally");
+        let warning = cx.warning("other-placeholder", message, place);
+        let warning = warning.label(say!("did you mean `${{{known}}}`?"));
+        cx.note(warning.help(say!("an expression requires `$` and both braces: `${{user.id}}`")));
+    }
+    for (at, written, name) in placeholders(text) {
+        let place = cx.place_in(node, at, written.len());
+        let message = say!("`{written}` is sent literally");
+        let mut warning = cx.warning("other-placeholder", message, place);
+        warning = match known_name(cx, name) {
+            Some(known) => warning.label(say!("did you mean `${{{known}}}`?")),
+            None => warning.label(say!("placeholder syntax of another tool")),
+        };
+        cx.note(
+            warning.help(say!(
                 "in throng, write `${{saved.name}}`, `${{vars.name}}` or `${{user.id}}`"
-            )));
-        }
-    }
-
-    /// What a name without its beginning means here.
-    fn known_name(&self, name: &str) -> Option<String> {
-        if self.session.slot_of(name).is_some() {
-            return Some(format!("saved.{name}"));
-        }
-        if self.vars.has(name) {
-            return Some(format!("vars.{name}"));
-        }
-        let source = self.data.with_column(name.rsplit('.').next()?)?;
-        Some(format!("data.{source}.{}", name.rsplit('.').next()?))
-    }
-
-    /// Warns of a text that stands in quotes which YAML does not know.
-    pub(crate) fn warn_quotes(&mut self, node: &Node, text: &str) {
-        let first = text.chars().next().filter(|c| OTHER_QUOTES.contains(c));
-        let Some(first) = first.filter(|_| text.ends_with(OTHER_QUOTES)) else { return };
-        let message = say!("these quotes are part of the text");
-        let place = self.place_in(node, 0, first.len_utf8());
-        let warning = self.warning("other-quotes", message, place);
-        let help = say!(
-            "use the straight quotes `\"` or `'`; to keep typographic quotes, put straight \
-             quotes around them"
+            )),
         );
-        self.note(warning.label(say!("a typographic quote")).help(help));
     }
+}
 
-    /// A sign or a word in front of a value that means nothing there; None after a mistake.
-    pub(crate) fn check_sign(&mut self, node: &Node) -> Option<()> {
-        let Kind::Scalar { text, plain } = &node.kind else { return Some(()) };
-        if let Some(sign) = sign(text) {
-            let message = say!("`{sign}` is not supported before a value");
-            let error = self.error("bad-value", message, self.place_of(node, sign));
-            let help = match sign {
-                "=~" => say!("write `{{matches: 'id=\\d+'}}`"),
-                _ => {
-                    say!(
-                        "write `that: \"${{response.json.code != 0}}\"`; to match text that starts \
-                         with this operator, write `\"${{'!'}}= 0\"`"
-                    )
-                }
-            };
-            return self.fail(error.label(say!("unknown")).help(help));
-        }
-        if *plain && text.starts_with("not ") && other_word(text).is_none() {
-            let message = say!("`{}` is compared as text", shorten(text));
-            let warning = self
-                .warning("other-word", message, node.place)
-                .label(say!("`not` is part of the text"));
-            let help = say!(
-                "to negate, write `that: \"${{response.json.code != 0}}\"`; to compare with this \
-                 text, put it in quotes"
-            );
-            self.note(warning.help(help));
-        }
-        Some(())
+/// What a name without its beginning means here.
+fn known_name(cx: &Context<'_>, name: &str) -> Option<String> {
+    if cx.session.slot_of(name).is_some() {
+        return Some(format!("saved.{name}"));
     }
+    if cx.vars.has(name) {
+        return Some(format!("vars.{name}"));
+    }
+    let source = cx.data.with_column(name.rsplit('.').next()?)?;
+    Some(format!("data.{source}.{}", name.rsplit('.').next()?))
+}
 
-    /// Warns of a word that is compared as a text and looks like `present` or `absent`.
-    pub(crate) fn warn_word(&mut self, node: &Node) {
-        let Kind::Scalar { text, plain: true } = &node.kind else { return };
-        let Some(meant) = other_word(text) else { return };
+/// A sign or a word in front of a value that means nothing there; None after a mistake.
+pub(crate) fn check_sign(cx: &mut Context<'_>, node: &Node) -> Option<()> {
+    let Kind::Scalar { text, plain } = &node.kind else { return Some(()) };
+    if let Some(sign) = sign(text) {
+        let message = say!("`{sign}` is not supported before a value");
+        let error = cx.error("bad-value", message, cx.place_of(node, sign));
+        let help = match sign {
+            "=~" => say!("write `{{matches: 'id=\\d+'}}`"),
+            _ => {
+                say!(
+                    "write `that: \"${{response.json.code != 0}}\"`; to match text that starts \
+                     with this operator, write `\"${{'!'}}= 0\"`"
+                )
+            }
+        };
+        return cx.fail(error.label(say!("unknown")).help(help));
+    }
+    if *plain && text.starts_with("not ") && other_word(text).is_none() {
         let message = say!("`{}` is compared as text", shorten(text));
-        let warning = self.warning("other-word", message, node.place);
+        let warning =
+            cx.warning("other-word", message, node.place).label(say!("`not` is part of the text"));
         let help = say!(
-            "to check whether a value exists, write `present` or `absent`; to compare with this \
+            "to negate, write `that: \"${{response.json.code != 0}}\"`; to compare with this \
              text, put it in quotes"
         );
-        self.note(warning.label(say!("did you mean `{meant}`?")).help(help));
+        cx.note(warning.help(help));
     }
+    Some(())
+}
+
+/// Warns of a word that is compared as a text and looks like `present` or `absent`.
+pub(crate) fn warn_word(cx: &mut Context<'_>, node: &Node) {
+    let Kind::Scalar { text, plain: true } = &node.kind else { return };
+    let Some(meant) = other_word(text) else { return };
+    let message = say!("`{}` is compared as text", shorten(text));
+    let warning = cx.warning("other-word", message, node.place);
+    let help = say!(
+        "to check whether a value exists, write `present` or `absent`; to compare with this \
+         text, put it in quotes"
+    );
+    cx.note(warning.label(say!("did you mean `{meant}`?")).help(help));
 }
 
 /// The sign of another language in front of a value.
