@@ -18,51 +18,33 @@ extern crate throng_base;
 pub mod keys;
 #[macro_use]
 mod ast;
-mod audit;
 mod body;
 mod checks;
-mod data;
 mod declared;
-mod deliveries;
-mod events;
 mod fields;
+mod file;
 mod headers;
-mod include;
-mod instance;
-mod instead;
 mod json;
 mod labels;
 mod load;
-mod lookup;
-mod monitor;
 mod mqtt;
 mod native;
-mod once;
-mod output;
+mod network;
 mod parts;
 mod proto;
 mod reach;
 mod read;
-mod recorded;
-mod route;
+mod run;
 mod save;
 mod scope;
-mod secrets;
-mod source;
 mod steps;
-mod streams;
 mod synonyms;
 mod syntax;
-mod target;
-mod thresholds;
-mod trace;
-mod vars;
 mod wants;
 mod words;
 
 pub mod bench;
 pub mod curl;
-pub mod library;
 pub mod outline;
 pub mod protocol;
 pub mod quote;
@@ -82,28 +64,31 @@ use throng_program::{
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 pub use body::{bytes_of_base64, parse_hex};
-pub use include::INCLUDES_MAX;
+pub use file::include::INCLUDES_MAX;
+pub use file::secrets::{Masked, masked_in, masked_scenario};
+pub use file::vars::{Input, inputs};
 pub use load::LoadChanges;
 use load::Loads;
-pub use protocol::read_protocol;
-pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
-pub use recorded::{Recorded, RecordedFile, RecordedVariable, VariableState, whole};
-pub use route::{
+pub use network::route::{
     BenchProxy, abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
     unix_socket_of_curl,
 };
+pub use network::source::check_source;
+pub use protocol::read_protocol;
+pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
+pub use run::recorded::{Recorded, RecordedFile, RecordedVariable, VariableState, whole};
 pub use scope::FileRole;
-pub use secrets::{Masked, masked_in, masked_scenario};
-pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 pub use url::Url;
-pub use vars::{Input, inputs};
 pub use wants::{JsonWant, parse_json_expectation};
 
+use file::{data, include, secrets, vars};
+use network::{streams, target};
 use parts::Parts;
 use reach::Reaches;
 use read::{Context, Defaults, Found, Scope};
-use recorded::Seen;
+use run::recorded::Seen;
+use run::{audit, deliveries, events, monitor, once, output, recorded, thresholds, trace};
 use scope::SessionNames;
 use steps::Compiler;
 use syntax::{Kind, Node, Place};

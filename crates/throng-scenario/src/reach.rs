@@ -13,13 +13,13 @@ use throng_protocol::protobuf::MethodId;
 
 use crate::ast::{self, Map as _, Seen};
 use crate::native::{self, Native};
+use crate::network::target::read_targets;
 use crate::proto;
 use crate::protocol::load_protocol;
 use crate::read::Context;
 use crate::scope::{Called, Kinds, Spoken, scheme_of};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node, Place, part_of};
-use crate::target::read_targets;
 use crate::wants::read_delimiter;
 use crate::words::shorten;
 

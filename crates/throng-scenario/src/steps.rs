@@ -7,7 +7,7 @@
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
-//! - [`slow`]: whether those are done in time.
+//!   [`beside::slow`]: whether those are done in time.
 //! - [`ends`]: of connections, which are wanted.
 //! - [`failing`]: what follows a failure; [`rows`]: the rows of the report; [`used`]: rows of data.
 
@@ -31,7 +31,6 @@ mod pause;
 mod rest;
 mod rows;
 mod shared;
-mod slow;
 mod stay;
 mod tally;
 mod used;
@@ -52,18 +51,19 @@ use crate::scope::SessionNames;
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
+pub(crate) use act::parse_byte_rate;
+pub(crate) use beside::slow::warn_slow;
 pub(crate) use failing::read_on_error;
 pub(crate) use looks::{read_looks, read_reply_looks};
 pub(crate) use rows::{Rows, Speech};
-pub(crate) use slow::warn_slow;
 pub(crate) use via::Via;
 
 use beside::Inside;
+use beside::slow::Body;
 use links::Links;
 use meeting::Meetings;
 use pause::Wait;
 use rest::{Flow, pause_of, rest_of};
-use slow::Body;
 
 /// A session by its name; nothing where it is a mistake.
 type Named<'n> = (&'n Key, Option<&'n ast::Session<'n>>);

@@ -8,6 +8,7 @@ use crate::ast;
 use crate::body::{read_body, read_pairs};
 use crate::checks::{Answer, read_checks};
 use crate::headers::{check_method, check_path, read_step_cookies, read_step_headers};
+use crate::network::target::read_redirects;
 use crate::read::Context;
 use crate::read::template::TextBuilder;
 use crate::save::read_saves;
@@ -15,7 +16,6 @@ use crate::steps::failing::{read_failing, read_timeout};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node};
-use crate::target::read_redirects;
 use crate::words::shorten;
 
 pub(crate) fn read_http(

@@ -22,7 +22,7 @@ macro_rules! shipped {
         /// All of them, by name.
         pub const ALL: &[Shipped] = &[$(Shipped {
             name: $name,
-            text: include_str!(concat!("../protocols/", $name, ".protocol.yaml")),
+            text: include_str!(concat!("../../protocols/", $name, ".protocol.yaml")),
         }),*];
     };
 }

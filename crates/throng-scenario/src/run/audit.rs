@@ -11,10 +11,10 @@ use throng_program::{
 use throng_redis::RedisAddress;
 
 use crate::ast;
-use crate::events::read_command;
 use crate::headers::read_plain_headers;
 use crate::reach::Reaches;
 use crate::read::Context;
+use crate::run::events::read_command;
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;

@@ -7,14 +7,11 @@ use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Lookup, Sch
 use throng_protocol::websocket::DeflateOffer;
 
 use crate::ast::{self, Field};
-use crate::instance;
-use crate::lookup;
 use crate::native;
+use crate::network::streams::read_streams;
+use crate::network::{instance, lookup, route, source};
 use crate::read::Context;
-use crate::route;
 use crate::scope::{FileRole, Spoken, scheme_of};
-use crate::source;
-use crate::streams::read_streams;
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;

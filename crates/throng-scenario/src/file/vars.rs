@@ -10,11 +10,11 @@ use throng_base::{Diagnostic, Secrets, Source, Span};
 use throng_expression::Value;
 
 use crate::ast;
+use crate::file::secrets;
 use crate::keys;
 use crate::read::Context;
 use crate::read::template::constant;
 use crate::scope::{Variable, names_in};
-use crate::secrets;
 use crate::syntax;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::{is_name, shorten};

@@ -9,10 +9,10 @@ use throng_program::{Action, HttpCall, Scheme, Steering, TimedEvent, Trigger};
 
 use crate::ast::{self, Field};
 use crate::headers::read_plain_headers;
-use crate::monitor::authorize;
 use crate::read::Context;
+use crate::run::monitor::authorize;
+use crate::run::thresholds::{self, Names};
 use crate::syntax::{Key, Kind, Node};
-use crate::thresholds::{self, Names};
 use crate::url::Url;
 use crate::words::shorten;
 

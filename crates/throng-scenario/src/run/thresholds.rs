@@ -35,6 +35,7 @@ pub(crate) use unmeasured::Unmeasured;
 
 use crate::labels;
 use crate::read::Context;
+use crate::steps::parse_byte_rate;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::wants::parse_comparison;
@@ -830,16 +831,6 @@ const GAUGES: &[(&str, Subject)] = &[
     ("users.present", Subject::UsersPresent),
     ("connections", Subject::Connections),
 ];
-
-/// `10MB/s`
-pub(crate) fn parse_byte_rate(text: &str) -> Result<f64, UnitError> {
-    const HELP: Said = say!("a byte rate is a size per unit of time: `10MB/s`");
-    let Some((size, unit)) = text.split_once('/') else {
-        return Err(UnitError { message: say!("the unit of time is missing"), help: HELP });
-    };
-    let size = units::parse_size(size)? as f64;
-    Ok(size * units::parse_rate(&format!("1/{unit}"))?)
-}
 
 /// Cuts at the last comparison: a path in front of it may have a `=` of its own.
 fn split_comparison(text: &str) -> Option<(&str, Comparison, &str)> {
