@@ -14,7 +14,7 @@ use crate::read::{foreign, template};
 use crate::url::{Url, encode_path};
 use crate::wants::JsonWant;
 
-mod call;
+mod grpc;
 mod mqtt;
 pub(crate) mod requests;
 mod route;
@@ -73,7 +73,7 @@ pub struct Bench {
     pub http_version: HttpVersion,
     /// Iterations at once over each connection of HTTP/2.
     pub streams: Option<u16>,
-    /// Files of the service that a gRPC call needs, and where what they import is looked for.
+    /// Files of the service whose methods are called, and where what they import is looked for.
     pub proto: Vec<PathBuf>,
     pub proto_path: Vec<PathBuf>,
     /// WebSocket sub-protocols.

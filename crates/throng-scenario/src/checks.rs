@@ -294,6 +294,13 @@ pub(crate) fn near_code(text: &str) -> Option<&'static str> {
     same.or_else(|| did_you_mean(&text.to_ascii_uppercase(), names))
 }
 
+/// The name of a gRPC status that is a failure.
+pub(crate) fn code_of(text: &str) -> Option<(u16, u16)> {
+    let named = |code: &Code| *code != Code::Ok && code.name() == text.trim();
+    let code = Code::ALL.into_iter().find(named)?;
+    Some((code.status(), code.status()))
+}
+
 /// `200`, `2xx` or `200..299`.
 pub(crate) fn parse_status(text: &str) -> Option<(u16, u16)> {
     let text = text.trim();

@@ -151,7 +151,7 @@ struct Sent {
     /// What they are, where their fields are known.
     kinds: Option<Kinds>,
     protocol: Option<u16>,
-    /// What comes on gRPC calls, where gRPC is what they are sent by.
+    /// What comes on calls that stay open, where they are sent on one.
     replies: Option<Kinds>,
 }
 
@@ -159,7 +159,7 @@ struct Sent {
 struct Received {
     which: Which,
     protocol: Option<u16>,
-    /// What it may be on a gRPC call.
+    /// What it may be on a call that stays open.
     replies: Option<Kinds>,
 }
 
@@ -370,7 +370,7 @@ impl Reader<'_, '_> {
         Some(Kinds::Proto { schema, message })
     }
 
-    /// The type of the message of gRPC that is sent, if it is one.
+    /// The type of the message that is sent, if it is one of a `.proto` file.
     fn proto_of(&self, speech: &Speech) -> Option<MessageType> {
         let session = self.sessions.get(usize::from(speech.session))?;
         let is_this =

@@ -70,7 +70,7 @@ impl<'c> Links<'c> {
             };
             let reach = reach.and_then(|reach| match needs {
                 Needs::Http => home.stream_of(reach),
-                Needs::Grpc => {
+                Needs::Call => {
                     let schema = cx.descriptors.schema()?;
                     home.call_of(reach, schema.find_method(path?).ok()?)
                 }
@@ -171,7 +171,7 @@ impl<'c> Links<'c> {
     ) -> Option<Via<'c>> {
         match verb {
             Verb::Http(map) => self.asked_link(cx, verb, map.target, Needs::Http),
-            Verb::Grpc(map) => self.asked_link(cx, verb, map.target, Needs::Grpc),
+            Verb::Grpc(map) => self.asked_link(cx, verb, map.target, Needs::Call),
             Verb::Connect(map) => self.connect_link(cx, map),
             Verb::Send(map) => self.talk_link(cx, verb, map.on, in_body),
             Verb::Expect(map) => self.talk_link(cx, verb, map.on, in_body),
@@ -208,7 +208,7 @@ impl<'c> Links<'c> {
                 let target = fields.target.node().and_then(text_of);
                 let path = fields.connect.node().and_then(text_of);
                 match self.home.needs_of_connect(target, path) {
-                    Needs::Grpc => self.call(cx, fields)?,
+                    Needs::Call => self.call(cx, fields)?,
                     needs => {
                         let verb = ("connect", fields.connect.place_or(fields.place));
                         self.reach(cx, verb, fields.target.node(), needs)?
@@ -378,7 +378,7 @@ impl<'c> Links<'c> {
         match self.usual(needs) {
             Ok(reach) => Some(reach),
             Err(several) if several.is_empty() => {
-                let callable = home.places.iter().find(|place| place.is_grpc());
+                let callable = home.places.iter().find(|place| place.has_methods());
                 if let Some(reach) = callable.filter(|_| !named_by_itself(verb)) {
                     return no_connect(cx, verb, place, reach);
                 }
@@ -431,7 +431,7 @@ impl<'c> Links<'c> {
         };
         let name = read_plain(cx, node)?;
         let called = find_method(cx, node, &name);
-        let reach = self.reach(cx, ("connect", place), fields.target.node(), Needs::Grpc)?;
+        let reach = self.reach(cx, ("connect", place), fields.target.node(), Needs::Call)?;
         let home: &'c Home = self.home;
         home.call_of(reach, called?.id)
     }
@@ -473,7 +473,7 @@ impl<'c> Links<'c> {
         }
         let name = &key.text;
         let place = self.home.places.iter().find(|place| !place.is_asked());
-        match place.or(self.home.places.iter().find(|place| place.is_grpc())) {
+        match place.or(self.home.places.iter().find(|place| place.has_methods())) {
             Some(place) => {
                 let message = say!("`{name}` requires an open connection");
                 let error = cx.error("no-connect", message, key.place);
@@ -595,7 +595,8 @@ impl<'c> Links<'c> {
 #[derive(Clone, Copy)]
 enum Needs {
     Http,
-    Grpc,
+    /// Methods.
+    Call,
     /// A connection that lasts.
     Lasting,
 }
@@ -605,12 +606,12 @@ impl Home {
     fn needs_of_connect(&self, target: Option<&str>, path: Option<&str>) -> Needs {
         if let Some(named) = target.and_then(|name| self.places.iter().find(|one| one.name == name))
         {
-            return if named.is_grpc() { Needs::Grpc } else { Needs::Lasting };
+            return if named.has_methods() { Needs::Call } else { Needs::Lasting };
         }
         let is_method = path.is_some_and(|path| !path.is_empty() && !path.starts_with('/'));
         let has = |is: fn(&Reach) -> bool| self.places.iter().any(is);
-        match has(Reach::is_grpc) && (is_method || self.places.iter().all(Reach::is_grpc)) {
-            true => Needs::Grpc,
+        match has(Reach::has_methods) && (is_method || self.places.iter().all(Reach::has_methods)) {
+            true => Needs::Call,
             false => Needs::Lasting,
         }
     }
@@ -632,15 +633,14 @@ fn fits(reach: &Reach, needs: Needs) -> bool {
     reach.scheme.is_none()
         || match needs {
             Needs::Http => reach.is_http(),
-            Needs::Grpc => reach.is_grpc(),
+            Needs::Call => reach.has_methods(),
             Needs::Lasting => !reach.is_asked(),
         }
 }
 
 fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Place) -> Option<T> {
-    let is_grpc = scheme.is_some_and(Scheme::is_grpc);
     let help = match verb {
-        _ if is_grpc && verb == "http" => {
+        "http" if native::of_scheme(scheme).methods => {
             say!("call a gRPC method of this target: `- grpc: package.Service/Method`")
         }
         "connect" => {

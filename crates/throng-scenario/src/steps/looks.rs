@@ -30,7 +30,7 @@ pub(crate) fn read_pattern(
     }
 }
 
-/// What the fields of a reply are on a gRPC call: `any`, or `{text: hello}`.
+/// What the fields of a reply are on a call that stays open: `any`, or `{text: hello}`.
 pub(crate) fn read_reply_looks(
     cx: &mut Context<'_>,
     replies: &Kinds,
