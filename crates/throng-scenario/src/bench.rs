@@ -9,10 +9,10 @@ use throng_base::units::write_duration;
 use throng_extract::JsonPath;
 use throng_program::{Family, HttpVersion, Scheme};
 
+use crate::message::wants::JsonWant;
 use crate::native::{self, Native};
 use crate::read::{foreign, template};
 use crate::url::{Url, encode_path};
-use crate::wants::JsonWant;
 
 mod grpc;
 mod mqtt;
@@ -634,7 +634,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A text that an answer has to have: what looks like a sign is a text too.
 fn wanted(text: &str) -> String {
-    let compares = crate::wants::parse_comparison(text).is_some() || foreign::sign(text).is_some();
+    let compares =
+        crate::message::wants::parse_comparison(text).is_some() || foreign::sign(text).is_some();
     // An expression at its begin makes it a text.
     let begin = if compares { "${''}" } else { "" };
     format!("{begin}{}", template::escape(text))

@@ -18,29 +18,20 @@ extern crate throng_base;
 pub mod keys;
 #[macro_use]
 mod ast;
-mod body;
-mod checks;
-mod declared;
-mod fields;
 mod file;
-mod headers;
-mod json;
 mod labels;
 mod load;
-mod mqtt;
+mod message;
 mod native;
 mod network;
 mod parts;
-mod proto;
 mod reach;
 mod read;
 mod run;
-mod save;
 mod scope;
 mod steps;
 mod synonyms;
 mod syntax;
-mod wants;
 mod words;
 
 pub mod bench;
@@ -63,12 +54,13 @@ use throng_program::{
 };
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
-pub use body::{bytes_of_base64, parse_hex};
 pub use file::include::INCLUDES_MAX;
 pub use file::secrets::{Masked, masked_in, masked_scenario};
 pub use file::vars::{Input, inputs};
 pub use load::LoadChanges;
 use load::Loads;
+pub use message::body::{bytes_of_base64, parse_hex};
+pub use message::wants::{JsonWant, parse_json_expectation};
 pub use network::route::{
     BenchProxy, abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
     unix_socket_of_curl,
@@ -80,9 +72,9 @@ pub use run::recorded::{Recorded, RecordedFile, RecordedVariable, VariableState,
 pub use scope::FileRole;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 pub use url::Url;
-pub use wants::{JsonWant, parse_json_expectation};
 
 use file::{data, include, secrets, vars};
+use message::headers;
 use network::{streams, target};
 use parts::Parts;
 use reach::Reaches;

@@ -254,7 +254,7 @@ impl Reader<'_, '_> {
         }
         let framing = self.framing(&fields);
         if let Some(node) = fields.proto.node() {
-            let files = crate::proto::read(self.cx, node, fields.proto_path.node());
+            let files = crate::message::proto::read(self.cx, node, fields.proto_path.node());
             self.protos = Some(files.map(Protos::new));
         }
         if let Some(node) = fields.enums.node() {

@@ -12,15 +12,15 @@ use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::MethodId;
 
 use crate::ast::{self, Map as _, Seen};
+use crate::message::proto;
+use crate::message::wants::read_delimiter;
 use crate::native::{self, Native};
 use crate::network::target::read_targets;
-use crate::proto;
 use crate::protocol::load_protocol;
 use crate::read::Context;
 use crate::scope::{Called, Kinds, Spoken, scheme_of};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node, Place, part_of};
-use crate::wants::read_delimiter;
 use crate::words::shorten;
 
 /// A target, and what is spoken there.

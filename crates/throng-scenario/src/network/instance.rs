@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throng_base::Said;
 use throng_program::{Scheme, Target};
 
-use crate::headers::is_token;
+use crate::message::headers::is_token;
 use crate::read::Context;
 use crate::syntax::Node;
 use crate::words::shorten;

@@ -11,7 +11,7 @@ use throng_program::{
 use throng_redis::RedisAddress;
 
 use crate::ast;
-use crate::headers::read_plain_headers;
+use crate::message::headers::read_plain_headers;
 use crate::reach::Reaches;
 use crate::read::Context;
 use crate::run::events::read_command;

@@ -13,18 +13,18 @@ use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::{MessageType, MethodId};
 
 use crate::ast::{self, Field};
-use crate::checks::json_path_of;
-use crate::declared::read_pattern;
-use crate::fields::field_pick;
-use crate::json::read_path;
 use crate::keys;
+use crate::message::checks::json_path_of;
+use crate::message::declared::read_pattern;
+use crate::message::fields::field_pick;
+use crate::message::json::read_path;
+use crate::message::wants::read_pick;
 use crate::reach::Reaches;
 use crate::read::Context;
 use crate::scope::{Kinds, SessionNames, Spoken};
 use crate::steps::{Compiler, Speech, read_looks, read_reply_looks};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node};
-use crate::wants::read_pick;
 use crate::words::shorten;
 
 /// The most rows of the ledger.

@@ -8,7 +8,7 @@ use throng_load::plan;
 use throng_program::{Action, HttpCall, Scheme, Steering, TimedEvent, Trigger};
 
 use crate::ast::{self, Field};
-use crate::headers::read_plain_headers;
+use crate::message::headers::read_plain_headers;
 use crate::read::Context;
 use crate::run::monitor::authorize;
 use crate::run::thresholds::{self, Names};

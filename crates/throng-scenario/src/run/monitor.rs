@@ -9,8 +9,8 @@ use throng_program::monitor::{JsonValue, Origin, Page, SshHost};
 use throng_program::{Metric, Monitor, NODE_EXPORTER_PORT, Scheme, Selector, host_metrics};
 
 use crate::ast;
-use crate::headers::read_plain_headers;
-use crate::json::read_path;
+use crate::message::headers::read_plain_headers;
+use crate::message::json::read_path;
 use crate::read::Context;
 use crate::syntax::{Kind, Node};
 use crate::url::Url;

@@ -34,11 +34,11 @@ pub(crate) use names::Names;
 pub(crate) use unmeasured::Unmeasured;
 
 use crate::labels;
+use crate::message::wants::parse_comparison;
 use crate::read::Context;
 use crate::steps::parse_byte_rate;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::wants::parse_comparison;
 use crate::words::shorten;
 
 const HELP: Said = say!(

@@ -4,7 +4,7 @@ use throng_base::units::{self, UnitError};
 use throng_program::Trace;
 
 use crate::ast;
-use crate::headers::is_token;
+use crate::message::headers::is_token;
 use crate::read::Context;
 use crate::syntax::Node;
 use crate::words::shorten;

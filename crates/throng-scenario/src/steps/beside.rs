@@ -9,7 +9,7 @@ use throng_program::{Beside, Block};
 use throng_protocol::framed::Protocol;
 
 use crate::ast::{Steps, Verb};
-use crate::declared::is_message;
+use crate::message::declared::is_message;
 use crate::read::Context;
 use crate::steps::rest::Flow;
 use crate::steps::via::Via;

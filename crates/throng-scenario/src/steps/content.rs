@@ -2,8 +2,8 @@
 
 use throng_program::{Message, MessageKind, Segment, Text};
 
-use crate::body::read_hex;
-use crate::json::json_text;
+use crate::message::body::read_hex;
+use crate::message::json::json_text;
 use crate::read::Context;
 use crate::read::template::{Escape, read_text};
 use crate::scope::FileRole;

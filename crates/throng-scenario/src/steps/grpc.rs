@@ -7,11 +7,11 @@ use throng_protocol::grpc::{Encoding, metadata};
 use throng_protocol::protobuf::{CallKind, Template};
 
 use crate::ast::{self, Field};
-use crate::checks::{Answer, read_checks};
-use crate::fields::read_proto;
+use crate::message::checks::{Answer, read_checks};
+use crate::message::fields::read_proto;
+use crate::message::save::read_saves;
 use crate::read::Context;
 use crate::read::template::Escape;
-use crate::save::read_saves;
 use crate::scope::{Called, Descriptors};
 use crate::steps::failing::{read_failing, read_timeout};
 use crate::steps::rows::Rows;

@@ -11,11 +11,11 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Items, Steps};
-use crate::checks::{Answer, read_checks};
+use crate::message::checks::{Answer, read_checks};
+use crate::message::save::read_saves;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::read::template::Escape;
-use crate::save::read_saves;
 use crate::scope::{Heard, Kinds};
 use crate::steps::Coder;
 use crate::steps::beside::Inside;

@@ -4,16 +4,16 @@ use throng_base::Said;
 use throng_program::{Check, Escape, Pick, Text, Want, Which};
 
 use crate::ast::{self, Field};
-use crate::checks::Answer;
-use crate::declared::{self, Meant};
-use crate::fields::read_field_map;
-use crate::json::read_json_checks;
-use crate::mqtt::read_topic_filter;
+use crate::message::checks::Answer;
+use crate::message::declared::{self, Meant};
+use crate::message::fields::read_field_map;
+use crate::message::json::read_json_checks;
+use crate::message::mqtt::read_topic_filter;
+use crate::message::wants::read_regex;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
 use crate::syntax::{Kind, Node};
-use crate::wants::read_regex;
 use crate::words::shorten;
 
 /// Which messages are meant, by what their protocol says of them. The outer None: it is a pattern

@@ -11,7 +11,7 @@ use throng_protocol::mqtt::{
 };
 
 use crate::ast::{self, Field, Map as _};
-use crate::mqtt::{is_shared, read_filter, read_topic};
+use crate::message::mqtt::{is_shared, read_filter, read_topic};
 use crate::read::Context;
 use crate::read::template::Escape;
 use crate::steps::content::read_content;

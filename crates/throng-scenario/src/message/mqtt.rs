@@ -4,7 +4,7 @@ use throng_program::{Check, Pick, Segment, Text, Want};
 use throng_protocol::mqtt::topic::{self, TopicError, check_filter, check_name};
 
 use crate::ast::Field;
-use crate::checks::need_header;
+use crate::message::checks::need_header;
 use crate::read::Context;
 use crate::read::template::Escape;
 use crate::syntax::{Kind, Node};

@@ -4,8 +4,8 @@ use throng_base::Said;
 use throng_program::{Body, Text};
 
 use crate::ast::{self, Field};
-use crate::headers::{self, Headers};
-use crate::json::json_text;
+use crate::message::headers::{self, Headers};
+use crate::message::json::json_text;
 use crate::read::Context;
 use crate::read::template::{Escape, TextBuilder, read_text};
 use crate::scope::FileRole;

@@ -14,10 +14,10 @@ use throng_protocol::protobuf::{self, MessageType, Schema};
 
 use crate::ast;
 use crate::keys;
+use crate::message::wants::Meaning;
 use crate::read::Context;
 use crate::scope::Kinds;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::wants::Meaning;
 use crate::words::shorten;
 
 /// The most values that a step gives for the fields of a message.
@@ -254,7 +254,7 @@ pub(crate) fn read_field(
         _ => {
             let want = match &node.kind {
                 Kind::Scalar { .. } if node.is_null() => Some(Want::Null),
-                Kind::Scalar { .. } => crate::wants::read_want(cx, node, Meaning::Json),
+                Kind::Scalar { .. } => crate::message::wants::read_want(cx, node, Meaning::Json),
                 Kind::Map(entries) if !entries.is_empty() => read_operator(cx, node),
                 _ => Some(Want::Present),
             };
@@ -269,7 +269,7 @@ pub(crate) fn read_field(
 fn read_operator(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
     let fields = ast::TextCheck::read(cx, node)?;
     let (key, value) = ast::one_of(cx, &[fields.contains, fields.equals, fields.matches])?;
-    crate::wants::read_operator(cx, key, value)
+    crate::message::wants::read_operator(cx, key, value)
 }
 
 /// Warns where a word of checks and saves hides a field of the same name.

@@ -9,9 +9,10 @@ use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 use throng_protocol::grpc::Code;
 
 use crate::ast::{self, Field};
-use crate::fields;
-use crate::json;
 use crate::keys;
+use crate::message::fields;
+use crate::message::json;
+use crate::message::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
 use crate::native::{self, Headers};
 use crate::read::foreign::{check_sign, warn_word};
 use crate::read::template::read_condition;
@@ -19,7 +20,6 @@ use crate::read::{AnswerKind, Context, Scope};
 use crate::scope::{Kinds, Spoken};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
 use crate::words::shorten;
 
 /// What kind of answer is looked at.
@@ -325,7 +325,7 @@ fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
     for (key, value) in cx.entries(node, say!("a map of headers"), help.clone()).unwrap_or_default()
     {
         let has_values = matches!(cx.scope.spoken.headers(), Headers::Values(_));
-        if !has_values && !crate::headers::is_token(&key.text) {
+        if !has_values && !crate::message::headers::is_token(&key.text) {
             let message = say!("`{}` is not a valid header name", shorten(&key.text));
             let error = cx.error("bad-header", message, key.place).label(say!("not a header name"));
             cx.note(error.help(help.clone()));
@@ -344,7 +344,8 @@ fn read_cookie_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
     let help = say!("write `cookie: {{sid: present}}`");
     for (key, value) in cx.entries(node, say!("a map of cookies"), help.clone()).unwrap_or_default()
     {
-        let name = crate::headers::check_cookie_name(cx, &key.text, key.place, help.clone());
+        let name =
+            crate::message::headers::check_cookie_name(cx, &key.text, key.place, help.clone());
         let want = name.and_then(|()| read_text_check(cx, value, Plain::Equals));
         checks.extend(want.map(|want| Check { pick: Pick::Cookie(key.text.clone()), want }));
     }

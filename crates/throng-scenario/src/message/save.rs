@@ -5,15 +5,15 @@ use throng_extract::JsonPath;
 use throng_program::{Pick, Save};
 
 use crate::ast::{self, Field};
-use crate::checks::{Answer, json_path_of, no_fields};
-use crate::fields::{field_pick, warn_hidden};
-use crate::headers::{self, is_token};
-use crate::json::read_path;
+use crate::message::checks::{Answer, json_path_of, no_fields};
+use crate::message::fields::{field_pick, warn_hidden};
+use crate::message::headers::{self, is_token};
+use crate::message::json::read_path;
+use crate::message::wants::read_pick;
 use crate::native::Headers;
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
-use crate::wants::read_pick;
 use crate::words::shorten;
 
 const HELP: Said = say!(

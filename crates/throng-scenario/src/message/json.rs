@@ -6,11 +6,11 @@
 use throng_extract::{JsonPath, PathError};
 use throng_program::{Check, Escape, Pick, Text, Want};
 
+use crate::message::wants::{Meaning, is_number};
 use crate::read::Context;
 use crate::read::foreign::warn_placeholders;
 use crate::read::template::{Part, TextBuilder, read_parts, single_expression};
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::wants::{Meaning, is_number};
 use crate::words::shorten;
 
 /// Compact JSON text of a YAML value, keys in their order.
@@ -146,11 +146,12 @@ pub(crate) fn read_path_check(
     out: &mut Vec<Check>,
 ) {
     let found = |entries: &[(Key, Node)]| {
-        !entries.is_empty() && entries.iter().all(|(key, _)| crate::wants::is_operator(&key.text))
+        !entries.is_empty()
+            && entries.iter().all(|(key, _)| crate::message::wants::is_operator(&key.text))
     };
     match &node.kind {
         Kind::Map(entries) if found(entries) => {
-            let want = crate::wants::read_found(cx, node, Meaning::Json);
+            let want = crate::message::wants::read_found(cx, node, Meaning::Json);
             let Some(want) = want else { return };
             let counted = matches!(want, Want::Count(..)) && path.parts().is_some();
             // The items of a list are what people count.
@@ -169,7 +170,7 @@ pub(crate) fn read_path_check(
 fn warn_condition(cx: &mut Context<'_>, entries: &[(Key, Node)], path: &JsonPath) {
     let [(key, value)] = entries else { return };
     let word = key.text.as_str();
-    if !crate::wants::is_operator(word) || !matches!(value.kind, Kind::Scalar { .. }) {
+    if !crate::message::wants::is_operator(word) || !matches!(value.kind, Kind::Scalar { .. }) {
         return;
     }
     let message = say!("`{word}` is the name of a field here, not a condition");
@@ -200,7 +201,7 @@ fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<C
             return;
         }
         Kind::Scalar { .. } if node.is_null() => Some(Want::Null),
-        Kind::Scalar { .. } => crate::wants::read_want(cx, node, Meaning::Json),
+        Kind::Scalar { .. } => crate::message::wants::read_want(cx, node, Meaning::Json),
         // An empty map or list: that it is there is all that can be said.
         _ => Some(Want::Present),
     };

@@ -141,7 +141,8 @@ fn public_imports_are_seen_through_any_number_of_files() {
 
 #[test]
 fn sets_of_descriptors_are_read_as_protoc_writes_them() {
-    const SET: &[u8] = include_bytes!("../../../throng-protocol/src/protobuf/tests/edition.desc");
+    const SET: &[u8] =
+        include_bytes!("../../../../throng-protocol/src/protobuf/tests/edition.desc");
     let file = declares("A", &["shop.proto"], &["shapes.edition.New"]);
     let shop = declares("Shop", &[], &[]);
     let new = ["shapes.edition.New", "shapes.edition.New.CountsEntry", "shapes.edition.New.Inner"];

@@ -7,9 +7,9 @@ use throng_program::{Check, Composed, Pick, Segment, Text, Want, Which};
 use throng_protocol::framed::declaration::Role;
 use throng_protocol::framed::{self, Given, MessageId, Protocol};
 
-use crate::checks::Answer;
-use crate::fields::{SHOWN_MAX, place_of, read_field_map, read_fields, wrong_field};
 use crate::keys;
+use crate::message::checks::Answer;
+use crate::message::fields::{SHOWN_MAX, place_of, read_field_map, read_fields, wrong_field};
 use crate::read::Context;
 use crate::read::template::Escape;
 use crate::scope::{Kinds, Spoken};
