@@ -361,7 +361,7 @@ fn leaves_others(cause: Cause) -> bool {
 fn passed_over(shard: &Lane, route: &Route, turns: std::ops::Range<u64>) {
     let mut recorder = shard.recorder.borrow_mut();
     for turn in turns {
-        if let Some(row) = recorder.target(route.place(turn)) {
+        if let Some(row) = recorder.targets.of(route.place(turn)) {
             row.connections_passed_over += 1;
         }
     }

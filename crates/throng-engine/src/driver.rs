@@ -146,7 +146,7 @@ impl Driven {
         match schedule.next_iteration().filter(|due| *due > turned) {
             Some(due) if self.lane.seats.borrow_mut().has_idle() => next.min(due),
             // From then on it is known that no user is free for it.
-            Some(due) if schedule.drops_iterations() => next.min(due),
+            Some(due) if schedule.iterations().is_some_and(|it| it.drops) => next.min(due),
             _ => next,
         }
     }
@@ -168,11 +168,11 @@ impl Driven {
             return;
         }
         while let Some(due) = schedule.next_iteration().filter(|due| *due <= now) {
-            let paced = schedule.paces_iterations();
+            let paced = schedule.iterations().is_some_and(|it| it.rate.is_some());
             if !self.lane.seats.borrow_mut().begin(if paced { due } else { now }) {
                 break;
             }
-            schedule.begin_iteration();
+            schedule.starts.take();
             self.lane.iteration_begins();
             if paced {
                 self.lane.start_begins();
@@ -464,8 +464,8 @@ impl Driver {
             for driven in &self.lanes {
                 let mut schedule = driven.lane.schedule_mut();
                 let population = &mut driven.lane.recorder.borrow_mut().population;
-                population.unmet += schedule.take_unmet();
-                population.dropped += schedule.take_dropped();
+                population.unmet += std::mem::take(&mut schedule.starts.unmet);
+                population.dropped += std::mem::take(&mut schedule.starts.dropped);
             }
             let Some((load, action)) = action else { return };
             let lane = &self.lanes[load].lane;
@@ -507,7 +507,7 @@ impl Driver {
 /// Who arrives comes, unless there are as many as may be.
 fn arrive(lane: &Rc<Lane>, due: Time) {
     match lane.is_full() {
-        true => lane.schedule_mut().drop_arrival(),
+        true => lane.schedule_mut().starts.dropped += 1,
         false => {
             lane.start_begins();
             spawn(lane, due, false);

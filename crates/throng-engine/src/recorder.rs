@@ -1,35 +1,40 @@
 //! What one shard writes down: the figures of the running interval, and one example per kind of
 //! error. Its size depends on the steps, never on users or time.
 
-use std::rc::Rc;
+mod rows;
+mod samples;
+mod sessions;
+mod targets;
+
 use std::time::Duration;
 
 use throng_base::{Said, StepId, Time};
 use throng_metrics::{
     Cause, CellCounter, Chain, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges,
     Heartbeats, Histogram, Interval, LOST_NS_MIN, Lifecycle, Messages, Population,
-    ResidenceInterval, Retries, SAMPLED_OF, SampleInterval, SessionInterval, Slow, SlowBounds,
-    Stage, StageInterval, StepInterval, TargetInterval, TcpSamples, Together,
+    ResidenceInterval, Retries, Slow, SlowBounds, Stage, StageInterval, StepInterval, TcpSamples,
+    Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
 use crate::instances::Instances;
 use crate::ledger::Remark;
-use crate::repeats::{Fingerprint, Repeats};
 use crate::routes::Places;
 use crate::spent::{OpeningTimes, Spent, nanos};
 use crate::transport::TcpInfo;
+
+use rows::{Rows, of_heap};
+use samples::Samples;
+use sessions::Sessions;
+use targets::Targets;
+
+pub(crate) use sessions::Iteration;
 
 /// Examples of errors kept per shard and run.
 const EXAMPLES_MAX: usize = 64;
 const EXAMPLE_CHARS_MAX: usize = 240;
 /// Connections that the kernel is asked about, per shard and second.
 const TCP_SAMPLES_MAX: u64 = 32;
-
-/// Conflict, and unprocessable content: what services say of data that they have (RFC 9110).
-const CONFLICTS: [u16; 2] = [409, 422];
-/// Steps of a shard whose requests are followed; each takes 128 KiB.
-const FOLLOWED_MAX: usize = 16;
 
 /// No `Retry-After` is waited for longer than this.
 pub(crate) const RETRY_AFTER_MAX_S: u64 = 60;
@@ -76,121 +81,11 @@ pub(crate) struct Found {
     pub(crate) retransmits: Option<u64>,
 }
 
-/// The rows of those steps, or addresses, that did something in this interval: most shards of many
-/// are quiet in most steps of many, and a row is a quarter of a kilobyte.
-struct Rows<T> {
-    /// By step: where its row is, or [`NO_ROW`].
-    places: Vec<u32>,
-    rows: Vec<T>,
-}
-
-const NO_ROW: u32 = u32::MAX;
-
-impl<T> Rows<T> {
-    fn new(steps: usize) -> Rows<T> {
-        Rows { places: vec![NO_ROW; steps], rows: Vec::new() }
-    }
-
-    #[inline]
-    fn at(&mut self, index: usize, new: impl FnOnce() -> T) -> &mut T {
-        let place = &mut self.places[index];
-        if *place == NO_ROW {
-            *place = self.rows.len() as u32;
-            self.rows.push(new());
-        }
-        &mut self.rows[*place as usize]
-    }
-
-    /// There is a place for this index, though there were fewer at the beginning.
-    fn reach(&mut self, index: usize) {
-        if index >= self.places.len() {
-            self.places.resize(index + 1, NO_ROW);
-        }
-    }
-
-    /// Hands the rows over, in their order.
-    fn take(&mut self) -> Vec<T>
-    where
-        T: Default,
-    {
-        if self.rows.is_empty() {
-            return Vec::new();
-        }
-        let mut taken = Vec::with_capacity(self.rows.len());
-        for place in self.places.iter_mut().filter(|place| **place != NO_ROW) {
-            let place = std::mem::replace(place, NO_ROW);
-            taken.push(std::mem::take(&mut self.rows[place as usize]));
-        }
-        self.rows.clear();
-        // As much will be needed again, and not what one busy second needed once.
-        self.rows.shrink_to(taken.len());
-        taken
-    }
-
-    fn own_bytes(&self) -> usize {
-        size_of_val(&*self.places) + self.rows.capacity() * size_of::<T>()
-    }
-}
-
-impl Rows<StepInterval> {
-    #[inline]
-    fn of(&mut self, step: StepId) -> &mut StepInterval {
-        self.at(step.index(), || StepInterval { step: step.0, ..StepInterval::default() })
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let histograms =
-            |row: &StepInterval| [&row.latency, &row.with_pauses, &row.first_byte].map(of_heap);
-        let service = self.rows.iter().filter_map(|row| row.service.as_ref()).map(of_heap);
-        let filled = self.rows.iter().flat_map(histograms).chain(service).sum::<usize>();
-        self.own_bytes() + filled
-    }
-}
-
-fn of_heap(histogram: &Histogram) -> usize {
-    histogram.heap_bytes()
-}
-
-/// What goes to which address, where there are several: else it costs nothing.
-struct Targets {
-    places: Places,
-    rows: Rows<TargetInterval>,
-}
-
-impl Targets {
-    fn new(places: &Places) -> Targets {
-        Targets { places: Rc::clone(places), rows: Rows::new(places.borrow().len()) }
-    }
-
-    #[inline]
-    fn of(&mut self, address: u16) -> Option<&mut TargetInterval> {
-        let index = usize::from(address);
-        let place = *self.places.borrow().get(index)?;
-        self.rows.reach(index);
-        Some(self.rows.at(index, || TargetInterval::new(place)))
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let filled = self.rows.rows.iter().map(|row| of_heap(&row.latency)).sum::<usize>();
-        self.rows.own_bytes() + filled
-    }
-}
-
-/// How an iteration ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Iteration {
-    /// After so long, where that is known.
-    Finished(Option<Duration>),
-    Failed,
-    Interrupted,
-}
-
 pub(crate) struct Recorder {
     steps: Rows<StepInterval>,
-    targets: Targets,
+    pub(crate) targets: Targets,
     pub(crate) instances: Instances,
-    /// None where there is only one session.
-    sessions: Rows<SessionInterval>,
+    pub(crate) sessions: Sessions,
     stages: [StageInterval; Stage::ALL.len()],
     pub(crate) connections: Connections,
     residence: Vec<ResidenceInterval>,
@@ -204,11 +99,7 @@ pub(crate) struct Recorder {
     pub(crate) tcp: TcpSamples,
     pub(crate) messages: Messages,
     deliveries: Vec<DeliveryInterval>,
-    samples: Vec<SampleInterval>,
-    /// By step: which response comes next, and the digest of the first body that was sampled.
-    sampling: Vec<(u32, Option<u64>)>,
-    /// Of steps that had a conflict: the requests since then.
-    repeats: Vec<(StepId, Repeats)>,
+    pub(crate) samples: Samples,
     pub(crate) gauges: Gauges,
     pub(crate) cells: CellCounter,
     pub(crate) bytes_in: u64,
@@ -278,7 +169,7 @@ impl Recorder {
             steps: Rows::new(steps),
             targets: Targets::new(places),
             instances: Instances::default(),
-            sessions: Rows::new(0),
+            sessions: Sessions::new(0),
             stages: Stage::ALL.map(StageInterval::new),
             connections: Connections::default(),
             residence: Vec::new(),
@@ -291,9 +182,7 @@ impl Recorder {
             tcp: TcpSamples::default(),
             messages: Messages::default(),
             deliveries: Vec::new(),
-            samples: Vec::new(),
-            sampling: Vec::new(),
-            repeats: Vec::new(),
+            samples: Samples::default(),
             gauges: Gauges::default(),
             cells: CellCounter::default(),
             bytes_in: 0,
@@ -313,36 +202,7 @@ impl Recorder {
 
     /// For so many sessions, if they are told apart.
     pub(crate) fn with_sessions(self, sessions: usize) -> Recorder {
-        let several = if sessions > 1 { sessions } else { 0 };
-        Recorder { sessions: Rows::new(several), ..self }
-    }
-
-    fn session(&mut self, session: u16) -> Option<&mut SessionInterval> {
-        let new = || SessionInterval { session, ..SessionInterval::default() };
-        let is_told = usize::from(session) < self.sessions.places.len();
-        is_told.then(|| self.sessions.at(usize::from(session), new))
-    }
-
-    /// An iteration of a session begins.
-    pub(crate) fn session_begins(&mut self, session: u16) {
-        if let Some(row) = self.session(session) {
-            row.begun += 1;
-        }
-    }
-
-    /// An iteration of a session is over.
-    pub(crate) fn session_ends(&mut self, session: u16, how: Iteration) {
-        let Some(row) = self.session(session) else { return };
-        match how {
-            Iteration::Finished(time) => {
-                row.finished += 1;
-                if let Some(time) = time {
-                    row.time.record(nanos(time));
-                }
-            }
-            Iteration::Failed => row.failed += 1,
-            Iteration::Interrupted => row.interrupted += 1,
-        }
+        Recorder { sessions: Sessions::new(sessions), ..self }
     }
 
     /// The memory of it: with the steps that did something, and with the range of the times that
@@ -351,10 +211,9 @@ impl Recorder {
         let stages = self.stages.iter().map(|stage| of_heap(&stage.latency));
         let own = [&self.lateness, &self.tcp.round_trip].map(of_heap);
         let residence = self.residence.iter().map(|row| of_heap(&row.time) + size_of_val(row));
-        let sessions = self.sessions.rows.iter().map(|row| of_heap(&row.time));
-        let histograms = stages.chain(own).chain(residence).chain(sessions).sum::<usize>();
+        let histograms = stages.chain(own).chain(residence).sum::<usize>();
         let slow = self.slow_bounds.own_bytes() + self.slowest.capacity() * size_of::<Slow>();
-        let rows = self.sessions.own_bytes() + self.steps.heap_bytes() + self.targets.heap_bytes();
+        let rows = self.sessions.heap_bytes() + self.steps.heap_bytes() + self.targets.heap_bytes();
         let rows = rows + self.cells.heap_bytes();
         (histograms + slow + rows + size_of::<Recorder>()) as u64
     }
@@ -393,33 +252,6 @@ impl Recorder {
     pub(crate) fn interrupted(&mut self, step: StepId) {
         self.steps.of(step).interrupted += 1;
         self.open.end(step);
-    }
-
-    /// The row of what goes to an address, where there are several.
-    #[inline]
-    pub(crate) fn target(&mut self, address: u16) -> Option<&mut TargetInterval> {
-        self.targets.of(address)
-    }
-
-    /// The same, where its last try had gone to an address.
-    pub(crate) fn target_interrupted(&mut self, place: Option<u16>) {
-        if let Some(row) = place.and_then(|place| self.targets.of(place)) {
-            row.interrupted += 1;
-        }
-    }
-
-    /// An attempt ended whose last try went to this address.
-    #[inline]
-    pub(crate) fn target_ended(&mut self, address: u16, attempt: &Attempt, ok: bool) {
-        if let Some(row) = self.targets.of(address) {
-            row.count += 1;
-            row.ok += u64::from(ok);
-            if let Some(latency) = attempt.latency {
-                row.latency.record(nanos(latency));
-            }
-            row.bytes_in += attempt.bytes_in;
-            row.bytes_out += attempt.bytes_out;
-        }
     }
 
     /// An attempt ended: it is kept where it is one of the slowest of its step in this phase.
@@ -566,55 +398,6 @@ impl Recorder {
         }
     }
 
-    /// Whether this response to a step is one that is looked at.
-    #[inline]
-    pub(crate) fn samples(&mut self, step: StepId) -> bool {
-        let place = usize::from(step.0);
-        if place >= self.sampling.len() {
-            self.sampling.resize(place + 1, (0, None));
-        }
-        let next = &mut self.sampling[place].0;
-        *next = next.wrapping_add(1);
-        *next % SAMPLED_OF == 1
-    }
-
-    /// What a response that was looked at is like: the digest of its body, and whether a cache has
-    /// answered.
-    pub(crate) fn sampled(&mut self, step: StepId, digest: u64, cached: bool) {
-        let place = usize::from(step.0);
-        let first = self.sampling.get_mut(place).map(|(_, first)| *first.get_or_insert(digest));
-        let row = SampleInterval::of(&mut self.samples, step.0);
-        row.sampled += 1;
-        row.same += u64::from(first == Some(digest));
-        row.cached += u64::from(cached);
-    }
-
-    /// Whether requests of a step are to be told apart: it had a conflict.
-    #[inline]
-    pub(crate) fn follows(&self, step: StepId) -> bool {
-        self.repeats.iter().any(|(it, _)| *it == step)
-    }
-
-    /// Such a request is sent; whether it was sent before.
-    pub(crate) fn follow(&mut self, step: StepId, print: Fingerprint) -> Option<bool> {
-        let (_, repeats) = self.repeats.iter_mut().find(|(it, _)| *it == step)?;
-        Some(repeats.note(print))
-    }
-
-    /// A request that differs from user to user got a response with this status.
-    pub(crate) fn followed(&mut self, step: StepId, code: u16, repeated: Option<bool>) {
-        let conflicts = CONFLICTS.contains(&code);
-        if let Some(repeated) = repeated {
-            let row = SampleInterval::of(&mut self.samples, step.0);
-            row.followed += 1;
-            row.repeated += u64::from(repeated);
-            row.conflicts += u64::from(conflicts);
-            row.conflicts_repeated += u64::from(conflicts && repeated);
-        } else if conflicts && self.repeats.len() < FOLLOWED_MAX && !self.follows(step) {
-            self.repeats.push((step, Repeats::new()));
-        }
-    }
-
     /// A request is sent once more; its attempt has not ended.
     pub(crate) fn resent(&mut self, step: StepId) {
         self.steps.of(step).resent += 1;
@@ -739,7 +522,7 @@ impl Recorder {
         interval.steps = self.steps.take();
         interval.parts.targets = self.targets.rows.take();
         interval.parts.instances = self.instances.take();
-        interval.parts.sessions = self.sessions.take();
+        interval.parts.sessions = self.sessions.0.take();
         for stage in Stage::ALL {
             let figures = &mut self.stages[stage as usize];
             if figures.began + figures.ok + figures.failed > 0 {
@@ -759,7 +542,7 @@ impl Recorder {
         interval.tcp = std::mem::take(&mut self.tcp);
         interval.traffic.messages = std::mem::take(&mut self.messages);
         interval.deliveries = std::mem::take(&mut self.deliveries);
-        interval.samples = std::mem::take(&mut self.samples);
+        interval.samples = std::mem::take(&mut self.samples.rows);
         interval.gauges = self.gauges.clone();
         interval.cells = self.cells.take(second);
         interval.traffic.bytes_in = std::mem::take(&mut self.bytes_in);

@@ -283,7 +283,7 @@ impl User {
         self.state.is_unarmed |= told.fired;
         if told.abort {
             if told.begin.is_some() {
-                shard.recorder.borrow_mut().session_begins(self.state.session);
+                shard.recorder.borrow_mut().sessions.begins(self.state.session);
                 shard.iteration_ends(self.state.session, Iteration::Interrupted);
             }
             self.break_off();

@@ -34,8 +34,68 @@ impl Held {
     }
 
     /// All together; None while growth is held.
-    pub(crate) fn total(&self) -> Option<Duration> {
+    fn total(&self) -> Option<Duration> {
         (!self.is_held()).then(|| self.until(Time::NEVER))
+    }
+}
+
+/// The clock of growth from an instant on.
+#[derive(Clone, Debug)]
+pub(crate) struct GrowthClock {
+    pub(crate) start: Time,
+    pub(crate) held: Held,
+    /// How long growth had been held at the start.
+    held_before: Duration,
+}
+
+impl GrowthClock {
+    pub(crate) fn new(start: Time) -> GrowthClock {
+        GrowthClock { start, held: Held::default(), held_before: Duration::ZERO }
+    }
+
+    pub(crate) fn stretch(&mut self, start: Time) {
+        self.start = start;
+        self.held_before = self.held.until(start);
+    }
+
+    /// Growth is held, or goes on.
+    pub(crate) fn hold(&mut self, held: Held) {
+        self.held = held;
+        // What was held at the start is known only now.
+        if held.from <= self.start {
+            self.held_before = held.until(self.start);
+        }
+    }
+
+    /// How much of the time until then growth was not held.
+    pub(crate) fn passed(&self, time: Time) -> Duration {
+        time.since(self.start).saturating_sub(self.held_until(time))
+    }
+
+    pub(crate) fn was_held_until(&self, time: Time) -> bool {
+        !self.held_until(time).is_zero()
+    }
+
+    fn held_until(&self, time: Time) -> Duration {
+        self.held.until(time).saturating_sub(self.held_before)
+    }
+
+    /// When somebody comes who is due so long after the start; None while growth is held before.
+    pub(crate) fn comes(&self, after: Duration) -> Option<Time> {
+        if self.comes_before_held(after) {
+            return Some(self.unheld(after));
+        }
+        Some(self.start + after + self.held.total()?.saturating_sub(self.held_before))
+    }
+
+    /// Whether somebody who is due so long after the start comes before growth is held again.
+    pub(crate) fn comes_before_held(&self, after: Duration) -> bool {
+        self.held.from > self.start && self.unheld(after) < self.held.from
+    }
+
+    /// When somebody comes who is due so long after the start, if growth is not held again.
+    pub(crate) fn unheld(&self, after: Duration) -> Time {
+        self.start + after + self.held.before.saturating_sub(self.held_before)
     }
 }
 

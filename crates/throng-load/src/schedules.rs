@@ -75,7 +75,7 @@ impl Schedules {
             let schedule = &mut self.loads[load];
             if let Some(action) = schedule.pop(due) {
                 if action == Action::End {
-                    self.ended(load, now);
+                    self.ended(load);
                 }
                 return Some((load, action));
             }
@@ -85,8 +85,9 @@ impl Schedules {
     /// What waits for the end of this load begins. When the end was, all shards reckon alike where
     /// it is known beforehand; where only work ends a load, each shard goes on when its own part is
     /// done, as it does with phases.
-    fn ended(&mut self, load: usize, now: Time) {
-        let end = self.loads[load].ended().unwrap_or(now);
+    fn ended(&mut self, load: usize) {
+        // What follows the last phase began with its end.
+        let end = self.loads[load].start;
         for (schedule, after) in self.loads.iter_mut().zip(&self.after) {
             if *after == Some(load) {
                 schedule.begin(end);

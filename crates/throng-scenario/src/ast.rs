@@ -3,12 +3,14 @@
 //! its keys is read where it is known what that means; steps, and what has steps in it, are read
 //! with it, so that a scenario is one tree.
 
+mod instead;
 mod tree;
 mod verb;
 
 use throng_base::Said;
 
-use crate::instead::instead;
+use instead::instead;
+
 use crate::keys::{self, MapKind};
 use crate::read::Context;
 use crate::scope::Spoken;

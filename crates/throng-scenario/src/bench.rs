@@ -9,13 +9,12 @@ use throng_base::units::write_duration;
 use throng_extract::JsonPath;
 use throng_program::{Family, HttpVersion, Scheme};
 
-use crate::foreign;
+use crate::message::wants::JsonWant;
 use crate::native::{self, Native};
-use crate::template;
+use crate::read::{foreign, template};
 use crate::url::{Url, encode_path};
-use crate::wants::JsonWant;
 
-mod call;
+mod grpc;
 mod mqtt;
 pub(crate) mod requests;
 mod route;
@@ -74,7 +73,7 @@ pub struct Bench {
     pub http_version: HttpVersion,
     /// Iterations at once over each connection of HTTP/2.
     pub streams: Option<u16>,
-    /// Files of the service that a gRPC call needs, and where what they import is looked for.
+    /// Files of the service whose methods are called, and where what they import is looked for.
     pub proto: Vec<PathBuf>,
     pub proto_path: Vec<PathBuf>,
     /// WebSocket sub-protocols.
@@ -635,7 +634,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A text that an answer has to have: what looks like a sign is a text too.
 fn wanted(text: &str) -> String {
-    let compares = crate::wants::parse_comparison(text).is_some() || foreign::sign(text).is_some();
+    let compares =
+        crate::message::wants::parse_comparison(text).is_some() || foreign::sign(text).is_some();
     // An expression at its begin makes it a text.
     let begin = if compares { "${''}" } else { "" };
     format!("{begin}{}", template::escape(text))

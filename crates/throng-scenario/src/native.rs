@@ -20,6 +20,8 @@ pub(crate) struct Native {
     pub(crate) pings: bool,
     /// It is opened with a path.
     pub(crate) paths: bool,
+    /// Methods are called there: `package.Service/Method`.
+    pub(crate) methods: bool,
     /// A `#` in the path of a URL is a part of it, and does not end it.
     pub(crate) keeps_hash: bool,
     /// The keys of a `connect` step that opens it, and the label where it does not have them.
@@ -74,6 +76,7 @@ static BYTES: Native = Native {
     headers: Headers::None,
     pings: false,
     paths: false,
+    methods: false,
     keeps_hash: false,
     opening: &[],
     only: &ONLY_WEBSOCKET,
@@ -124,6 +127,7 @@ static HTTP: Native = Native {
 static GRPC: Native = Native {
     schemes: &[Scheme::Grpc, Scheme::Grpcs],
     paths: true,
+    methods: true,
     flags: &["--header", "--streams", "--proto", "--expect-status"],
     verbs: &["grpc"],
     needs: &say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),

@@ -9,8 +9,8 @@ use throng_expression::Value;
 
 use crate::ast::{Connect, Item as _, Map, Named, Seen, Session, Steps};
 use crate::read::Context;
+use crate::read::template::constant;
 use crate::syntax::{Key, Node, Place};
-use crate::template::constant;
 use crate::words::{is_name, shorten};
 
 /// How many steps may come from parts, all sessions together: parts of parts of parts multiply.

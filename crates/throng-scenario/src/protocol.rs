@@ -5,6 +5,7 @@
 mod field;
 pub mod given;
 pub mod keys;
+pub mod library;
 mod proto;
 mod values;
 mod words;
@@ -21,7 +22,6 @@ use throng_protocol::framed::{Mistake, Protocol};
 
 use crate::CompileOptions;
 use crate::ast::{self, Field};
-use crate::library;
 use crate::read::{Context, Found};
 use crate::scope::{FileRole, SessionNames};
 use crate::syntax::{self, Kind, Node, Place, SOURCE_BYTES_MAX};
@@ -254,7 +254,7 @@ impl Reader<'_, '_> {
         }
         let framing = self.framing(&fields);
         if let Some(node) = fields.proto.node() {
-            let files = crate::proto::read(self.cx, node, fields.proto_path.node());
+            let files = crate::message::proto::read(self.cx, node, fields.proto_path.node());
             self.protos = Some(files.map(Protos::new));
         }
         if let Some(node) = fields.enums.node() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-pub use crate::template::escape;
+pub use crate::read::template::escape;
 
 /// A text of the language: what looks like an expression is kept as it is.
 pub fn text(text: &str) -> String {

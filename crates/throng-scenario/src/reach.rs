@@ -12,15 +12,15 @@ use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::MethodId;
 
 use crate::ast::{self, Map as _, Seen};
+use crate::message::proto;
+use crate::message::wants::read_delimiter;
 use crate::native::{self, Native};
-use crate::proto;
+use crate::network::target::read_targets;
 use crate::protocol::load_protocol;
 use crate::read::Context;
 use crate::scope::{Called, Kinds, Spoken, scheme_of};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node, Place, part_of};
-use crate::target::read_targets;
-use crate::wants::read_delimiter;
 use crate::words::shorten;
 
 /// A target, and what is spoken there.
@@ -43,8 +43,8 @@ impl Reach {
     }
 
     /// Whether methods are called there; a call that stays open is a connection of its own.
-    pub(crate) fn is_grpc(&self) -> bool {
-        self.scheme.is_some_and(Scheme::is_grpc) && self.called().is_none()
+    pub(crate) fn has_methods(&self) -> bool {
+        native::of_scheme(self.scheme).methods && self.called().is_none()
     }
 
     /// The method of a call that stays open.
@@ -67,7 +67,7 @@ impl Reach {
 
     /// Whether each request opens its connection itself.
     pub(crate) fn is_asked(&self) -> bool {
-        self.is_http() || self.is_grpc()
+        self.is_http() || self.has_methods()
     }
 
     pub(crate) fn is_event_stream(&self) -> bool {
@@ -98,7 +98,7 @@ impl Reach {
     pub(crate) fn opening(&self) -> Option<String> {
         match self.called() {
             Some(called) => Some(called.name().to_string()),
-            None if self.is_grpc() => Some("package.Service/Method".into()),
+            None if self.has_methods() => Some("package.Service/Method".into()),
             None => self.opens_with("connect").then(|| "/path".into()),
         }
     }
@@ -147,7 +147,7 @@ pub(crate) struct Home {
     pub(crate) places: Vec<Reach>,
     /// The event streams of those that are HTTP.
     pub(crate) streams: Vec<Reach>,
-    /// The calls of those that are gRPC, of each method that some `connect` opens.
+    /// The calls of those that have methods, of each method that some `connect` opens.
     calls: Vec<Reach>,
     /// The one of `places` where its steps go that do not name one and fit it.
     pub(crate) own: Option<usize>,
@@ -161,13 +161,13 @@ impl Home {
         Home { places: vec![reach], own: Some(0), ..Home::default() }
     }
 
-    /// Event streams lead where HTTP does, calls where gRPC does.
+    /// Event streams lead where HTTP does, calls where methods are.
     fn with_streams(mut self, calls: &[Called]) -> Home {
         let is_http = |place: &&Reach| place.scheme.is_none() || place.is_http();
         let stream = |place: &Reach| Reach { spoken: Spoken::Events, ..place.clone() };
         self.streams = self.places.iter().filter(is_http).map(stream).collect();
-        let is_grpc = |place: &&Reach| place.scheme.is_none() || place.is_grpc();
-        for place in self.places.iter().filter(is_grpc) {
+        let has_methods = |place: &&Reach| place.scheme.is_none() || place.has_methods();
+        for place in self.places.iter().filter(has_methods) {
             self.calls.extend(calls.iter().map(|called| Reach {
                 protocol: None,
                 spoken: Spoken::Call(called.clone()),
@@ -594,14 +594,7 @@ fn goes_with(spoken: &Spoken, scheme: Option<Scheme>) -> bool {
         Spoken::Native(native) => return native.goes_over(scheme),
         _ => return true,
     };
-    let bare = |scheme| match scheme {
-        Scheme::Tls => Scheme::Tcp,
-        Scheme::Wss => Scheme::Ws,
-        Scheme::Https => Scheme::Http,
-        Scheme::Grpcs => Scheme::Grpc,
-        other => other,
-    };
-    bare(scheme_of(protocol.declaration().transport)) == bare(scheme)
+    native::of_scheme(Some(scheme)).schemes.contains(&scheme_of(protocol.declaration().transport))
 }
 
 fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {

@@ -29,7 +29,7 @@ pub(crate) struct Picks {
     pub(crate) regexes: HashMap<String, Regex>,
 }
 
-/// What a scenario has for its gRPC calls.
+/// What a scenario has for the methods that it calls.
 #[derive(Clone, Default)]
 pub(crate) enum Descriptors {
     /// It names no files.

@@ -7,7 +7,7 @@
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
-//! - [`slow`]: whether those are done in time.
+//!   [`beside::slow`]: whether those are done in time.
 //! - [`ends`]: of connections, which are wanted.
 //! - [`failing`]: what follows a failure; [`rows`]: the rows of the report; [`used`]: rows of data.
 
@@ -31,7 +31,6 @@ mod pause;
 mod rest;
 mod rows;
 mod shared;
-mod slow;
 mod stay;
 mod tally;
 mod used;
@@ -39,30 +38,32 @@ mod via;
 
 use throng_base::Said;
 use throng_expression::Expression;
-use throng_program::{Block, Link, Session, Statement, Target};
+use throng_program::{Block, Session, Statement};
 
 use crate::ast::{self, Steps, Verb};
 use crate::load::Facts;
 use crate::parts::{Foreseen, Parts};
-use crate::reach::{Home, Reaches};
+use crate::reach::Reaches;
+use crate::read::names::check_names;
+use crate::read::template::constant;
 use crate::read::{Context, Defaults, Scope};
 use crate::scope::SessionNames;
 use crate::syntax::{Key, Kind, Node};
-use crate::template::constant;
 use crate::words::shorten;
 
+pub(crate) use act::parse_byte_rate;
+pub(crate) use beside::slow::warn_slow;
 pub(crate) use failing::read_on_error;
 pub(crate) use looks::{read_looks, read_reply_looks};
 pub(crate) use rows::{Rows, Speech};
-pub(crate) use slow::warn_slow;
 pub(crate) use via::Via;
 
 use beside::Inside;
-use links::Draft;
+use beside::slow::Body;
+use links::Links;
 use meeting::Meetings;
 use pause::Wait;
 use rest::{Flow, pause_of, rest_of};
-use slow::Body;
 
 /// A session by its name; nothing where it is a mistake.
 type Named<'n> = (&'n Key, Option<&'n ast::Session<'n>>);
@@ -192,7 +193,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         if count.or(self.facts.users_max).is_none_or(|users| users > 1) {
             mqtt::warn_same_id(inside, &foreseen.connects);
         }
-        inside.end_session();
+        check_names(inside);
         let session = session?;
         let slots = names.slots.into();
         if let Some(before) = fields.before.key()
@@ -211,9 +212,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         key: &Key,
     ) -> Option<Session> {
         let mut coder = Coder {
-            reaches: self.reaches,
-            home: self.reaches.of(&key.text),
-            links: Vec::new(),
+            links: Links::of_session(cx, (self.reaches, self.reaches.of(&key.text)), connects),
             parts: self.parts,
             rows: &mut self.rows,
             meetings: &mut self.meetings,
@@ -224,10 +223,9 @@ impl<'n, 'p> Compiler<'n, 'p> {
             inside: None,
             block: Block::new(),
             bodies: 0,
-            width: None,
             open_parts: Vec::new(),
         };
-        coder.find_links(cx, connects, fields, key);
+        coder.links.read_heartbeats(cx, (fields, key), connects, coder.rows);
         if let Some(steps) = &fields.before.content {
             coder.steps(cx, steps);
         }
@@ -244,7 +242,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         }
         let after = std::mem::take(&mut coder.block);
         coder.read_beside(cx, fields, key);
-        Some(Session { before, steps, after, links: coder.finish(), ..Session::default() })
+        Some(Session { before, steps, after, links: coder.links.finish(), ..Session::default() })
     }
 }
 
@@ -286,9 +284,7 @@ impl Section {
 
 /// Compiles the steps of one session.
 struct Coder<'c, 'n> {
-    reaches: &'c Reaches,
-    home: &'c Home,
-    links: Vec<Draft<'c>>,
+    links: Links<'c>,
     parts: &'c Parts<'n>,
     rows: &'c mut Rows,
     meetings: &'c mut Meetings,
@@ -304,34 +300,11 @@ struct Coder<'c, 'n> {
     block: Block,
     /// How many bodies the session has so far.
     bodies: u32,
-    /// So many connections to a target `parallel` says, at most.
-    width: Option<u8>,
     /// The parts around the step.
     open_parts: Vec<usize>,
 }
 
 impl<'n> Coder<'_, 'n> {
-    /// Where its connections lead.
-    fn finish(mut self) -> Box<[Link]> {
-        if let ([], Some(reach)) = (&self.links[..], self.home.only()) {
-            self.add_link(&reach.name, reach, !reach.is_asked());
-        }
-        let is_only = self.links.len() == 1;
-        let reaches = self.reaches;
-        let width = self.width;
-        let links = self.links.into_iter().map(|Draft { name, mut link, .. }| {
-            link.width = width.filter(|_| !link.lasts);
-            let first = link.targets.first().and_then(|one| reaches.targets.get(usize::from(*one)));
-            link.name = match (is_only, name.is_empty()) {
-                (true, _) => String::new(),
-                (false, true) => first.map_or(name, Target::authority),
-                (false, false) => name,
-            };
-            link
-        });
-        links.collect()
-    }
-
     /// Steps of which there has to be one.
     fn steps(&mut self, cx: &mut Context<'_>, steps: &Steps<'n>) -> Flow {
         if steps.list.is_empty() {
@@ -386,7 +359,9 @@ impl<'n> Coder<'_, 'n> {
             Verb::Count(map) => tally::read_count(cx, map, self.rows),
             Verb::Measure(map) => tally::read_measure(cx, map, self.rows),
             Verb::Connect(map) => {
-                let Some(via) = self.link(cx, verb) else { return Flow::UNKNOWN };
+                let Some(via) = self.links.link(cx, verb, self.inside.is_some()) else {
+                    return Flow::UNKNOWN;
+                };
                 let Some(connect) = self.spoken(cx, verb, via) else { return Flow::UNKNOWN };
                 let flow = self.push(connect);
                 self.read_settings(cx, map, via);
@@ -401,7 +376,10 @@ impl<'n> Coder<'_, 'n> {
             | Verb::Publish(_)
             | Verb::Subscribe(_)
             | Verb::Unsubscribe(_)
-            | Verb::Slow(_) => self.link(cx, verb).and_then(|via| self.spoken(cx, verb, via)),
+            | Verb::Slow(_) => {
+                let via = self.links.link(cx, verb, self.inside.is_some());
+                via.and_then(|via| self.spoken(cx, verb, via))
+            }
         };
         statement.map_or(Flow::UNKNOWN, |statement| self.push(statement))
     }

@@ -2,7 +2,6 @@
 
 mod broker;
 mod connection;
-mod pass;
 mod places;
 mod queued;
 mod timer;
@@ -40,8 +39,9 @@ use crate::turn::Turn;
 use crate::websocket::{self, Opcode};
 
 use connection::{Connection, Parcel, Serve};
-pub(crate) use pass::Place;
+
 use places::Places;
+pub(crate) use queued::Place;
 use queued::Queued;
 use timer::Timer;
 

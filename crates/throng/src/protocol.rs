@@ -15,7 +15,7 @@ use throng_packets::telling::{How, Telling};
 use throng_packets::{Ink, layout, page};
 use throng_protocol::framed::declaration::{Declaration, Framing, Transport};
 use throng_protocol::framed::{Decoded, MessageId, Protocol};
-use throng_scenario::library;
+use throng_scenario::protocol::library;
 use throng_scenario::protocol::{NoText, given, read_protocol, text_of};
 use throng_scenario::{CompileOptions, RunOptions, SOURCE_BYTES_MAX, read_disk};
 

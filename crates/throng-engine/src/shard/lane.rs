@@ -9,6 +9,7 @@ use std::time::Duration;
 use throng_base::{Random, Time, UserId};
 use throng_load::{Pace, Schedule};
 use throng_metrics::{CellCounter, DeliveryCounter, UserState};
+use throng_program::{Arrivals, Drive};
 
 use super::{LEDGER_EVENTS_MAX, Mark, Oddity, PROBE, Report, Shard};
 use crate::due::DueQueue;
@@ -133,10 +134,10 @@ impl Lane {
         }
         match schedule.next_iteration() {
             Some(due) if due <= now => {
-                schedule.begin_iteration();
+                schedule.starts.take();
                 self.iteration_begins();
                 // Without a rate every iteration is "due" since the phase began.
-                if !schedule.paces_iterations() {
+                if schedule.iterations().is_none_or(|it| it.rate.is_none()) {
                     return Some(now);
                 }
                 self.start_begins();
@@ -174,7 +175,7 @@ impl Lane {
 
     /// Whether iterations begin at a rate, and not when the one before has ended.
     pub(crate) fn paces_iterations(&self) -> bool {
-        self.schedule().paces_iterations()
+        self.schedule().iterations().is_some_and(|it| it.rate.is_some())
     }
 
     pub(crate) fn iteration_begins(&self) {
@@ -192,7 +193,7 @@ impl Lane {
         if self.prepared.sessions.len() < 2 {
             return;
         }
-        self.recorder.borrow_mut().session_begins(session);
+        self.recorder.borrow_mut().sessions.begins(session);
         let (mut iterations, slot) = (self.iterations.borrow_mut(), slot as usize);
         if iterations.len() <= slot {
             iterations.resize(slot + 1, Time::ZERO);
@@ -211,16 +212,16 @@ impl Lane {
         let mut recorder = self.recorder.borrow_mut();
         let finished = matches!(how, Iteration::Finished(_));
         recorder.population.iterations_finished += u64::from(finished);
-        recorder.session_ends(session, how);
+        recorder.sessions.ends(session, how);
     }
 
     /// All iterations of the phase are done: the driver need not wait for its time.
     pub(crate) fn finish_phase_if_done(&self, schedule: &mut Schedule, now: Time) {
         let ended = schedule.phase_end() <= now;
-        let counts = schedule.counts_iterations();
+        let counts = schedule.iterations().is_some_and(|it| it.total.is_some());
         // Users may leave on their own; then nobody is left who could do the rest.
         // Nobody is left either where nobody has come yet, as growth is held.
-        let nobody = || self.seats.borrow().taken() == 0 && !schedule.awaits_users();
+        let nobody = || self.seats.borrow().taken() == 0 && !schedule.population.awaits_users();
         let none_left = || schedule.next_iteration().is_none() || nobody();
         if counts && !ended && self.running.get() == 0 && none_left() {
             schedule.finish_phase(now);
@@ -264,15 +265,21 @@ impl Lane {
 
     /// Perhaps a counted phase waited for nothing but what is over now.
     pub(crate) fn may_be_done(&self) {
-        if self.running.get() == 0 && self.schedule().counts_iterations() {
+        if self.running.get() == 0
+            && self.schedule().iterations().is_some_and(|it| it.total.is_some())
+        {
             self.alarm.set_at_most(self.clock.now(), &self.clock);
         }
     }
 
     /// Whether there are as many who arrive as may be.
     pub(crate) fn is_full(&self) -> bool {
-        let max = self.schedule().arrived_max();
-        max.is_some_and(|max| self.seats.borrow().arrived() >= max)
+        match self.schedule().drive() {
+            Some(Drive::Arrivals(Arrivals { max: Some(max), .. })) => {
+                self.seats.borrow().arrived() >= self.share.part(*max)
+            }
+            _ => false,
+        }
     }
 
     /// A user comes: its seat, number and chance.
@@ -332,7 +339,7 @@ impl Lane {
         let mut recorder = self.recorder.borrow_mut();
         recorder.gauges.users_wanted = match self.stopping.get() {
             true => 0,
-            false => self.schedule().staying(),
+            false => self.schedule().population.staying(),
         };
         let asked = self.schedule_mut().asked(until, WAITED + self.prepared.program.precision);
         recorder.population.wanted += asked.wanted;

@@ -212,7 +212,7 @@ impl State {
                 let detail = || say!("the connection ended before the reply arrived");
                 recorder.failed(step, &Attempt::default(), cause, self.now, detail);
                 if let Some(place) = place {
-                    recorder.target_ended(place, &Attempt::default(), false);
+                    recorder.targets.ended(place, &Attempt::default(), false);
                 }
                 if task.retries > 0 {
                     recorder.given_up(step);
@@ -220,7 +220,7 @@ impl State {
             }
             None => {
                 recorder.interrupted(step);
-                recorder.target_interrupted(place);
+                recorder.targets.interrupted(place);
                 recorder.population.interrupted += 1;
             }
         }

@@ -20,11 +20,11 @@ impl Active<'_> {
         exchange: &mut Exchange,
     ) {
         let is_new = !again && self.task.retries == 0 && self.redirect().is_none();
-        if !is_new || !self.shard.recorder.borrow().follows(step) {
+        if !is_new || !self.shard.recorder.borrow().samples.follows(step) {
             return;
         }
         let print = Fingerprint::new(written, body.map_or(&[], |body| body));
-        let repeated = self.shard.recorder.borrow_mut().follow(step, print);
+        let repeated = self.shard.recorder.borrow_mut().samples.follow(step, print);
         exchange.rare(self.shard).repeated = repeated;
     }
 
@@ -32,7 +32,7 @@ impl Active<'_> {
     pub(super) fn follow_response(&self, step: StepId, plan: &HttpPlan, exchange: &Exchange) {
         if matches!(plan.written, Written::Varies(_)) {
             let repeated = exchange.rare.as_ref().and_then(|rare| rare.repeated);
-            self.shard.recorder.borrow_mut().followed(step, exchange.status, repeated);
+            self.shard.recorder.borrow_mut().samples.followed(step, exchange.status, repeated);
         }
     }
 }

@@ -555,7 +555,7 @@ impl Active<'_> {
                 }
                 if let Some(sample) = exchange.rare.as_mut().and_then(|rare| rare.sample.take()) {
                     let digest = sample.digest.finish();
-                    shard.recorder.borrow_mut().sampled(http.step, digest, sample.cached);
+                    shard.recorder.borrow_mut().samples.sampled(http.step, digest, sample.cached);
                 }
                 self.saved(&http.saves);
                 self.step_ok(http.step, &attempt);
@@ -806,7 +806,7 @@ impl Listening<'_> {
         }
         if matches!(plan.written, Written::Varies(_))
             && head.status < 400
-            && shard.recorder.borrow_mut().samples(http.step)
+            && shard.recorder.borrow_mut().samples.wants(http.step)
         {
             let (digest, cached) = (DefaultHasher::new(), is_cached(&head.headers));
             exchange.rare(shard).sample = Some(Sample { digest, cached });

@@ -114,7 +114,7 @@ impl State {
         let scheme = shard.prepared.targets[usize::from(target)].target.scheme;
         let mut recorder = shard.recorder.borrow_mut();
         recorder.connections.opened += 1;
-        if let Some(row) = recorder.target(self.lines.get(line).place) {
+        if let Some(row) = recorder.targets.of(self.lines.get(line).place) {
             row.connections_opened += 1;
         }
         recorder.connections.http2 += u64::from(opened.multiplexes);
@@ -172,7 +172,7 @@ impl Active<'_> {
         self.user.lines.get_mut(self.task.line).place = place;
         self.goes_out();
         let mut recorder = self.shard.recorder.borrow_mut();
-        if let Some(row) = recorder.target(place) {
+        if let Some(row) = recorder.targets.of(place) {
             row.connections_attempted += 1;
         }
         recorder.connections.attempted += 1;
@@ -320,7 +320,7 @@ impl Active<'_> {
 
     fn not_opened(&mut self, failure: &Failure) {
         let place = self.user.lines.get(self.task.line).place;
-        if let Some(row) = self.shard.recorder.borrow_mut().target(place) {
+        if let Some(row) = self.shard.recorder.borrow_mut().targets.of(place) {
             row.connections_failed += 1;
         }
         let retry_after_s = u64::from(failure.retry_after_s);

@@ -45,7 +45,7 @@ impl Active<'_> {
         recorder.ok(step, attempt);
         recorder.slow(step, attempt, || self.slow(None));
         if let Some(place) = place {
-            recorder.target_ended(place, attempt, true);
+            recorder.targets.ended(place, attempt, true);
         }
         let may_sample = recorder.wants_tcp_sample();
         drop(recorder);
@@ -164,7 +164,7 @@ impl Active<'_> {
         let (shard, place) = (self.shard, self.attempt_over());
         let mut recorder = shard.recorder.borrow_mut();
         if let Some(place) = place {
-            recorder.target_ended(place, attempt, false);
+            recorder.targets.ended(place, attempt, false);
         }
         if recorder.failed(step, attempt, cause, self.user.now, || detail.clone()) {
             recorder.add_evidence(self.evidence(attempt.code));
@@ -337,7 +337,7 @@ impl State {
 fn retried(active: &mut Active<'_>, step: StepId, attempt: &Attempt, finding: Finding) {
     let place = active.user.lines.get(active.task.line).place;
     let mut recorder = active.shard.recorder.borrow_mut();
-    if let Some(row) = recorder.target(place) {
+    if let Some(row) = recorder.targets.of(place) {
         row.bytes_in += attempt.bytes_in;
         row.bytes_out += attempt.bytes_out;
     }

@@ -273,7 +273,7 @@ impl<'a> Active<'a> {
     pub(super) fn goes_out(&mut self) {
         if std::mem::replace(&mut self.task.begun, Begun::Out) == Begun::Yes {
             let place = self.user.lines.get(self.task.line).place;
-            if let Some(row) = self.shard.recorder.borrow_mut().target(place) {
+            if let Some(row) = self.shard.recorder.borrow_mut().targets.of(place) {
                 row.begun += 1;
             }
         }
@@ -313,7 +313,7 @@ impl<'a> Active<'a> {
         if let Some((step, place)) = self.take_begun() {
             let mut recorder = self.shard.recorder.borrow_mut();
             recorder.interrupted(step);
-            recorder.target_interrupted(place);
+            recorder.targets.interrupted(place);
             recorder.population.interrupted += 1;
         }
     }

@@ -1,5 +1,6 @@
 //! The state of a search, and the next order.
 
+mod levels;
 mod rate;
 mod users;
 
@@ -7,15 +8,15 @@ pub(in crate::capacity) use rate::refined_s;
 
 use throng_base::random::Random;
 use throng_metrics::capacity::{
-    Basis, Capacity, Collapse, EndedBy, FailedBy, Level, LevelVerdict, LoadUnit, Overload, Purpose,
+    Basis, Capacity, Collapse, EndedBy, Level, LevelVerdict, LoadUnit, Overload, Purpose,
 };
 
 use crate::capacity::fit::Curve;
-use crate::capacity::hold::{
-    COLLAPSED, Ended, Goals, Held, Hold, Order, Outcome, Second, Tally, Until, Wait, Waited, Why,
-};
+use crate::capacity::hold::{Goals, Held, Hold, Order, Outcome, Until, Wait, Waited, Why};
 use crate::capacity::judge::{Judge, Watch};
 use crate::capacity::knee::knee;
+
+use levels::{Levels, Visit};
 
 /// The first level is this part of the rate that a scenario or a virtual target has: surely light.
 pub const BASE_PART: f64 = 20.0;
@@ -27,13 +28,6 @@ const HALVINGS_MAX: u32 = 3;
 const OVERLOAD: f64 = 1.3;
 const OVERLOAD_S: u32 = 20;
 const RECOVER_MAX_S: u32 = 60;
-/// Fewer bad attempts fail no level but the promise: one of 90 is no proof of more than 1 %.
-const BAD_MIN: f64 = 5.0;
-/// A level of users fails if less than this share of them is online at its end.
-const ONLINE_MIN: f64 = 0.999;
-/// A level that was skipped before this many seconds has no verdict of its own.
-const SKIPPED_MIN_S: f64 = 5.0;
-
 /// The settings of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -90,20 +84,6 @@ pub struct Status {
     pub left_s: f64,
 }
 
-/// A level, and the counts behind it.
-#[derive(Clone, Debug)]
-struct Visit {
-    level: Level,
-    /// Attempts that ended, and those that were overdue at the end.
-    attempts: f64,
-    /// What each threshold of [`Goals::shares`] counts of them.
-    counted: Vec<Tally>,
-    /// The threshold with the greatest strain.
-    strained_by: Option<usize>,
-    seconds: Vec<Second>,
-    was_skipped: bool,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Estimate {
     low: f64,
@@ -120,14 +100,8 @@ pub struct Search {
     random: Random,
     stage: Stage,
     order: Order,
-    visits: Vec<Visit>,
+    levels: Levels,
     spent_s: f64,
-    passed: Option<f64>,
-    failed: Option<f64>,
-    /// A load that failed without a lower one that has passed since, and the number of higher loads
-    /// tried since.
-    floor: Option<f64>,
-    above: u32,
     /// How often the present drain was repeated at half its load.
     halvings: u32,
     overload: Overload,
@@ -150,12 +124,8 @@ impl Search {
             settings,
             stage: Stage::Climb,
             order: Order::Finish,
-            visits: Vec::new(),
+            levels: Levels::default(),
             spent_s: 0.0,
-            passed: None,
-            failed: None,
-            floor: None,
-            above: 0,
             halvings: 0,
             overload: Overload::default(),
             collapses: 0,
@@ -186,7 +156,7 @@ impl Search {
     /// Watches the hold that is ordered; None where none is.
     pub fn judge(&self) -> Option<Judge> {
         let Order::Hold(hold) = self.order else { return None };
-        Some(Judge::new(&self.settings.goals, hold, self.usual_s(None).unwrap_or(0.0)))
+        Some(Judge::new(&self.settings.goals, hold, self.levels.usual_s(None).unwrap_or(0.0)))
     }
 
     /// Watches the wait that is ordered; None where none is.
@@ -214,23 +184,18 @@ impl Search {
         Status {
             stage: self.stage,
             order: self.order,
-            passed: self.passed,
-            failed: self.failed,
+            passed: self.levels.passed,
+            failed: self.levels.failed,
             interval: self.estimate.map(|it| (it.low, it.high)),
             spent_s: self.spent_s,
             left_s: self.left_s(),
         }
     }
 
-    /// All levels so far, in the order in which they were held.
-    pub fn levels(&self) -> impl Iterator<Item = &Level> {
-        self.visits.iter().map(|visit| &visit.level)
-    }
-
     /// What was found; while the search goes on, what is known so far.
     pub fn answer(&self) -> Capacity {
-        let levels: Vec<Level> = self.levels().cloned().collect();
-        let border = self.estimate.map(|it| it.border).or(self.passed);
+        let levels: Vec<Level> = self.levels.all().cloned().collect();
+        let border = self.estimate.map(|it| it.border).or(self.levels.passed);
         let fails = levels
             .iter()
             .filter(|level| border.is_none_or(|border| level.load > border))
@@ -267,7 +232,7 @@ impl Search {
 
     fn found(&self) -> (Basis, Option<f64>, Option<f64>) {
         let is_bound = matches!(self.ended_by, Some(EndedBy::Generator(_)));
-        match (self.estimate, self.carried(), self.failed) {
+        match (self.estimate, self.levels.carried(), self.levels.failed) {
             (Some(it), ..) if !is_bound => (Basis::Interval, Some(it.low), Some(it.high)),
             (_, None, failed) => (Basis::Nothing, None, failed),
             (_, Some(passed), Some(failed)) if !is_bound => {
@@ -278,23 +243,20 @@ impl Search {
     }
 
     fn held(&mut self, hold: Hold, held: Held) {
-        let visit = self.visit(&hold, held);
+        let visit = Visit::new(&self.settings.goals, self.spent_s, &hold, held);
         self.spent_s = visit.level.at_s + visit.level.seconds;
-        let verdict = visit.level.verdict.clone();
-        let fell = !visit.was_skipped && self.has_collapsed(&hold, &visit);
-        let load = visit.level.load;
-        self.visits.push(visit);
+        let (load, verdict) = (visit.level.load, visit.level.verdict.clone());
+        self.levels.add(visit);
         let is_met = verdict == LevelVerdict::Met;
         match verdict {
             LevelVerdict::GeneratorBound(by) => return self.finish(EndedBy::Generator(by)),
-            LevelVerdict::Met => self.met(load),
-            LevelVerdict::NotMet(by) => {
-                self.not_met(load);
-                if self.visits.len() == 1 {
-                    return self.finish(EndedBy::BaseFails(by));
-                }
+            LevelVerdict::NotMet(by) if self.levels.all().count() == 1 => {
+                return self.finish(EndedBy::BaseFails(by));
             }
+            LevelVerdict::Met | LevelVerdict::NotMet(_) => {}
         }
+        // Users may do nothing but stay: what is served says nothing about their number.
+        let fell = self.settings.unit == LoadUnit::PerS && self.levels.has_collapsed();
         if fell && hold.purpose != Purpose::Beyond && self.collapsed(load, false) {
             return;
         }
@@ -306,32 +268,9 @@ impl Search {
         }
     }
 
-    fn met(&mut self, load: f64) {
-        self.above += u32::from(self.floor.is_some_and(|floor| load > floor));
-        if self.floor.is_some_and(|floor| load < floor) {
-            (self.floor, self.above) = (None, 0);
-        }
-        self.passed = Some(self.passed.map_or(load, |passed| passed.max(load)));
-    }
-
-    fn not_met(&mut self, load: f64) {
-        self.above += u32::from(self.floor.is_some_and(|floor| load > floor));
-        if self.floor.is_none_or(|floor| load < floor) {
-            (self.floor, self.above) = (Some(load), 0);
-        }
-        self.failed = Some(self.failed.map_or(load, |failed| failed.min(load)));
-    }
-
-    /// The highest load that passed below the lowest that failed; a higher pass is ignored as luck.
-    fn carried(&self) -> Option<f64> {
-        let below = |level: &&Level| self.failed.is_none_or(|failed| level.load < failed);
-        let met = self.levels().filter(|level| level.is_met()).filter(below);
-        met.map(|level| level.load).reduce(f64::max)
-    }
-
     /// Notes a collapse. True: it is the second one, and the search is over.
     fn collapsed(&mut self, at: f64, stays: bool) -> bool {
-        let served = self.visits.last().map_or(0.0, |visit| tail(&visit.seconds));
+        let served = self.levels.last().map_or(0.0, Visit::tail);
         match &mut self.overload.collapse {
             Some(known) if known.at == at => known.stays |= stays,
             _ => {
@@ -348,38 +287,16 @@ impl Search {
         again
     }
 
-    fn has_collapsed(&self, hold: &Hold, visit: &Visit) -> bool {
-        let verdict = &visit.level.verdict;
-        let is_gone = *verdict == LevelVerdict::NotMet(FailedBy::Gone);
-        let highest = self.levels().filter(|level| level.is_met()).map(|level| level.served);
-        let highest = highest.fold(0.0, f64::max);
-        let failed = matches!(verdict, LevelVerdict::NotMet(_));
-        let is_above = self.passed.is_some_and(|passed| hold.load > passed);
-        let is_paced = self.settings.unit == LoadUnit::PerS;
-        is_gone || is_paced && failed && is_above && tail(&visit.seconds) < COLLAPSED * highest
-    }
-
     /// After a failure: a light load until the service has recovered.
     fn drain(&mut self) {
         self.halvings = 0;
-        let carried = self.carried().unwrap_or(self.settings.base);
+        let carried = self.levels.carried().unwrap_or(self.settings.base);
         self.wait_drained(carried / 2.0);
     }
 
     fn wait_drained(&mut self, load: f64) {
-        let until = Until::Drained { p50_s: self.usual_s(Some(load)) };
+        let until = Until::Drained { p50_s: self.levels.usual_s(Some(load)) };
         self.order = Order::Wait(Wait { load: round(load), seconds_max: DRAIN_MAX_S, until });
-    }
-
-    /// The median response time of the last level that passed at this load or little more; without
-    /// a load, of the first level.
-    fn usual_s(&self, load: Option<f64>) -> Option<f64> {
-        let p50 = |level: &Level| level.p50_s;
-        let met = || self.levels().filter(|level| level.is_met());
-        let first = || met().next().and_then(p50);
-        let Some(load) = load else { return first() };
-        let near = met().filter(|level| level.load >= load && level.load <= 2.0 * load);
-        near.last().and_then(p50).or_else(first)
     }
 
     fn waited(&mut self, wait: Wait, waited: Waited) {
@@ -397,7 +314,7 @@ impl Search {
                 self.rate_next();
             }
             _ => {
-                let at = self.visits.last().map_or(wait.load, |visit| visit.level.load);
+                let at = self.levels.last().map_or(wait.load, |visit| visit.level.load);
                 if self.halvings == 0 && self.collapsed(at, true) {
                     return;
                 }
@@ -472,84 +389,6 @@ impl Search {
             self.order = Order::Finish;
         }
     }
-
-    /// The row of a hold and its counts, with what was overdue at its end.
-    fn visit(&self, hold: &Hold, held: Held) -> Visit {
-        let goals = &self.settings.goals;
-        let seconds = held.seconds.len() as f64;
-        let sum = |of: fn(&Second) -> f64| held.seconds.iter().map(of).sum::<f64>();
-        let begun = sum(|second| second.begun as f64);
-        let ended = sum(|second| second.ended as f64);
-        let unanswered = held.seconds.last().map_or(0, |second| second.unanswered) as f64;
-        // Attempts that began within the limit can still end in time; the others are overdue.
-        let overdue = |within_s: f64| (unanswered - begun / seconds.max(1.0) * within_s).max(0.0);
-        let limits = goals.shares.iter().filter_map(|share| share.within_s);
-        let attempts = ended + limits.map(overdue).fold(0.0, f64::max);
-        let counted = goals.shares.iter().enumerate().map(|(index, share)| {
-            let mut tally = Tally::default();
-            held.seconds.iter().for_each(|second| tally.add(&second.counted[index]));
-            // Those without a response are as many of each step as those with one.
-            let part = if ended > 0.0 { tally.attempts / ended } else { 1.0 };
-            let overdue = part * share.within_s.map_or(0.0, overdue);
-            Tally { attempts: tally.attempts + overdue, bad: tally.bad + overdue }
-        });
-        let counted: Vec<Tally> = counted.collect();
-        let strain = goals.strain(&counted);
-        let bad_min = if hold.purpose == Purpose::Confirm { 0.0 } else { BAD_MIN };
-        let mean_s = sum(|second| second.response_s) / ended.max(1.0);
-        let level = Level {
-            load: hold.load,
-            purpose: hold.purpose,
-            at_s: self.spent_s + held.settled_s,
-            seconds,
-            offered: begun / seconds.max(1.0),
-            served: sum(|second| second.good as f64) / seconds.max(1.0),
-            attempts: attempts.round() as u64,
-            strain: strain.map(|(_, strain)| strain),
-            mean_s,
-            p50_s: held.percentiles.map(|it| it.p50_s),
-            p90_s: held.percentiles.map(|it| it.p90_s),
-            p99_s: held.percentiles.map(|it| it.p99_s),
-            in_flight: sum(|second| second.unanswered as f64) / seconds.max(1.0),
-            in_flight_expected: attempts / seconds.max(1.0) * mean_s,
-            online: held.online,
-            verdict: verdict(goals, (&held, hold.load, attempts), strain, (&counted, bad_min)),
-        };
-        let (strained_by, was_skipped) = (strain.map(|it| it.0), held.ended == Ended::Skipped);
-        Visit { level, attempts, counted, strained_by, seconds: held.seconds, was_skipped }
-    }
-}
-
-fn verdict(
-    goals: &Goals,
-    (held, load, attempts): (&Held, f64, f64),
-    strain: Option<(usize, f64)>,
-    (counted, bad_min): (&[Tally], f64),
-) -> LevelVerdict {
-    let seconds = held.seconds.len() as f64;
-    let not_met = LevelVerdict::NotMet;
-    match (&held.ended, held.unmet, strain) {
-        (Ended::GeneratorBound(by), ..) => LevelVerdict::GeneratorBound(*by),
-        (_, _, Some((index, strain))) if strain > 1.0 && counted[index].bad >= bad_min => {
-            not_met(goals.share_not_met(index))
-        }
-        (Ended::GaveUp(by), ..) => not_met(by.clone()),
-        (_, Some(index), _) => not_met(FailedBy::Threshold(goals.plain[index].clone())),
-        (Ended::Skipped, ..) if seconds < SKIPPED_MIN_S => {
-            not_met(strain.map_or(FailedBy::Silence, |it| goals.share_not_met(it.0)))
-        }
-        (.., None) if attempts == 0.0 && held.online.is_none() => not_met(FailedBy::Silence),
-        _ if held.online.is_some_and(|online| (online as f64) < load * ONLINE_MIN) => {
-            not_met(FailedBy::Offline)
-        }
-        _ => LevelVerdict::Met,
-    }
-}
-
-/// The goodput of the last seconds.
-fn tail(seconds: &[Second]) -> f64 {
-    let last = &seconds[seconds.len().saturating_sub(3)..];
-    last.iter().map(|second| second.good).sum::<u64>() as f64 / last.len().max(1) as f64
 }
 
 /// The load rounded down to few digits, at most 0.1 % lower.

@@ -1,10 +1,11 @@
 //! All shards' parts together are the load.
 
 use throng_base::{Random, Share};
-use throng_program::{Amount, Arrivals, Users};
+use throng_program::{Amount, Arrivals, Churn, Users};
 
 use super::*;
 use crate::curve::Curve;
+use crate::population::GROUPING_SHARDS_MIN;
 
 mod amended;
 mod asked;
@@ -160,12 +161,12 @@ fn iterations_are_due_evenly_and_counted_exactly() {
         let mut schedule = Schedule::new(&load, share, Time::ZERO, 0);
         assert_eq!(schedule.pace(), Pace::Scheduled);
         // Of the 10 users 4, 3 and 3 are a shard's, and 5 of these iterations are each user's.
-        assert_eq!(schedule.unmet_until(Time::from_secs(1)), 5 * share.part(10));
+        assert_eq!(schedule.starts.waiting(Time::from_secs(1)), 5 * share.part(10));
         while let Some(due) = schedule.next_iteration() {
-            schedule.begin_iteration();
+            schedule.starts.take();
             dues.push(due);
         }
-        assert_eq!(schedule.unmet_until(Time::from_secs(1)), 0);
+        assert_eq!(schedule.starts.waiting(Time::from_secs(1)), 0);
     }
     dues.sort_unstable();
     assert_eq!(dues.len(), 70);
@@ -183,8 +184,7 @@ fn work_that_is_done_ends_its_phase() {
     }
     let come = Action::Come { due: Time::ZERO };
     assert_eq!(actions, [Action::Phase(0), come, come]);
-    let count =
-        std::iter::from_fn(|| schedule.next_iteration().map(|_| schedule.begin_iteration()));
+    let count = std::iter::from_fn(|| schedule.next_iteration().map(|_| schedule.starts.take()));
     assert_eq!(count.count(), 5);
     assert_eq!(schedule.next(), Time::NEVER);
     schedule.finish_phase(Time::from_secs(4));
@@ -272,7 +272,7 @@ fn iterations_go_only_to_shards_with_users() {
             .map(|index| {
                 let mut schedule =
                     Schedule::new(&load, Share::WHOLE.thread(index, 5), Time::ZERO, 0);
-                let begin = || schedule.next_iteration().map(|_| schedule.begin_iteration());
+                let begin = || schedule.next_iteration().map(|_| schedule.starts.take());
                 std::iter::from_fn(begin).count() as u64
             })
             .collect();
@@ -295,11 +295,15 @@ fn nothing_is_unmet_when_every_start_happened() {
             let share = Share::WHOLE.thread(index, shards);
             let mut schedule = Schedule::new(&load, share, Time::from_secs(1), 0);
             while schedule.next_iteration().is_some() {
-                schedule.begin_iteration();
+                schedule.starts.take();
                 begun += 1;
             }
             while schedule.pop(Time::NEVER).is_some() {}
-            assert_eq!(schedule.take_unmet(), 0, "round {round}: {rate} for {time:?}");
+            assert_eq!(
+                std::mem::take(&mut schedule.starts.unmet),
+                0,
+                "round {round}: {rate} for {time:?}"
+            );
         }
         assert_eq!(begun, Curve::constant(rate).count_before(time), "round {round}");
     }
@@ -460,7 +464,7 @@ fn play_held(phases: &[Phase], shards: u64, words: &[(Time, Word)]) -> Vec<(Time
                 all.push((next, index, action));
             }
         }
-        let unmet = schedule.take_unmet();
+        let unmet = std::mem::take(&mut schedule.starts.unmet);
         all.extend((0..unmet).map(|_| (Time::NEVER, index, Action::Leave)));
     }
     all.sort_by_key(|(time, _, _)| *time);

@@ -2,7 +2,7 @@
 
 use crate::quote::{quoted, scalar, text};
 
-use crate::route::BenchProxy;
+use crate::network::route::BenchProxy;
 
 /// As curl has it. Texts are those that the scenario has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use throng_base::{Diagnostic, Said, Source};
 use throng_program::{Family, HttpVersion};
 
 use crate::bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
-use crate::headers::is_token;
+use crate::message::headers::is_token;
 use crate::syntax::{Place, SOURCE_BYTES_MAX};
 use crate::url::{Url, form_encode};
 use crate::words::shorten;

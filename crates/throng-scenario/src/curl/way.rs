@@ -3,7 +3,7 @@
 use super::Reader;
 use super::flags::Flag;
 use super::hidden::without_user;
-use crate::route::{
+use crate::network::route::{
     abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
     unix_socket_of_curl,
 };

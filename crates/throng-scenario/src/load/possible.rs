@@ -103,7 +103,8 @@ fn is_never(
         }
     };
     let message = say!("no user ever disconnects in this phase");
-    cx.note(cx.warning("churn-never", message, place).label(label).help(help));
+    let warning = cx.warning("churn-never", message, place);
+    cx.note(warning.label(label).help(help));
     true
 }
 
@@ -120,7 +121,8 @@ fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Se
     };
     let message = say!("users disconnect faster than they reconnect");
     let help = say!("disconnect fewer users, or shorten the `wait` of `reconnect`");
-    cx.note(cx.warning("churn-too-fast", message, place).label(label).help(help));
+    let warning = cx.warning("churn-too-fast", message, place);
+    cx.note(warning.label(label).help(help));
 }
 
 /// How long who fell out waits on average before it comes back; None where it has no connection.
@@ -160,5 +162,6 @@ fn warn_hidden(
         "missed messages are undetermined, not lost: disconnect fewer users, or shorten \
          `lost_after`"
     );
-    cx.note(cx.warning("churn-hides-losses", message, place).label(label).help(help));
+    let warning = cx.warning("churn-hides-losses", message, place);
+    cx.note(warning.label(label).help(help));
 }

@@ -8,7 +8,7 @@ use throng_data::{PointsFile, access_log};
 use throng_program::{Points, Rate, Sine};
 
 use crate::ast::{self, Field};
-use crate::data::data_error;
+use crate::file::data::data_error;
 use crate::read::Context;
 use crate::scope::FileRole;
 use crate::syntax::{Kind, Node};

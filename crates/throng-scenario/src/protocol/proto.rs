@@ -6,7 +6,7 @@ use std::sync::Arc;
 use prost_reflect::{Kind, MessageDescriptor};
 use throng_protocol::protobuf::{MessageType, Schema};
 
-use crate::proto::{PROTO_HELP, ProtoFiles};
+use crate::message::proto::{PROTO_HELP, ProtoFiles};
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::Place;

@@ -126,7 +126,7 @@ pub(crate) enum Spoken {
     Records(Arc<[u8]>),
     /// Server-sent events, over HTTP.
     Events,
-    /// The messages of a gRPC call that stays open.
+    /// The messages of a call that stays open.
     Call(Called),
     /// What a scheme or `protocol` names.
     Native(&'static Native),

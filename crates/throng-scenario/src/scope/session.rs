@@ -140,6 +140,22 @@ impl SessionNames {
         self.items.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Whatever changes the meaning of names calls this.
+    pub(crate) fn forget_expressions(&mut self) {
+        self.expressions.clear();
+    }
+
+    /// Ends what `Context::enter_item` began, where it gave a slot.
+    pub(crate) fn leave_item(&mut self) {
+        self.forget_expressions();
+        self.items.pop();
+    }
+
+    /// What the message may be that a handler does something with.
+    pub(crate) fn heard_kinds(&self) -> Option<Kinds> {
+        self.heard.as_ref()?.kinds.clone()
+    }
+
     /// Keeps a part of the message that a handler does something with; gives its slot.
     pub(crate) fn keep_heard(&mut self, written: String, pick: Pick) -> Option<u16> {
         let slot = self.add(&format!("message.{written}"))?;

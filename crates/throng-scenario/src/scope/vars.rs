@@ -47,7 +47,7 @@ impl Vars {
     }
 
     /// Makes names mean what a part was given (`use: … with: …`), until [`Vars::leave`]. Whoever
-    /// calls these calls [`Context::forget_expressions`] as well.
+    /// calls these calls `SessionNames::forget_expressions` as well.
     pub(crate) fn enter(&mut self, given: Vec<(String, Value)>) {
         self.given.push(given);
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use throng_base::Said;
+use throng_base::units::{self, UnitError};
 use throng_program::{Escape, Parting, Slow, Statement, Text};
 
 use crate::ast::{self, Field};
@@ -12,7 +13,6 @@ use crate::steps::rest::{Flow, How};
 use crate::steps::via::Via;
 use crate::steps::{Coder, Section};
 use crate::syntax::{Kind, Node, Place};
-use crate::thresholds::parse_byte_rate;
 use crate::words::shorten;
 
 /// `slow: {read: 1KiB/s, write: 100B/s}` or `slow: off`.
@@ -46,6 +46,16 @@ pub(super) fn read_slow(
         );
     }
     Some(Statement::Slow { link, slow })
+}
+
+/// `10MB/s`
+pub(crate) fn parse_byte_rate(text: &str) -> Result<f64, UnitError> {
+    const HELP: Said = say!("a byte rate is a size per unit of time: `10MB/s`");
+    let Some((size, unit)) = text.split_once('/') else {
+        return Err(UnitError { message: say!("the unit of time is missing"), help: HELP });
+    };
+    let size = units::parse_size(size)? as f64;
+    Ok(size * units::parse_rate(&format!("1/{unit}"))?)
 }
 
 fn read_speed(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<u64> {

@@ -1,5 +1,7 @@
 //! Bodies: steps that are done beside the user's own, by tasks of their own.
 
+pub(super) mod slow;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,13 +9,14 @@ use throng_program::{Beside, Block};
 use throng_protocol::framed::Protocol;
 
 use crate::ast::{Steps, Verb};
-use crate::declared::is_message;
+use crate::message::declared::is_message;
 use crate::read::Context;
 use crate::steps::rest::Flow;
-use crate::steps::slow::Body;
 use crate::steps::via::Via;
 use crate::steps::{Coder, Section};
 use crate::syntax::{Place, part_of};
+
+use slow::Body;
 
 /// What a body belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

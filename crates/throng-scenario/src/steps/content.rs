@@ -2,12 +2,12 @@
 
 use throng_program::{Message, MessageKind, Segment, Text};
 
-use crate::body::read_hex;
-use crate::json::json_text;
+use crate::message::body::read_hex;
+use crate::message::json::json_text;
 use crate::read::Context;
+use crate::read::template::{Escape, read_text};
 use crate::scope::FileRole;
 use crate::syntax::{Key, Node};
-use crate::template::{Escape, read_text};
 
 /// The most random bytes of a message.
 const GARBAGE_BYTES_MAX: u64 = 64 * 1024;

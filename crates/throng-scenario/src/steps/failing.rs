@@ -5,10 +5,9 @@ use std::time::Duration;
 use throng_base::{Said, units};
 use throng_metrics::Cause;
 use throng_program::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
-use throng_protocol::grpc::Code;
 
 use crate::ast::{self, Field};
-use crate::checks::parse_status;
+use crate::message::checks::{code_of, parse_status};
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
@@ -167,13 +166,6 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     causes.resize(RETRY_ON_MAX, None);
     let (statuses, causes) = (statuses.try_into().ok()?, causes.try_into().ok()?);
     Some(RetryOn::Only { statuses, causes })
-}
-
-/// The name of a gRPC status that is a failure.
-fn code_of(text: &str) -> Option<(u16, u16)> {
-    let named = |code: &Code| *code != Code::Ok && code.name() == text.trim();
-    let code = Code::ALL.into_iter().find(named)?;
-    Some((code.status(), code.status()))
 }
 
 /// A number of attempts, or None for `forever`.

@@ -11,10 +11,10 @@ use throng_program::{Block, Statement, StepKind, Way};
 use crate::ast::{self, Field, Steps};
 use crate::parts::{PART_STEPS_MAX, PARTS_DEPTH_MAX, read_given};
 use crate::read::Context;
+use crate::read::template::read_condition;
 use crate::steps::rest::{Ending, Flow, How, Rest, check_loop};
 use crate::steps::{Coder, read_list};
 use crate::syntax::{Node, Place};
-use crate::template::read_condition;
 use crate::words::shorten;
 
 impl<'n> Coder<'_, 'n> {
@@ -96,7 +96,7 @@ impl<'n> Coder<'_, 'n> {
         let steps = fields.need(cx, *fields.steps, HELP).and(fields.steps.content.as_ref());
         let (steps, body) = self.inner(cx, steps);
         if item.is_some() {
-            cx.leave_item();
+            cx.session.leave_item();
         }
         if let (Some(values), Some(list), Some(item)) = (values.map(Arc::new), list, item) {
             self.block.push(Statement::ForEach { values, list, item, steps });
@@ -238,14 +238,14 @@ impl<'n> Coder<'_, 'n> {
         let has_given = given.is_some();
         if let Some(given) = given {
             cx.vars.enter(given);
-            cx.forget_expressions();
+            cx.session.forget_expressions();
         }
         self.open_parts.push(number);
         let flow = self.steps(cx, steps);
         self.open_parts.pop();
         if has_given {
             cx.vars.leave();
-            cx.forget_expressions();
+            cx.session.forget_expressions();
         }
         flow
     }

@@ -7,16 +7,16 @@ use throng_protocol::grpc::{Encoding, metadata};
 use throng_protocol::protobuf::{CallKind, Template};
 
 use crate::ast::{self, Field};
-use crate::checks::{Answer, read_checks};
-use crate::fields::read_proto;
+use crate::message::checks::{Answer, read_checks};
+use crate::message::fields::read_proto;
+use crate::message::save::read_saves;
 use crate::read::Context;
-use crate::save::read_saves;
+use crate::read::template::Escape;
 use crate::scope::{Called, Descriptors};
 use crate::steps::failing::{read_failing, read_timeout};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node};
-use crate::template::Escape;
 use crate::words::shorten;
 
 /// The most messages of a call that are sent at once.

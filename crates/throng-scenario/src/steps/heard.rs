@@ -11,18 +11,18 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Items, Steps};
-use crate::checks::{Answer, read_checks};
+use crate::message::checks::{Answer, read_checks};
+use crate::message::save::read_saves;
 use crate::reach::Reach;
 use crate::read::Context;
-use crate::save::read_saves;
+use crate::read::template::Escape;
 use crate::scope::{Heard, Kinds};
 use crate::steps::Coder;
 use crate::steps::beside::Inside;
 use crate::steps::failing::{read_loss, usual_timeout};
 use crate::steps::looks::{read_looks, read_pattern};
 use crate::steps::via::Via;
-use crate::syntax::Place;
-use crate::template::Escape;
+use crate::syntax::{Key, Place};
 
 /// The most that a user listens for at a time.
 const HANDLERS_MAX: usize = 100;
@@ -38,6 +38,57 @@ const EVERY_HELP: Said = say!("write `every: [{{time: 5m, do: [{{send: {{text: r
 pub(super) type Linked = (u8, Handler);
 
 impl<'c, 'n> Coder<'c, 'n> {
+    /// What the session does beside its steps, and what the protocols want to be answered.
+    pub(super) fn read_beside(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &ast::Session<'n>,
+        key: &Key,
+    ) {
+        if let (Some(items), Some(said)) = (&fields.on.content, fields.on.key())
+            && self.links.has_lasting(cx, said)
+        {
+            for (link, handler) in self.handlers(cx, items, self.links.only_lasting()) {
+                self.links.opened(link).handlers.push(handler);
+            }
+        }
+        if let (Some(items), Some(said)) = (&fields.every.content, fields.every.key())
+            && let Some(via) = self.links.link_of_session(cx, said)
+        {
+            let every = self.every(cx, items);
+            self.links.opened(via.link).every.extend(every);
+        }
+        let lasting: Vec<u8> = self.links.lasting().map(|(number, _)| number).collect();
+        for number in lasting {
+            let via = self.links.via(usize::from(number));
+            let handlers = self.acknowledgements(cx, via, key.place);
+            self.links.opened(number).handlers.extend(handlers);
+        }
+    }
+
+    /// What a `connect` says of the connection that it opens.
+    pub(super) fn read_settings(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &ast::Connect<'n>,
+        via: Via<'c>,
+    ) {
+        self.links.read_heartbeat(cx, fields.heartbeat, via, self.rows);
+        if !self.links.settle(via, fields.place) {
+            return;
+        }
+        if let Some(items) = &fields.on.content {
+            let handlers = self.handlers(cx, items, Some(via.link));
+            for (link, handler) in handlers {
+                self.links.opened(link).handlers.push(handler);
+            }
+        }
+        if let Some(items) = &fields.every.content {
+            let every = self.every(cx, items);
+            self.links.opened(via.link).every.extend(every);
+        }
+    }
+
     /// Reads `on:`. Handlers that do not say where their messages come from are about `usual`.
     pub(super) fn handlers(
         &mut self,
@@ -86,11 +137,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         usual: Option<u8>,
     ) -> Option<Via<'c>> {
         let link = match (fields.from.node(), usual) {
-            (Some(node), _) => self.link_called(cx, node, "on")?,
+            (Some(node), _) => self.links.link_called(cx, node, "on")?,
             (None, Some(usual)) => usual,
-            (None, None) => return self.which(cx, "from", fields.place),
+            (None, None) => return self.links.which(cx, "from", fields.place),
         };
-        Some(self.via(usize::from(link)))
+        Some(self.links.via(usize::from(link)))
     }
 
     /// One item of `on`; it is several handlers where messages of it are acknowledged.

@@ -10,7 +10,7 @@ use throng_protocol::framed::declaration;
 use throng_protocol::framed::{Given, Protocol};
 
 use crate::ast::{self, Field};
-use crate::declared::Meant;
+use crate::message::declared::Meant;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::scope::Spoken;

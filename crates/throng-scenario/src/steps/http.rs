@@ -5,17 +5,17 @@ use std::sync::Arc;
 use throng_program::{Escape, Http, Segment, Statement, StepKind, Text};
 
 use crate::ast;
-use crate::body::{read_body, read_pairs};
-use crate::checks::{Answer, read_checks};
-use crate::headers::{check_method, check_path, read_step_cookies, read_step_headers};
+use crate::message::body::{read_body, read_pairs};
+use crate::message::checks::{Answer, read_checks};
+use crate::message::headers::{check_method, check_path, read_step_cookies, read_step_headers};
+use crate::message::save::read_saves;
+use crate::network::target::read_redirects;
 use crate::read::Context;
-use crate::save::read_saves;
+use crate::read::template::TextBuilder;
 use crate::steps::failing::{read_failing, read_timeout};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node};
-use crate::target::read_redirects;
-use crate::template::TextBuilder;
 use crate::words::shorten;
 
 pub(crate) fn read_http(

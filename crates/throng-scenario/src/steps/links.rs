@@ -3,16 +3,16 @@
 //! before it is compiled, so that `on` and `from` need not be said where there is only one.
 
 use throng_base::Said;
-use throng_program::{LINKS_MAX, Link, Scheme};
+use throng_program::{LINKS_MAX, Link, Scheme, Target};
 
-use crate::ast::{self, Field, Verb};
+use crate::ast::{self, Field, List, Verb};
 use crate::native;
-use crate::reach::{Home, Reach, asks_for_events, list, unknown_target};
+use crate::reach::{Home, Reach, Reaches, asks_for_events, list, unknown_target};
 use crate::read::Context;
 use crate::scope::Spoken;
-use crate::steps::Coder;
 use crate::steps::grpc::find_method;
 use crate::steps::heartbeat::{self, Setting};
+use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
@@ -34,15 +34,28 @@ pub(super) struct Draft<'c> {
     settled: Vec<Place>,
 }
 
-impl<'c, 'n> Coder<'c, 'n> {
-    /// Finds the connections that the session opens, and what their heartbeats are.
-    pub(super) fn find_links(
-        &mut self,
-        cx: &mut Context<'_>,
-        connects: &[&ast::Connect<'n>],
-        fields: &ast::Session<'n>,
-        key: &Key,
-    ) {
+/// The connections of the session that is being compiled.
+pub(super) struct Links<'c> {
+    reaches: &'c Reaches,
+    home: &'c Home,
+    all: Vec<Draft<'c>>,
+    /// So many connections to a target `parallel` says, at most.
+    pub(super) width: Option<u8>,
+}
+
+impl<'c> Links<'c> {
+    /// Those that the session opens with `connect`.
+    pub(super) fn of_session(
+        cx: &Context<'_>,
+        (reaches, home): (&'c Reaches, &'c Home),
+        connects: &[&ast::Connect<'_>],
+    ) -> Links<'c> {
+        let mut links = Links { reaches, home, all: Vec::new(), width: None };
+        links.find(cx, connects);
+        links
+    }
+
+    fn find(&mut self, cx: &Context<'_>, connects: &[&ast::Connect<'_>]) {
         let home: &'c Home = self.home;
         for connect in connects {
             let target = connect.target.node().and_then(text_of);
@@ -57,7 +70,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             };
             let reach = reach.and_then(|reach| match needs {
                 Needs::Http => home.stream_of(reach),
-                Needs::Grpc => {
+                Needs::Call => {
                     let schema = cx.descriptors.schema()?;
                     home.call_of(reach, schema.find_method(path?).ok()?)
                 }
@@ -65,52 +78,57 @@ impl<'c, 'n> Coder<'c, 'n> {
             });
             let Some(reach) = reach else { continue };
             let name = name_of(connect).unwrap_or(&reach.name);
-            if self.lasting_called(name).is_none() && self.links.len() < LINKS_MAX {
+            if self.lasting_called(name).is_none() && self.all.len() < LINKS_MAX {
                 self.add_link(name, reach, true);
             }
         }
-        if let ([], [only]) = (&self.links[..], &self.home.places[..])
+        if let ([], [only]) = (&self.all[..], &self.home.places[..])
             && !only.is_asked()
         {
             self.add_link(&only.name, only, true);
         }
-        self.read_heartbeats(cx, fields, key, connects);
     }
 
     /// The heartbeat of the session for its only connection; else that of the protocol, where no
     /// `connect` has another.
-    fn read_heartbeats(
+    pub(super) fn read_heartbeats(
         &mut self,
         cx: &mut Context<'_>,
-        fields: &ast::Session<'n>,
-        key: &Key,
-        connects: &[&ast::Connect<'n>],
+        (fields, key): (&ast::Session<'_>, &Key),
+        connects: &[&ast::Connect<'_>],
+        rows: &mut Rows,
     ) {
         if let Some(said) = fields.heartbeat.key() {
             if let Some(via) = self.link_of_session(cx, said) {
-                self.read_heartbeat(cx, fields.heartbeat, via);
+                self.read_heartbeat(cx, fields.heartbeat, via, rows);
             }
             return;
         }
-        for number in 0..self.links.len() {
-            let Draft { name, reach, .. } = &self.links[number];
+        for number in 0..self.all.len() {
+            let Draft { name, reach, .. } = &self.all[number];
             let is_this = |one: &&&ast::Connect<'_>| name_of(one).unwrap_or(&reach.name) == name;
             let (reach, has_own) =
                 (*reach, connects.iter().filter(is_this).any(|one| one.heartbeat.is_there()));
             if let Some(protocol) = reach.declared().filter(|_| !has_own) {
-                let usual = heartbeat::of_protocol(cx, protocol, key.place, self.rows);
-                self.links[number].link.heartbeat = usual;
+                let usual = heartbeat::of_protocol(cx, protocol, key.place, rows);
+                self.all[number].link.heartbeat = usual;
             }
         }
     }
 
     /// Reads `heartbeat` of a session or of a `connect` for a link.
-    fn read_heartbeat(&mut self, cx: &mut Context<'_>, heartbeat: Field<'n>, via: Via<'c>) {
+    pub(super) fn read_heartbeat(
+        &mut self,
+        cx: &mut Context<'_>,
+        heartbeat: Field<'_>,
+        via: Via<'_>,
+        rows: &mut Rows,
+    ) {
         let Some((key, node)) = heartbeat.entry() else { return };
         if via.reach.is_event_stream() {
             return one_way(cx, "heartbeat", key.place);
         }
-        let draft = &mut self.links[usize::from(via.link)];
+        let draft = &mut self.all[usize::from(via.link)];
         if let Some(before) = draft.heartbeat.replace(key.place) {
             // A part that is used again says it again.
             if before != key.place {
@@ -120,7 +138,6 @@ impl<'c, 'n> Coder<'c, 'n> {
             }
             return;
         }
-        let rows = &mut *self.rows;
         let said = cx
             .speaking(&via.reach.spoken, |cx| heartbeat::read_heartbeat(cx, node, via.reach, rows));
         draft.link.heartbeat = match said {
@@ -129,74 +146,41 @@ impl<'c, 'n> Coder<'c, 'n> {
         };
     }
 
-    /// What the session does beside its steps, and what the protocols want to be answered.
-    pub(super) fn read_beside(
-        &mut self,
-        cx: &mut Context<'_>,
-        fields: &ast::Session<'n>,
-        key: &Key,
-    ) {
-        if let (Some(items), Some(said)) = (&fields.on.content, fields.on.key())
-            && self.has_lasting(cx, said)
-        {
-            for (link, handler) in self.handlers(cx, items, self.only_lasting()) {
-                self.links[usize::from(link)].link.handlers.push(handler);
-            }
-        }
-        if let (Some(items), Some(said)) = (&fields.every.content, fields.every.key())
-            && let Some(via) = self.link_of_session(cx, said)
-        {
-            let every = self.every(cx, items);
-            self.links[usize::from(via.link)].link.every.extend(every);
-        }
-        for number in 0..self.links.len() {
-            let via = self.via(number);
-            if self.links[number].link.lasts {
-                let handlers = self.acknowledgements(cx, via, key.place);
-                self.links[number].link.handlers.extend(handlers);
-            }
-        }
+    /// What is known of a connection.
+    pub(super) fn opened(&mut self, link: u8) -> &mut Link {
+        &mut self.all[usize::from(link)].link
     }
 
-    /// What a `connect` says of the connection that it opens.
-    pub(super) fn read_settings(
-        &mut self,
-        cx: &mut Context<'_>,
-        fields: &ast::Connect<'n>,
-        via: Via<'c>,
-    ) {
-        self.read_heartbeat(cx, fields.heartbeat, via);
-        let number = usize::from(via.link);
-        if self.links[number].settled.contains(&fields.place) {
-            return;
+    /// Whether it is the first time that a `connect` says what its connection has: a part that is
+    /// used again says it again.
+    pub(super) fn settle(&mut self, via: Via<'_>, connect: Place) -> bool {
+        let settled = &mut self.all[usize::from(via.link)].settled;
+        if settled.contains(&connect) {
+            return false;
         }
-        self.links[number].settled.push(fields.place);
-        if let Some(items) = &fields.on.content {
-            let handlers = self.handlers(cx, items, Some(via.link));
-            for (link, handler) in handlers {
-                self.links[usize::from(link)].link.handlers.push(handler);
-            }
-        }
-        if let Some(items) = &fields.every.content {
-            let every = self.every(cx, items);
-            self.links[number].link.every.extend(every);
-        }
+        settled.push(connect);
+        true
     }
 
-    /// The link of a step that uses one.
-    pub(super) fn link(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>) -> Option<Via<'c>> {
+    /// The link of a step that uses one; in a body, a connection is open.
+    pub(super) fn link(
+        &mut self,
+        cx: &mut Context<'_>,
+        verb: &Verb<'_>,
+        in_body: bool,
+    ) -> Option<Via<'c>> {
         match verb {
             Verb::Http(map) => self.asked_link(cx, verb, map.target, Needs::Http),
-            Verb::Grpc(map) => self.asked_link(cx, verb, map.target, Needs::Grpc),
+            Verb::Grpc(map) => self.asked_link(cx, verb, map.target, Needs::Call),
             Verb::Connect(map) => self.connect_link(cx, map),
-            Verb::Send(map) => self.talk_link(cx, verb, map.on),
-            Verb::Expect(map) => self.talk_link(cx, verb, map.on),
-            Verb::Request(map) => self.talk_link(cx, verb, map.on),
-            Verb::Publish(map) => self.talk_link(cx, verb, map.on),
-            Verb::Subscribe(map) => self.talk_link(cx, verb, map.on),
-            Verb::Unsubscribe(map) => self.talk_link(cx, verb, map.on),
-            Verb::Slow(map) => self.talk_link(cx, verb, map.on),
-            Verb::Disconnect(map) => self.talk_link(cx, verb, map.on),
+            Verb::Send(map) => self.talk_link(cx, verb, map.on, in_body),
+            Verb::Expect(map) => self.talk_link(cx, verb, map.on, in_body),
+            Verb::Request(map) => self.talk_link(cx, verb, map.on, in_body),
+            Verb::Publish(map) => self.talk_link(cx, verb, map.on, in_body),
+            Verb::Subscribe(map) => self.talk_link(cx, verb, map.on, in_body),
+            Verb::Unsubscribe(map) => self.talk_link(cx, verb, map.on, in_body),
+            Verb::Slow(map) => self.talk_link(cx, verb, map.on, in_body),
+            Verb::Disconnect(map) => self.talk_link(cx, verb, map.on, in_body),
             _ => None,
         }
     }
@@ -211,7 +195,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     ) -> Option<Via<'c>> {
         let reach = self.reach(cx, (verb.word(), verb.place()), target.node(), needs)?;
         let is_this = |draft: &Draft<'_>| !draft.link.lasts && std::ptr::eq(draft.reach, reach);
-        match self.links.iter().position(is_this) {
+        match self.all.iter().position(is_this) {
             Some(number) => Some(self.via(number)),
             None => self.one_more_link(cx, &reach.name, reach, false, verb.place()),
         }
@@ -224,7 +208,7 @@ impl<'c, 'n> Coder<'c, 'n> {
                 let target = fields.target.node().and_then(text_of);
                 let path = fields.connect.node().and_then(text_of);
                 match self.home.needs_of_connect(target, path) {
-                    Needs::Grpc => self.call(cx, fields)?,
+                    Needs::Call => self.call(cx, fields)?,
                     needs => {
                         let verb = ("connect", fields.connect.place_or(fields.place));
                         self.reach(cx, verb, fields.target.node(), needs)?
@@ -245,7 +229,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             }
         }
         let via = match self.lasting_called(&name) {
-            Some(number) if std::ptr::eq(self.links[number].reach, reach) => self.via(number),
+            Some(number) if std::ptr::eq(self.all[number].reach, reach) => self.via(number),
             Some(_) => {
                 let message = match name.is_empty() {
                     true => say!("two connections have no name"),
@@ -262,7 +246,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             }
             None => self.one_more_link(cx, &name, reach, true, fields.place)?,
         };
-        self.links[usize::from(via.link)].opened = true;
+        self.all[usize::from(via.link)].opened = true;
         Some(via)
     }
 
@@ -272,6 +256,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         cx: &mut Context<'_>,
         verb: &Verb<'_>,
         on: Field<'_>,
+        in_body: bool,
     ) -> Option<Via<'c>> {
         let (word, place) = (verb.word(), verb.place());
         let number = match (on.node(), self.only_lasting()) {
@@ -285,11 +270,11 @@ impl<'c, 'n> Coder<'c, 'n> {
                 usize::from(self.one_more_link(cx, &reach.name, reach, true, place)?.link)
             }
         };
-        if !matches!(verb, Verb::Disconnect(_)) {
+        if !in_body && !matches!(verb, Verb::Disconnect(_)) {
             self.need_open(cx, word, number, place);
         }
         if matches!(verb, Verb::Send(_) | Verb::Request(_))
-            && self.links[number].reach.is_event_stream()
+            && self.all[number].reach.is_event_stream()
         {
             one_way(cx, word, place);
             return None;
@@ -340,11 +325,10 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     fn need_open(&mut self, cx: &mut Context<'_>, verb: &str, number: usize, place: Place) {
-        // Bodies are done while it is open.
-        if self.inside.is_some() || std::mem::replace(&mut self.links[number].opened, true) {
+        if std::mem::replace(&mut self.all[number].opened, true) {
             return;
         }
-        let reach = self.links[number].reach;
+        let reach = self.all[number].reach;
         if reach.scheme.is_none() {
             return;
         }
@@ -394,7 +378,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         match self.usual(needs) {
             Ok(reach) => Some(reach),
             Err(several) if several.is_empty() => {
-                let callable = home.places.iter().find(|place| place.is_grpc());
+                let callable = home.places.iter().find(|place| place.has_methods());
                 if let Some(reach) = callable.filter(|_| !named_by_itself(verb)) {
                     return no_connect(cx, verb, place, reach);
                 }
@@ -447,7 +431,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         };
         let name = read_plain(cx, node)?;
         let called = find_method(cx, node, &name);
-        let reach = self.reach(cx, ("connect", place), fields.target.node(), Needs::Grpc)?;
+        let reach = self.reach(cx, ("connect", place), fields.target.node(), Needs::Call)?;
         let home: &'c Home = self.home;
         home.call_of(reach, called?.id)
     }
@@ -467,7 +451,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     /// The connection that a key of the session is about; several are a mistake.
-    fn link_of_session(&mut self, cx: &mut Context<'_>, key: &Key) -> Option<Via<'c>> {
+    pub(super) fn link_of_session(&mut self, cx: &mut Context<'_>, key: &Key) -> Option<Via<'c>> {
         if !self.has_lasting(cx, key) {
             return None;
         }
@@ -489,7 +473,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
         let name = &key.text;
         let place = self.home.places.iter().find(|place| !place.is_asked());
-        match place.or(self.home.places.iter().find(|place| place.is_grpc())) {
+        match place.or(self.home.places.iter().find(|place| place.has_methods())) {
             Some(place) => {
                 let message = say!("`{name}` requires an open connection");
                 let error = cx.error("no-connect", message, key.place);
@@ -512,7 +496,7 @@ impl<'c, 'n> Coder<'c, 'n> {
 
     /// The links that `connect` opens.
     pub(super) fn lasting(&self) -> impl Iterator<Item = (u8, &Draft<'c>)> {
-        (0..).zip(&self.links).filter(|(_, draft)| draft.link.lasts)
+        (0..).zip(&self.all).filter(|(_, draft)| draft.link.lasts)
     }
 
     pub(super) fn only_lasting(&self) -> Option<u8> {
@@ -527,7 +511,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     pub(super) fn via(&self, number: usize) -> Via<'c> {
-        Via { link: number as u8, reach: self.links[number].reach }
+        Via { link: number as u8, reach: self.all[number].reach }
     }
 
     fn one_more_link(
@@ -538,7 +522,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         lasts: bool,
         place: Place,
     ) -> Option<Via<'c>> {
-        if self.links.len() < LINKS_MAX {
+        if self.all.len() < LINKS_MAX {
             return Some(self.add_link(name, reach, lasts));
         }
         let message = say!("a session has more than {LINKS_MAX} connections");
@@ -562,8 +546,48 @@ impl<'c, 'n> Coder<'c, 'n> {
         };
         let (heartbeat, settled) = (None, Vec::new());
         let name = name.to_string();
-        self.links.push(Draft { name, reach, link, opened: false, heartbeat, settled });
-        self.via(self.links.len() - 1)
+        self.all.push(Draft { name, reach, link, opened: false, heartbeat, settled });
+        self.via(self.all.len() - 1)
+    }
+
+    /// The connection that the first handler names.
+    pub(super) fn first_named(&self, handlers: &List<'_, ast::Handler<'_>>) -> Option<u8> {
+        let from = handlers.content.iter().flat_map(|items| &items.list);
+        match &from.filter_map(|handler| handler.from.node()).next()?.kind {
+            Kind::Scalar { text, .. } => self.lasting_called(text).map(|number| number as u8),
+            _ => None,
+        }
+    }
+
+    /// What only a connection that lasts can have; that there is none is told.
+    pub(super) fn of_connection<'n>(
+        &self,
+        cx: &mut Context<'_>,
+        field: Field<'n>,
+    ) -> Option<&'n Node> {
+        let (key, node) = field.entry()?;
+        self.has_lasting(cx, key).then_some(node)
+    }
+
+    /// Where its connections lead.
+    pub(super) fn finish(mut self) -> Box<[Link]> {
+        if let ([], Some(reach)) = (&self.all[..], self.home.only()) {
+            self.add_link(&reach.name, reach, !reach.is_asked());
+        }
+        let is_only = self.all.len() == 1;
+        let reaches = self.reaches;
+        let width = self.width;
+        let links = self.all.into_iter().map(|Draft { name, mut link, .. }| {
+            link.width = width.filter(|_| !link.lasts);
+            let first = link.targets.first().and_then(|one| reaches.targets.get(usize::from(*one)));
+            link.name = match (is_only, name.is_empty()) {
+                (true, _) => String::new(),
+                (false, true) => first.map_or(name, Target::authority),
+                (false, false) => name,
+            };
+            link
+        });
+        links.collect()
     }
 }
 
@@ -571,7 +595,8 @@ impl<'c, 'n> Coder<'c, 'n> {
 #[derive(Clone, Copy)]
 enum Needs {
     Http,
-    Grpc,
+    /// Methods.
+    Call,
     /// A connection that lasts.
     Lasting,
 }
@@ -581,12 +606,12 @@ impl Home {
     fn needs_of_connect(&self, target: Option<&str>, path: Option<&str>) -> Needs {
         if let Some(named) = target.and_then(|name| self.places.iter().find(|one| one.name == name))
         {
-            return if named.is_grpc() { Needs::Grpc } else { Needs::Lasting };
+            return if named.has_methods() { Needs::Call } else { Needs::Lasting };
         }
         let is_method = path.is_some_and(|path| !path.is_empty() && !path.starts_with('/'));
         let has = |is: fn(&Reach) -> bool| self.places.iter().any(is);
-        match has(Reach::is_grpc) && (is_method || self.places.iter().all(Reach::is_grpc)) {
-            true => Needs::Grpc,
+        match has(Reach::has_methods) && (is_method || self.places.iter().all(Reach::has_methods)) {
+            true => Needs::Call,
             false => Needs::Lasting,
         }
     }
@@ -608,15 +633,14 @@ fn fits(reach: &Reach, needs: Needs) -> bool {
     reach.scheme.is_none()
         || match needs {
             Needs::Http => reach.is_http(),
-            Needs::Grpc => reach.is_grpc(),
+            Needs::Call => reach.has_methods(),
             Needs::Lasting => !reach.is_asked(),
         }
 }
 
 fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Place) -> Option<T> {
-    let is_grpc = scheme.is_some_and(Scheme::is_grpc);
     let help = match verb {
-        _ if is_grpc && verb == "http" => {
+        "http" if native::of_scheme(scheme).methods => {
             say!("call a gRPC method of this target: `- grpc: package.Service/Method`")
         }
         "connect" => {
@@ -640,7 +664,8 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
         ),
         None => (say!("no target supports `{verb}`"), say!("no target has a suitable scheme")),
     };
-    cx.fail(cx.error("step-scheme", message, place).label(label).help(help))
+    let error = cx.error("step-scheme", message, place);
+    cx.fail(error.label(label).help(help))
 }
 
 pub(super) fn which_connection<T>(cx: &mut Context<'_>, place: Place, help: Said) -> Option<T> {
@@ -680,7 +705,8 @@ fn check_verb(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()
         ),
         _ => return Some(()),
     };
-    cx.fail(cx.error("step-scheme", message, verb.place()).label(label).help(help))
+    let error = cx.error("step-scheme", message, verb.place());
+    cx.fail(error.label(label).help(help))
 }
 
 /// Says that nothing can be sent on an event stream.

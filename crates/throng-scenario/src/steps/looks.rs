@@ -4,16 +4,16 @@ use throng_base::Said;
 use throng_program::{Check, Escape, Pick, Text, Want, Which};
 
 use crate::ast::{self, Field};
-use crate::checks::Answer;
-use crate::declared::{self, Meant};
-use crate::fields::read_field_map;
-use crate::json::read_json_checks;
-use crate::mqtt::read_topic_filter;
+use crate::message::checks::Answer;
+use crate::message::declared::{self, Meant};
+use crate::message::fields::read_field_map;
+use crate::message::json::read_json_checks;
+use crate::message::mqtt::read_topic_filter;
+use crate::message::wants::read_regex;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
 use crate::syntax::{Kind, Node};
-use crate::wants::read_regex;
 use crate::words::shorten;
 
 /// Which messages are meant, by what their protocol says of them. The outer None: it is a pattern
@@ -30,7 +30,7 @@ pub(crate) fn read_pattern(
     }
 }
 
-/// What the fields of a reply are on a gRPC call: `any`, or `{text: hello}`.
+/// What the fields of a reply are on a call that stays open: `any`, or `{text: hello}`.
 pub(crate) fn read_reply_looks(
     cx: &mut Context<'_>,
     replies: &Kinds,
@@ -47,7 +47,7 @@ pub(crate) fn read_reply_looks(
     }
     let checks = &mut meant.which.checks;
     let answer = Answer::Fields(replies);
-    cx.with_answer_of(answer, |cx| read_field_map(cx, node, replies, checks));
+    answer.read(cx, |cx| read_field_map(cx, node, replies, checks));
     meant.name = checks.first().and_then(name_of_field);
     // What is wrong inside was said already; it is not a message that always fits.
     (!checks.is_empty()).then_some(meant)

@@ -11,16 +11,19 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Field};
-use crate::body::read_body;
-use crate::checks::{Answer, read_checks};
-use crate::declared::{self, check_kind, is_message, read_declared};
-use crate::headers::{Headers, check_path, is_token, read_step_cookies, read_step_headers};
-use crate::json::read_json_checks;
 use crate::keys;
+use crate::message::body::read_body;
+use crate::message::checks::{Answer, read_checks};
+use crate::message::declared::{self, check_kind, is_message, read_declared};
+use crate::message::headers::{
+    Headers, check_path, is_token, read_step_cookies, read_step_headers,
+};
+use crate::message::json::read_json_checks;
+use crate::message::save::read_saves;
 use crate::native;
 use crate::reach::Reach;
 use crate::read::Context;
-use crate::save::read_saves;
+use crate::read::template::Escape;
 use crate::scope::Kinds;
 use crate::steps::content::read_content;
 use crate::steps::ends::read_close;
@@ -32,7 +35,6 @@ use crate::steps::mqtt;
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::template::Escape;
 use crate::words::shorten;
 
 pub(crate) fn read_connect(
@@ -596,8 +598,8 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
             ),
             length => Some(Until::Length(length)),
         },
-        "delimiter" => crate::wants::read_delimiter(cx, node).map(Until::Delimiter),
-        "pattern" => crate::wants::read_regex(cx, node).map(Until::Pattern),
+        "delimiter" => crate::message::wants::read_delimiter(cx, node).map(Until::Delimiter),
+        "pattern" => crate::message::wants::read_regex(cx, node).map(Until::Pattern),
         _ => match cx.bool(node)? {
             true => Some(Until::Any),
             false => cx.bad_value(node, say!("`any` must be `true` or omitted"), EXPECT_HELP),

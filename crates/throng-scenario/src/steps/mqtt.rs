@@ -11,14 +11,14 @@ use throng_protocol::mqtt::{
 };
 
 use crate::ast::{self, Field, Map as _};
-use crate::mqtt::{is_shared, read_filter, read_topic};
+use crate::message::mqtt::{is_shared, read_filter, read_topic};
 use crate::read::Context;
+use crate::read::template::Escape;
 use crate::steps::content::read_content;
 use crate::steps::failing::{read_failing, read_timeout};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::syntax::{Kind, Node, part_of};
-use crate::template::Escape;
 use crate::words::shorten;
 
 /// The longest time without a packet, if the scenario does not say it.

@@ -38,7 +38,7 @@ impl<'n> Coder<'_, 'n> {
             );
         }
         if let Some(max) = fields.max.node().and_then(|node| read_max(cx, node)) {
-            self.width = self.width.max(Some(max));
+            self.links.width = self.links.width.max(Some(max));
         }
         let step = fields.name.node().and_then(|node| {
             let name = cx.text(node, say!("the name of the transaction"))?;

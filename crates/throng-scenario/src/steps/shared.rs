@@ -1,7 +1,7 @@
 //! Headers that a session gives to all its requests. One with a saved value, such as a token, is
 //! sent as soon as the user has the value: in the first iteration behind the step that saves it.
 
-use crate::headers::{self, Headers};
+use crate::message::headers::{self, Headers};
 use crate::read::Context;
 use crate::syntax::Node;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throng_program::{Heartbeat, Statement, Stay, StepKind};
 
-use crate::ast::{self, Field, List};
+use crate::ast;
 use crate::read::Context;
 use crate::steps::Coder;
 use crate::steps::ends::read_ends;
@@ -22,7 +22,9 @@ impl<'n> Coder<'_, 'n> {
         fields: &ast::Stay<'n>,
     ) -> Option<Statement> {
         let node = fields.stay.node()?;
-        self.stay_needs_open(cx, fields);
+        if self.inside.is_none() {
+            self.links.stay_needs_open(cx, fields);
+        }
         let forever = matches!(&node.kind, Kind::Scalar { text, .. } if text == "forever");
         let time = match forever {
             true => None,
@@ -34,46 +36,37 @@ impl<'n> Coder<'_, 'n> {
         let step = self.rows.row(cx, fields, StepKind::Stay, None)?;
         let failing = read_loss(cx, fields.on_error);
         let (mut heartbeat, mut handlers, mut every) = (None, Vec::new(), Vec::new());
-        let link = self.only_lasting().or_else(|| self.first_named(&fields.on));
-        if let Some(node) = self.of_connection(cx, fields.heartbeat) {
+        let link = self.links.only_lasting().or_else(|| self.links.first_named(&fields.on));
+        if let Some(node) = self.links.of_connection(cx, fields.heartbeat) {
             let Some(link) = link else {
                 let help = say!("write it in the `connect` step that opens the connection");
                 return which_connection(cx, node.place, help);
             };
-            heartbeat = self.heartbeat_of_stay(cx, node, self.via(usize::from(link)))?;
+            heartbeat = self.heartbeat_of_stay(cx, node, self.links.via(usize::from(link)))?;
         }
-        if let Some(node) = self.of_connection(cx, *fields.on)
+        if let Some(node) = self.links.of_connection(cx, *fields.on)
             && let Some(items) = &fields.on.content
         {
-            for (from, handler) in self.handlers(cx, items, self.only_lasting()) {
+            for (from, handler) in self.handlers(cx, items, self.links.only_lasting()) {
                 one_only(cx, link, from, node.place);
                 handlers.push(handler);
             }
         }
-        if self.of_connection(cx, *fields.every).is_some()
+        if self.links.of_connection(cx, *fields.every).is_some()
             && let Some(items) = &fields.every.content
         {
             every = self.every(cx, items);
         }
         // With nothing of its own it is about none of several.
-        let first = || self.lasting().next().map_or(0, |(number, _)| number);
+        let first = || self.links.lasting().next().map_or(0, |(number, _)| number);
         let link = link.unwrap_or_else(first);
-        let ends = match self.of_connection(cx, fields.ends) {
-            Some(node) => Some(read_ends(cx, node, self.via(usize::from(link)).reach)?),
+        let ends = match self.links.of_connection(cx, fields.ends) {
+            Some(node) => Some(read_ends(cx, node, self.links.via(usize::from(link)).reach)?),
             None => None,
         };
         let awaits_end = false;
         let stay = Stay { step, link, time, ends, awaits_end, heartbeat, handlers, every, failing };
         Some(Statement::Stay(Arc::new(stay)))
-    }
-
-    /// The connection that the first handler names.
-    fn first_named(&self, handlers: &List<'_, ast::Handler<'_>>) -> Option<u8> {
-        let from = handlers.content.iter().flat_map(|items| &items.list);
-        match &from.filter_map(|handler| handler.from.node()).next()?.kind {
-            Kind::Scalar { text, .. } => self.lasting_called(text).map(|number| number as u8),
-            _ => None,
-        }
     }
 
     fn heartbeat_of_stay(
@@ -89,19 +82,13 @@ impl<'n> Coder<'_, 'n> {
             Setting::Own(heartbeat) => Some(*heartbeat),
             // That of the connection, of which none is sent.
             Setting::None => {
-                let usual = self.links[usize::from(via.link)].link.heartbeat.clone();
+                let usual = self.links.opened(via.link).heartbeat.clone();
                 usual.map(|mut heartbeat| {
                     heartbeat.fault.stop_after = Some(0);
                     heartbeat
                 })
             }
         })
-    }
-
-    /// What only a connection that lasts can have; that there is none is told.
-    fn of_connection(&self, cx: &mut Context<'_>, field: Field<'n>) -> Option<&'n Node> {
-        let (key, node) = field.entry()?;
-        self.has_lasting(cx, key).then_some(node)
     }
 }
 

@@ -8,7 +8,7 @@ use throng_program::{Statement, StepKind, Text, tallied};
 
 use super::rows::Rows;
 use crate::ast;
-use crate::fields::constant;
+use crate::message::fields::constant;
 use crate::read::Context;
 use crate::syntax::Node;
 

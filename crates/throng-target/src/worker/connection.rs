@@ -27,6 +27,7 @@ use crate::session::{Role, Session};
 use crate::stream::Stream;
 use crate::system::Received;
 use crate::turn::{Item, Turn, WAITING_ANSWERS_MAX};
+use crate::worker::queued::Waits;
 use crate::worker::{Due, Worker};
 
 pub(crate) use delivery::Parcel;
@@ -274,7 +275,7 @@ impl Connection {
         }
         if !turn.later.is_empty() {
             turn.later.iter().filter_map(|item| item.queued).for_each(|number| {
-                worker.wait_for_queue(number, self);
+                worker.wait_for_queue(number, Rc::<Connection>::downgrade(self));
             });
             state.backlog.get_or_insert_default().queue.extend(turn.later);
         }
@@ -385,20 +386,6 @@ impl Connection {
         }
     }
 
-    /// A request has departed from the server's queue.
-    pub(super) fn departed(self: &Rc<Self>, number: u64, at: Time, now: Time) {
-        let state = &mut *self.state.borrow_mut();
-        let Some(backlog) = &mut state.backlog else { return };
-        let mut items = backlog.queue.iter_mut();
-        let Some(item) = items.find(|item| item.queued == Some(number)) else { return };
-        item.queued = None;
-        item.due = match &item.tail {
-            Tail::Pieces(pieces) => at + pieces.sleep,
-            _ => at,
-        };
-        self.go_on(state, now);
-    }
-
     /// The timer says that the time of the connection is over.
     pub(crate) fn time_over(&self) {
         let state = &mut *self.state.borrow_mut();
@@ -444,6 +431,21 @@ impl Connection {
             End::Reset => connections.reset += 1,
         }
         figures.counts.unanswered += state.unanswered();
+    }
+}
+
+impl Waits for Connection {
+    fn departed(self: Rc<Self>, number: u64, at: Time, now: Time) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(backlog) = &mut state.backlog else { return };
+        let mut items = backlog.queue.iter_mut();
+        let Some(item) = items.find(|item| item.queued == Some(number)) else { return };
+        item.queued = None;
+        item.due = match &item.tail {
+            Tail::Pieces(pieces) => at + pieces.sleep,
+            _ => at,
+        };
+        self.go_on(state, now);
     }
 }
 

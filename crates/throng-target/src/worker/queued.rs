@@ -1,26 +1,24 @@
 //! Requests of one worker that wait for the queue of the server, and who hears when they depart.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
 
 use throng_base::Time;
 
-use super::connection::Connection;
-use super::pass::{Pass, Place};
 use super::{Due, Worker};
 use crate::queue::{Entry, Orders, Refused};
 
-/// Who waits for a request to depart.
-pub(super) enum Waits {
-    /// The answer of a connection of HTTP/1.1 that has the number of the request.
-    Answer(Weak<Connection>),
-    /// The task of a stream of HTTP/2.
-    Stream(Rc<Pass>),
+/// Waits for a request to depart: a connection of HTTP/1.1 that has an answer with the number of
+/// the request, or the task of a stream of HTTP/2.
+pub(super) trait Waits {
+    /// The request has departed at a time, as is seen now.
+    fn departed(self: Rc<Self>, number: u64, at: Time, now: Time);
 }
 
-/// The requests of a worker, by their numbers.
-pub(super) type Queued = RefCell<HashMap<u64, Waits>>;
+/// The requests of a worker, by their numbers. Those whose client has gone wait no more.
+pub(super) type Queued = RefCell<HashMap<u64, Weak<dyn Waits>>>;
 
 impl Worker {
     /// A stream's request arrives; its place in the queue, if it has to wait there.
@@ -32,8 +30,7 @@ impl Worker {
             Entry::Refused(refused) => Err(refused),
             Entry::Queued(ticket) => {
                 let pass = Rc::new(Pass::default());
-                let waits = Waits::Stream(Rc::clone(&pass));
-                self.queued.borrow_mut().insert(ticket.number, waits);
+                self.wait_for_queue(ticket.number, Rc::<Pass>::downgrade(&pass));
                 Ok(Some(Place::new(self, ticket.number, pass)))
             }
         };
@@ -41,9 +38,9 @@ impl Worker {
         entered
     }
 
-    /// An answer of HTTP/1.1 waits for its request to depart.
-    pub(super) fn wait_for_queue(&self, number: u64, connection: &Rc<Connection>) {
-        self.queued.borrow_mut().insert(number, Waits::Answer(Rc::downgrade(connection)));
+    /// Somebody waits for a request to depart.
+    pub(super) fn wait_for_queue(&self, number: u64, waits: Weak<dyn Waits>) {
+        self.queued.borrow_mut().insert(number, waits);
     }
 
     /// The client of a request has gone.
@@ -61,14 +58,10 @@ impl Worker {
         self.obey(&orders);
         for (number, at) in departed {
             let waits = self.queued.borrow_mut().remove(&number);
-            match waits {
-                Some(Waits::Answer(connection)) => {
-                    connection.upgrade().iter().for_each(|it| it.departed(number, at, now));
-                }
-                Some(Waits::Stream(pass)) => pass.depart(),
-                // Its client has gone.
-                None => {}
-            }
+            waits
+                .and_then(|it| it.upgrade())
+                .into_iter()
+                .for_each(|it| it.departed(number, at, now));
         }
     }
 
@@ -77,5 +70,49 @@ impl Worker {
             self.timer.at(at, Due::Queue);
         }
         orders.wake.iter().for_each(|worker| self.setup.post.bell(usize::from(*worker)).ring());
+    }
+}
+
+/// How a stream hears that its request departs.
+#[derive(Default)]
+struct Pass {
+    departed: Cell<bool>,
+    waker: Cell<Option<Waker>>,
+}
+
+/// A stream's request in the queue. Dropped before it departs, it leaves the queue.
+pub(crate) struct Place {
+    worker: Rc<Worker>,
+    number: u64,
+    pass: Rc<Pass>,
+}
+
+impl Waits for Pass {
+    fn departed(self: Rc<Self>, _: u64, _: Time, _: Time) {
+        self.departed.set(true);
+        self.waker.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Place {
+    fn new(worker: &Rc<Worker>, number: u64, pass: Rc<Pass>) -> Place {
+        Place { worker: Rc::clone(worker), number, pass }
+    }
+
+    /// Ready when the request has departed.
+    pub(crate) fn poll_departed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.pass.departed.get() {
+            return Poll::Ready(());
+        }
+        self.pass.waker.set(Some(cx.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.pass.departed.get() {
+            self.worker.leave_queue(self.number);
+        }
     }
 }

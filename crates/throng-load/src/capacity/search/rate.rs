@@ -1,14 +1,11 @@
 //! Phases of a search for a rate: climb, bracket, refine, confirm, beyond.
 
-use throng_metrics::capacity::{EndedBy, Level, LevelVerdict, Purpose};
+use throng_metrics::capacity::{EndedBy, Level, Purpose};
 
-use crate::capacity::autocorrelation;
 use crate::capacity::fit::{Assumed, Curve, Point, curve, resampled, spread};
-use crate::capacity::hold::{Hold, Order, Second, Share, Why};
+use crate::capacity::hold::{Goals, Hold, Order, Share, Why};
 
-use crate::capacity::judge::BAD_MIN;
-
-use super::{Estimate, OVERLOAD, OVERLOAD_S, SETTLE_S, Search, Stage, Visit, round, rounded_down};
+use super::{Estimate, OVERLOAD, OVERLOAD_S, SETTLE_S, Search, Stage, round, rounded_down};
 
 pub(super) const CLIMB_S: u32 = 10;
 const VISIT_S: u32 = 20;
@@ -23,10 +20,6 @@ const LIGHT: f64 = 2.0;
 const STRAINED: f64 = 1.3;
 const CAREFUL: f64 = 1.05;
 const CAREFUL_REFINE: f64 = 1.02;
-/// A level is strained from here.
-const STRAIN_LIGHT: f64 = 0.25;
-const RESPONSE_LIGHT: f64 = 1.5;
-const SERVED_LIGHT: f64 = 0.99;
 /// The ratio of the ends of a bracket at which the refinement begins, and at which a search ends
 /// that has no share to fit.
 const BRACKET: f64 = 1.10;
@@ -39,10 +32,6 @@ const STRAINS: [f64; 4] = [0.5, 0.9, 1.5, 2.5];
 const BELOW: f64 = 0.93;
 const ABOVE: f64 = 1.05;
 const ROUNDS_MIN: usize = 6;
-/// Visits farther above the border are left out of the curve, as a logarithm, and visits with less
-/// strain: a share that does not come from load, such as slow service times, counts there.
-const STRAIN_MIN: f64 = 0.2;
-const WINDOW: f64 = 0.13;
 /// Resampled intervals of few visits are too narrow (simulated). They are widened by this, divided
 /// by the number of visits that the bad attempts are spread over.
 const WIDEN: f64 = 7.0;
@@ -88,32 +77,24 @@ impl Search {
     }
 
     fn climb(&mut self) {
-        let (Some(last), None) = (self.passed, self.failed) else {
+        let (Some(last), None) = (self.levels.passed, self.levels.failed) else {
             self.stage = Stage::Bracket;
             return self.bracket();
         };
         if self.settings.max.is_some_and(|max| last >= max) {
             return self.promise(last, Why::Max);
         }
-        let is_strained = self.visits.last().is_some_and(|visit| self.is_strained(visit));
         let (factor, why) =
-            if is_strained { (STRAINED, Why::Strained) } else { (LIGHT, Why::Light) };
+            if self.levels.is_strained() { (STRAINED, Why::Strained) } else { (LIGHT, Why::Light) };
         self.order_hold(last * factor, (SETTLE_S, CLIMB_S), Purpose::Climb, why);
     }
 
-    pub(super) fn is_strained(&self, Visit { level, attempts, .. }: &Visit) -> bool {
-        let lost = attempts * (1.0 - level.served / level.offered);
-        let usual = self.usual_s(None).zip(level.p50_s);
-        level.strain.is_some_and(|strain| strain > STRAIN_LIGHT)
-            || level.served < SERVED_LIGHT * level.offered && lost > BAD_MIN as f64
-            || usual.is_some_and(|(usual, now)| now > RESPONSE_LIGHT * usual)
-    }
-
     fn bracket(&mut self) {
-        let (Some(passed), Some(failed)) = (self.carried(), self.failed) else {
+        let (Some(passed), Some(failed)) = (self.levels.carried(), self.levels.failed) else {
             return self.finish(EndedBy::Budget);
         };
-        let can_fit = self.points().iter().flatten().any(|point| point.bad > 0.0);
+        let points = self.levels.points(self.settings.goals.shares.len(), None, 0.0);
+        let can_fit = points.iter().flatten().any(|point| point.bad > 0.0);
         let enough = if can_fit { BRACKET } else { BRACKET_PLAIN };
         if failed / passed <= enough && can_fit {
             self.stage = Stage::Refine;
@@ -124,7 +105,9 @@ impl Search {
             return self.promise(passed, Why::LowerEnd);
         }
         let middle = (passed * failed).sqrt();
-        match self.careful_max(passed) {
+        // After a collapse, no load is much higher than one that was survived.
+        let careful = self.overload.collapse.map(|it| (passed * CAREFUL).min(it.at * 0.98));
+        match careful {
             Some(max) if max < middle => {
                 self.order_hold(max, (SETTLE_S, VISIT_S), Purpose::Bracket, Why::Careful);
             }
@@ -132,43 +115,8 @@ impl Search {
         }
     }
 
-    /// After a collapse, no load is much higher than one that was survived.
-    fn careful_max(&self, survived: f64) -> Option<f64> {
-        self.overload.collapse.map(|collapse| (survived * CAREFUL).min(collapse.at * 0.98))
-    }
-
-    /// Counts of the visits of the refinement near the border, for each threshold.
-    fn points(&self) -> Vec<Vec<Point>> {
-        let refined = |visit: &&Visit| {
-            let counts = matches!(visit.level.purpose, Purpose::Refine | Purpose::Confirm);
-            counts || self.stage == Stage::Bracket
-        };
-        let near = |Visit { level, .. }: &&Visit| {
-            let from = level.load.ln() - self.curve.border;
-            let is_strained = from * self.curve.slope >= STRAIN_MIN.ln();
-            self.stage == Stage::Bracket || is_strained && from <= WINDOW
-        };
-        let visits: Vec<&Visit> = self
-            .visits
-            .iter()
-            .filter(|visit| !matches!(visit.level.verdict, LevelVerdict::GeneratorBound(_)))
-            .filter(refined)
-            .filter(near)
-            .collect();
-        let middle_s = self.middle_s();
-        let point = |visit: &&Visit, index: usize| Point {
-            at: visit.level.load.ln(),
-            minutes: (visit.level.middle_s() - middle_s) / 60.0,
-            attempts: visit.counted[index].attempts,
-            bad: visit.counted[index].bad,
-        };
-        (0..self.settings.goals.shares.len())
-            .map(|index| visits.iter().map(|visit| point(visit, index)).collect())
-            .collect()
-    }
-
     fn refine(&mut self) {
-        let visits = self.visits.iter().filter(|it| it.level.purpose == Purpose::Refine).count();
+        let visits = self.levels.all().filter(|it| it.purpose == Purpose::Refine).count();
         if visits > 0 {
             self.curve = self.fitted();
         }
@@ -190,7 +138,7 @@ impl Search {
     /// The next load of the round; from the beginning of a round, if one load above a failed one
     /// was tried already and no lower one passed since.
     fn next_visit(&mut self, visits: usize) -> (f64, Why) {
-        let curve = self.now();
+        let curve = self.curve.later((self.spent_s - self.refined_s()) / 60.0);
         let border = curve.border.exp();
         let load = |turn: usize| {
             let factor = match visits < ROUND.len() {
@@ -202,10 +150,9 @@ impl Search {
             if self.overload.collapse.is_some() { next.min(careful) } else { next }
         };
         let turn = self.turn % ROUND.len();
-        let is_barred = |load: f64| self.above > 0 && self.floor.is_some_and(|it| load > it);
-        let (turn, mut next) =
-            if is_barred(load(turn)) { (0, load(0)) } else { (turn, load(turn)) };
-        if let Some(floor) = self.floor.filter(|_| is_barred(next)) {
+        let turn = if self.levels.is_barred(load(turn)) { 0 } else { turn };
+        let mut next = load(turn);
+        if let Some(floor) = self.levels.floor.filter(|_| self.levels.is_barred(next)) {
             next = floor * BELOW;
         }
         if self.overload.collapse.is_some() {
@@ -216,40 +163,32 @@ impl Search {
     }
 
     /// The middle of the refinement, in seconds of the search.
-    fn middle_s(&self) -> f64 {
-        refined_s(self.levels()).unwrap_or(self.spent_s)
+    fn refined_s(&self) -> f64 {
+        refined_s(self.levels.all()).unwrap_or(self.spent_s)
     }
 
-    /// The curve as it is now, by its trend.
-    fn now(&self) -> Curve {
-        self.curve.later((self.spent_s - self.middle_s()) / 60.0)
+    /// Counts of the visits near the border, for each threshold.
+    fn points(&self) -> Vec<Vec<Point>> {
+        self.levels.points(self.settings.goals.shares.len(), Some(self.curve), self.refined_s())
     }
 
     /// The highest load that did not make the service collapse.
     fn survived(&self) -> f64 {
         let below = |load: &f64| self.overload.collapse.is_none_or(|collapse| *load < collapse.at);
-        self.levels().map(|level| level.load).filter(below).fold(0.0, f64::max)
+        self.levels.all().map(|level| level.load).filter(below).fold(0.0, f64::max)
     }
 
     fn fitted(&self) -> Curve {
         let points = self.points();
         let all: Vec<usize> = (0..points.first().map_or(0, Vec::len)).collect();
-        self.lowest(&points, &all, Assumed::of(self.curve)).unwrap_or_else(|| {
-            // Nothing was bad anywhere: the border is above.
-            let highest = points.iter().flatten().map(|point| point.at);
-            let border = highest.fold(f64::NEG_INFINITY, f64::max) + ABOVE.ln();
-            Curve { border: border.max(self.curve.border), ..self.curve }
-        })
-    }
-
-    /// The curve of the threshold whose border is the lowest, of these visits.
-    fn lowest(&self, points: &[Vec<Point>], drawn: &[usize], assumed: Assumed) -> Option<Curve> {
-        let of_share = |(points, share): (&Vec<Point>, &Share)| {
-            let drawn: Vec<Point> = drawn.iter().map(|index| points[*index]).collect();
-            curve(&drawn, share.allowed, assumed)
-        };
-        let curves = points.iter().zip(&self.settings.goals.shares).filter_map(of_share);
-        curves.min_by(|a, b| a.border.total_cmp(&b.border))
+        lowest_curve(&self.settings.goals, &points, &all, Assumed::of(self.curve)).unwrap_or_else(
+            || {
+                // Nothing was bad anywhere: the border is above.
+                let highest = points.iter().flatten().map(|point| point.at);
+                let border = highest.fold(f64::NEG_INFINITY, f64::max) + ABOVE.ln();
+                Curve { border: border.max(self.curve.border), ..self.curve }
+            },
+        )
     }
 
     fn interval(&mut self) -> Option<Estimate> {
@@ -263,7 +202,7 @@ impl Search {
         let highest = ends.clone().fold(f64::NEG_INFINITY, f64::max);
         let lowest = ends.fold(f64::INFINITY, f64::min);
         let curves = resampled(visits, &mut random, |drawn| {
-            self.lowest(&points, drawn, Assumed::again(self.curve))
+            lowest_curve(&self.settings.goals, &points, drawn, Assumed::again(self.curve))
                 .unwrap_or(Curve { border: highest, ..self.curve })
         });
         self.random = random;
@@ -290,12 +229,12 @@ impl Search {
         match self.estimate {
             // What becomes slower is promised as it is now.
             Some(Estimate { low, trend, .. }) => {
-                let minutes = (self.spent_s - self.middle_s()) / 60.0;
+                let minutes = (self.spent_s - self.refined_s()) / 60.0;
                 let moved = (trend.unwrap_or(0.0).min(0.0) * minutes).exp();
                 self.promise(rounded_down(low * moved), Why::LowerEnd);
             }
             // Too few visits for an interval; a load below the bracket can still be confirmed.
-            None => match self.carried() {
+            None => match self.levels.carried() {
                 Some(carried) => self.promise(rounded_down(carried * LOWER), Why::Lower),
                 None => self.finish(EndedBy::Budget),
             },
@@ -303,24 +242,9 @@ impl Search {
     }
 
     /// How long a visit settles and counts: by the time in which the service forgets what was
-    /// before. The mean response time of each second shows it of a queue, bad attempts show it of
-    /// a limiter.
+    /// before.
     fn visit_s(&self) -> (u32, u32) {
-        let levels = self.visits.iter().filter(|visit| {
-            let near = (visit.level.load.ln() - self.curve.border).abs() <= WINDOW;
-            near && matches!(visit.level.purpose, Purpose::Refine | Purpose::Bracket)
-        });
-        let (mut answered, mut bad) = (Vec::new(), Vec::new());
-        for visit in levels {
-            let index = visit.strained_by.unwrap_or(0);
-            let seconds = visit.seconds.iter().filter(|second| second.ended > 0);
-            let mean = |second: &Second| (1.0, second.response_s / second.ended as f64);
-            answered.push(seconds.clone().map(mean).collect());
-            bad.push(
-                seconds.map(|it| (it.counted[index].attempts, it.counted[index].bad)).collect(),
-            );
-        }
-        let time_s = autocorrelation::time_s(&answered).max(autocorrelation::time_s(&bad));
+        let time_s = self.levels.forgets_s(self.curve);
         let settle = (SETTLE_TIMES * time_s).ceil() as u32;
         let counted = (TIMES * time_s).ceil() as u32;
         // A few long visits would make a worse interval than many shorter ones.
@@ -331,7 +255,7 @@ impl Search {
 
     fn promise(&mut self, load: f64, why: Why) {
         // The overload that follows is the first load above one that failed.
-        let barred = self.floor.filter(|floor| load > *floor);
+        let barred = self.levels.floor.filter(|floor| load > *floor);
         let load = barred.map_or(load, |floor| rounded_down(floor * LOWER));
         self.stage = Stage::Confirm;
         self.promise = Some(load);
@@ -343,8 +267,8 @@ impl Search {
     }
 
     fn confirm(&mut self) {
-        let last = self.visits.last().filter(|visit| visit.level.purpose == Purpose::Confirm);
-        let Some(last) = last.map(|visit| &visit.level) else { return };
+        let last = self.levels.all().next_back().filter(|level| level.purpose == Purpose::Confirm);
+        let Some(last) = last else { return };
         if last.is_met() {
             self.confirmed_s = last.seconds;
             return self.beyond();
@@ -364,7 +288,7 @@ impl Search {
         if at_max && self.estimate.is_none() {
             return self.finish(EndedBy::Max);
         }
-        let highest = self.estimate.map(|it| it.high).or(self.failed);
+        let highest = self.estimate.map(|it| it.high).or(self.levels.failed);
         let load = highest.map(|highest| round(highest * OVERLOAD));
         let load = load.map(|load| self.settings.max.map_or(load, |max| load.min(max)));
         let Some(load) =
@@ -386,6 +310,21 @@ pub(in crate::capacity) fn refined_s<'a>(levels: impl Iterator<Item = &'a Level>
     let (sum, count) =
         refined.fold((0.0, 0.0), |(sum, count), level| (sum + level.middle_s(), count + 1.0));
     (count > 0.0).then(|| sum / count)
+}
+
+/// The curve of the threshold whose border is the lowest, of these visits.
+fn lowest_curve(
+    goals: &Goals,
+    points: &[Vec<Point>],
+    drawn: &[usize],
+    assumed: Assumed,
+) -> Option<Curve> {
+    let of_share = |(points, share): (&Vec<Point>, &Share)| {
+        let drawn: Vec<Point> = drawn.iter().map(|index| points[*index]).collect();
+        curve(&drawn, share.allowed, assumed)
+    };
+    let curves = points.iter().zip(&goals.shares).filter_map(of_share);
+    curves.min_by(|a, b| a.border.total_cmp(&b.border))
 }
 
 /// The trend, if the curves of resampled visits agree on it.

@@ -1,7 +1,8 @@
 //! The machine with services that have no randomness: phases, ends, limits.
 
 use super::*;
-use throng_metrics::capacity::GeneratorLimit;
+use crate::capacity::hold::{Ended, Second, Tally};
+use throng_metrics::capacity::{FailedBy, GeneratorLimit};
 
 use crate::capacity::hold::{Percentiles, Share};
 

@@ -28,8 +28,7 @@ pub(super) fn budget_min_s() -> f64 {
 impl Search {
     /// After a hold of a level: again, more users, or the answer.
     pub(super) fn users_held(&mut self) {
-        let Some(visit) = self.visits.last() else { return };
-        let (last, is_strained) = (visit.level.clone(), self.is_strained(visit));
+        let Some(last) = self.levels.last().map(|visit| visit.level.clone()) else { return };
         if self.stage == Stage::Confirm {
             return self.users_confirmed(last.is_met(), last.load, last.seconds);
         }
@@ -37,8 +36,8 @@ impl Search {
             return self.users_failed(last.load, last.online);
         }
         let strain = last.strain.unwrap_or(0.0);
-        let is_light = strain <= STRAIN_LIGHT && !is_strained;
-        let held = self.levels().filter(|level| level.load == last.load).count();
+        let is_light = strain <= STRAIN_LIGHT && !self.levels.is_strained();
+        let held = self.levels.all().filter(|level| level.load == last.load).count();
         let at_max = self.settings.max.is_some_and(|max| last.load >= max);
         if (!is_light || at_max) && held < HOLDS {
             return self.users_hold(last.load, Why::Strained);
@@ -66,8 +65,9 @@ impl Search {
     /// these is tried: only users that are not connected have to leave for that.
     fn users_failed(&mut self, load: f64, online: Option<u64>) {
         let online = online.map(|online| online as f64);
-        let stayed = online
-            .filter(|online| *online < load && self.passed.is_some_and(|passed| *online >= passed));
+        let stayed = online.filter(|online| {
+            *online < load && self.levels.passed.is_some_and(|passed| *online >= passed)
+        });
         match stayed {
             Some(online) => {
                 self.stage = Stage::Confirm;
@@ -77,9 +77,9 @@ impl Search {
                     self.hold(online, (SETTLE_S, seconds), Purpose::Confirm, Why::StayedOnline);
             }
             None => {
-                let held = self.levels().filter(|level| Some(level.load) == self.passed);
+                let held = self.levels.all().filter(|level| Some(level.load) == self.levels.passed);
                 self.confirmed_s = held.map(|level| level.seconds).sum();
-                self.promise = self.passed;
+                self.promise = self.levels.passed;
                 self.finish(EndedBy::Found);
             }
         }
@@ -97,7 +97,7 @@ impl Search {
             return self.finish(EndedBy::Found);
         }
         self.stage = Stage::Recover;
-        self.overload.at = self.failed;
+        self.overload.at = self.levels.failed;
         let until = Until::Back { cut: CUT };
         self.order = Order::Wait(Wait { load: round(load), seconds_max: RECOVER_MAX_S, until });
     }

@@ -21,7 +21,7 @@ fn seconds(phases: &[Phase], shards: u64, begins: f64) -> (Vec<Asked>, u64, u64)
                 settled += u64::from(matches!(action, Some(Action::Arrive { .. })));
             }
             while schedule.next_iteration().is_some_and(|due| due < end) && random.chance(begins) {
-                schedule.begin_iteration();
+                schedule.starts.take();
                 settled += 1;
             }
             let asked = schedule.asked(end, Duration::ZERO);
@@ -32,7 +32,8 @@ fn seconds(phases: &[Phase], shards: u64, begins: f64) -> (Vec<Asked>, u64, u64)
                 break;
             }
         }
-        unmet += schedule.take_unmet() + schedule.take_dropped();
+        unmet += std::mem::take(&mut schedule.starts.unmet)
+            + std::mem::take(&mut schedule.starts.dropped);
     }
     (all, settled, unmet)
 }
@@ -88,10 +89,10 @@ fn what_was_due_a_moment_before_the_stop_is_withdrawn() {
     let load = Load::alone(vec![phase(drive, Some(10 * S))]);
     let mut schedule = Schedule::new(&load, Share::WHOLE, Time::ZERO, 7);
     while schedule.pop(Time::from_secs(3)).is_some() {}
-    (0..50).for_each(|_| schedule.begin_iteration());
+    (0..50).for_each(|_| schedule.starts.take());
     assert_eq!(schedule.asked(Time::from_secs(3), Duration::ZERO).wanted, 300);
     schedule.cancel(Time::from_secs(2), Time::from_secs(3));
     let left = Asked { wanted: 0, backlog: 0, withdrawn: 100 };
     assert_eq!(schedule.asked(Time::from_secs(4), Duration::ZERO), left);
-    assert_eq!(schedule.take_unmet(), 150);
+    assert_eq!(std::mem::take(&mut schedule.starts.unmet), 150);
 }

@@ -13,7 +13,7 @@ fn due_times(load: &Load, shards: u64, seed: u64) -> Vec<Time> {
         let mut schedule = Schedule::new(load, share, Time::from_secs(1), seed);
         while schedule.next() < Time::NEVER {
             while let Some(due) = schedule.next_iteration() {
-                schedule.begin_iteration();
+                schedule.starts.take();
                 all.push(due);
             }
             let now = schedule.next();
@@ -22,7 +22,7 @@ fn due_times(load: &Load, shards: u64, seed: u64) -> Vec<Time> {
                 all.push(due);
             }
         }
-        assert_eq!(schedule.take_unmet(), 0);
+        assert_eq!(std::mem::take(&mut schedule.starts.unmet), 0);
     }
     all.sort_unstable();
     all
@@ -82,10 +82,10 @@ fn starts_that_were_not_taken_are_unmet_however_they_are_spaced() {
         for index in 0..7 {
             let mut schedule = Schedule::new(&load, Share::WHOLE.thread(index, 7), Time::ZERO, 4);
             for _ in 0..20 {
-                schedule.begin_iteration();
+                schedule.starts.take();
             }
             while schedule.pop(Time::NEVER).is_some() {}
-            unmet += schedule.take_unmet();
+            unmet += std::mem::take(&mut schedule.starts.unmet);
         }
         assert_eq!(unmet + 7 * 20, whole, "{spacing:?}");
     }

@@ -34,7 +34,7 @@ fn only_one_side_works_at_a_time() {
             let begun = [begins(&mut a, second), begins(&mut b, second)];
             assert_eq!(begun, Side::BOTH.map(|it| it == works), "{second}");
         }
-        assert_eq!((a.staying(), b.staying()), (3, 3), "resting users stay");
+        assert_eq!((a.population.staying(), b.population.staying()), (3, 3), "resting users stay");
         assert!(!begins(&mut a, 41) || a.is_over());
     }
 }

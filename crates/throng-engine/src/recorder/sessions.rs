@@ -1,0 +1,59 @@
+//! The iterations of each session.
+
+use std::time::Duration;
+
+use throng_metrics::SessionInterval;
+
+use super::rows::{Rows, of_heap};
+use crate::spent::nanos;
+
+/// How an iteration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Iteration {
+    /// After so long, where that is known.
+    Finished(Option<Duration>),
+    Failed,
+    Interrupted,
+}
+
+/// The rows of sessions, where there are several.
+pub(crate) struct Sessions(pub(super) Rows<SessionInterval>);
+
+impl Sessions {
+    /// For so many sessions, if they are told apart.
+    pub(super) fn new(sessions: usize) -> Sessions {
+        Sessions(Rows::new(if sessions > 1 { sessions } else { 0 }))
+    }
+
+    fn of(&mut self, session: u16) -> Option<&mut SessionInterval> {
+        let new = || SessionInterval { session, ..SessionInterval::default() };
+        let is_told = usize::from(session) < self.0.places.len();
+        is_told.then(|| self.0.at(usize::from(session), new))
+    }
+
+    /// An iteration of a session begins.
+    pub(crate) fn begins(&mut self, session: u16) {
+        if let Some(row) = self.of(session) {
+            row.begun += 1;
+        }
+    }
+
+    /// An iteration of a session is over.
+    pub(crate) fn ends(&mut self, session: u16, how: Iteration) {
+        let Some(row) = self.of(session) else { return };
+        match how {
+            Iteration::Finished(time) => {
+                row.finished += 1;
+                if let Some(time) = time {
+                    row.time.record(nanos(time));
+                }
+            }
+            Iteration::Failed => row.failed += 1,
+            Iteration::Interrupted => row.interrupted += 1,
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.0.own_bytes() + self.0.rows.iter().map(|row| of_heap(&row.time)).sum::<usize>()
+    }
+}

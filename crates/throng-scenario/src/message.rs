@@ -1,0 +1,19 @@
+//! What is sent and what comes: how the maps of a step say it, whatever connection it uses.
+//!
+//! - [`body`], [`headers`]: what an HTTP request carries.
+//! - [`declared`], [`fields`], [`proto`]: messages with fields, of declared protocols and protobuf.
+//! - Topics of MQTT: [`mqtt`].
+//! - [`json`]: JSON written as YAML.
+//! - [`checks`], [`save`]: what an answer has to be, and what is kept of it; [`wants`]: values,
+//!   comparisons and what finds them.
+
+pub(crate) mod body;
+pub(crate) mod checks;
+pub(crate) mod declared;
+pub(crate) mod fields;
+pub(crate) mod headers;
+pub(crate) mod json;
+pub(crate) mod mqtt;
+pub(crate) mod proto;
+pub(crate) mod save;
+pub(crate) mod wants;

@@ -1,0 +1,535 @@
+//! What an answer has to be: the map behind `check:`.
+
+use std::time::Duration;
+
+use throng_base::units;
+use throng_extract::Digest;
+use throng_metrics::Comparison;
+use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
+use throng_protocol::grpc::Code;
+
+use crate::ast::{self, Field};
+use crate::keys;
+use crate::message::fields;
+use crate::message::json;
+use crate::message::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
+use crate::native::{self, Headers};
+use crate::read::foreign::{check_sign, warn_word};
+use crate::read::template::read_condition;
+use crate::read::{AnswerKind, Context, Scope};
+use crate::scope::{Kinds, Spoken};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::words::shorten;
+
+/// What kind of answer is looked at.
+#[derive(Clone, Copy)]
+pub(crate) enum Answer<'k> {
+    Http,
+    Message,
+    /// A message with fields: of a declared protocol, or of protobuf.
+    Fields(&'k Kinds),
+    /// A reply of a gRPC call, which has a status and headers too.
+    Call(&'k Kinds),
+}
+
+impl<'k> Answer<'k> {
+    /// Reads something in which expressions may use `response` (and `message`, the same), which is
+    /// this.
+    pub(crate) fn read<T>(
+        self,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut Context<'_>) -> T,
+    ) -> T {
+        let kind = match self {
+            Answer::Fields(Kinds::Declared { .. }) => AnswerKind::Fields,
+            _ => AnswerKind::Parts,
+        };
+        let scope = Scope { answer: Some(kind), ..cx.scope };
+        read(&mut cx.scoped(scope))
+    }
+
+    /// What the message may be, where its fields are known.
+    pub(crate) fn kinds(self) -> Option<&'k Kinds> {
+        match self {
+            Answer::Fields(kinds) | Answer::Call(kinds) => Some(kinds),
+            Answer::Http | Answer::Message => None,
+        }
+    }
+
+    /// Whether it has a status and headers.
+    pub(crate) fn has_head(self) -> bool {
+        matches!(self, Answer::Http | Answer::Call(_))
+    }
+
+    /// Whether a key of a check, or what is saved, has a meaning of its own and is no field.
+    pub(crate) fn is_word(self, key: &str) -> bool {
+        // The bytes of protobuf are no text that anybody looks at.
+        let is_proto = matches!(self.kinds(), Some(Kinds::Proto { .. }));
+        let of_bytes = ["text", "body", "regex", "digest"].contains(&key);
+        match key {
+            "status" | "header" => self.has_head(),
+            key => OF_FIELDS.contains(&key) && !(is_proto && of_bytes),
+        }
+    }
+}
+
+/// Reads a `check:`; expressions in it may look at the answer.
+pub(crate) fn read_checks(
+    cx: &mut Context<'_>,
+    field: Field<'_>,
+    answer: Answer<'_>,
+) -> Vec<Check> {
+    let Some(node) = field.node() else { return Vec::new() };
+    if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
+        let warning = cx.warning("empty-check", say!("this check is empty"), node.place);
+        let help = say!("write `check: {{status: 200}}`, or remove it");
+        cx.note(warning.label(say!("empty")).help(help));
+    }
+    answer.read(cx, |cx| read_all(cx, node, answer))
+}
+
+/// The words of checks that hold for messages with fields too; all others are fields of them.
+const OF_FIELDS: &[&str] = &["text", "body", "regex", "size", "time", "digest", "that", "field"];
+
+fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let is_path = |key: &str| key.starts_with("json.") || key.starts_with("json[");
+    let accepts: fn(&str) -> bool = match answer.kinds() {
+        Some(_) => |_: &str| true,
+        None => is_path,
+    };
+    let Some(entries) = ast::read_open(cx, node, &keys::CHECK, accepts) else { return checks };
+    for (key, value) in entries {
+        let out = &mut checks;
+        if let Some(kinds) = answer.kinds() {
+            match key.text.as_str() {
+                "field" => {
+                    fields::read_field_map(cx, value, kinds, out);
+                    continue;
+                }
+                // The name of a status says what is meant.
+                "status" if answer.has_head() && names_codes(value) => {}
+                word if answer.is_word(word) => {
+                    fields::warn_hidden(cx, kinds, word, key.place);
+                }
+                path => {
+                    fields::read_field(cx, value, path, key.place, kinds, out);
+                    continue;
+                }
+            }
+        }
+        match key.text.as_str() {
+            // Of an event: its name and its id.
+            "header" if cx.scope.spoken.has_headers() => read_header_checks(cx, value, out),
+            "status" | "header" | "cookie" if matches!(answer, Answer::Message) => {
+                only_http(cx, key);
+            }
+            "field" => no_fields(cx, key.place),
+            word if native::of_header(word).is_some() => {
+                let has_it = need_header(cx, key);
+                let want = has_it.and_then(|()| read_text_check(cx, value, Plain::Equals));
+                let pick = Pick::Header(word.into());
+                out.extend(want.map(|want| Check { pick, want }));
+            }
+            "status" => {
+                let set = match answer {
+                    Answer::Call(_) => read_codes(cx, value),
+                    _ => read_status(cx, value),
+                };
+                let set = set.map(Want::Statuses);
+                out.extend(set.map(|want| Check { pick: Pick::Status, want }));
+            }
+            "header" => read_header_checks(cx, value, out),
+            "cookie" => read_cookie_checks(cx, value, out),
+            "text" | "body" => {
+                let want = read_text_check(cx, value, Plain::Contains);
+                out.extend(want.map(|want| Check { pick: Pick::Body, want }));
+            }
+            "json" => json::read_json_checks(cx, value, out),
+            "regex" | "xpath" | "css" => read_found_checks(cx, &key.text, value, out),
+            "size" => read_size(cx, value, out),
+            "time" => {
+                let limit = read_time(cx, value).map(|(comparison, limit)| {
+                    Want::Number(comparison, (limit.as_nanos() as u64).into())
+                });
+                out.extend(limit.map(|want| Check { pick: Pick::Time, want }));
+            }
+            "digest" => read_digests(cx, value, out),
+            "that" => read_conditions(cx, value, out),
+            _ => read_json_key(cx, key, value, out),
+        }
+    }
+    checks
+}
+
+/// A message has neither status nor headers.
+pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
+    let message = say!("a message has no `{}`", shorten(&key.text));
+    let error = cx
+        .error("wrong-check", message, key.place)
+        .label(say!("only available for HTTP responses"));
+    cx.note(error.help(say!("check `text`, `json` or `time`")));
+}
+
+/// A header with a word of its own, which only one protocol has.
+pub(crate) fn need_header(cx: &mut Context<'_>, key: &Key) -> Option<()> {
+    let word = key.text.as_str();
+    let own = cx.scope.spoken.native().and_then(|native| native.only_here(word));
+    if own.is_some() || matches!(cx.scope.spoken, Spoken::Unknown) {
+        return Some(());
+    }
+    let native = native::of_header(word)?;
+    let error = cx.error("step-scheme", native.only_here(word)?.clone(), key.place);
+    cx.fail(error.label(native.not_spoken()).help(say!("remove `{word}`")))
+}
+
+/// Only a declared protocol has fields. What a protocol with a mistake has, is not known.
+pub(crate) fn no_fields(cx: &mut Context<'_>, place: Place) {
+    if matches!(cx.scope.spoken, Spoken::Unknown) {
+        return;
+    }
+    let message = say!("only messages of a declared protocol have fields");
+    let error =
+        cx.error("wrong-check", message, place).label(say!("no `protocol` is declared here"));
+    cx.note(error.help(say!("check `json`, `text` or `time`, or declare the protocol")));
+}
+
+/// `json.data.token: present`
+fn read_json_key(cx: &mut Context<'_>, key: &Key, value: &Node, checks: &mut Vec<Check>) {
+    let text = json_path_of(&key.text);
+    if let Some(path) = json::read_path(cx, text, key.place) {
+        json::read_path_check(cx, value, path, checks);
+    }
+}
+
+/// The way in `json.data.token`, `json[0].id` or `json.$..id`.
+pub(crate) fn json_path_of(text: &str) -> &str {
+    let text = text.strip_prefix("json").unwrap_or(text);
+    text.strip_prefix('.').unwrap_or(text)
+}
+
+fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
+    let nodes = match &node.kind {
+        Kind::List(items) if items.is_empty() => {
+            return cx.bad_value(
+                node,
+                say!("the list of statuses is empty"),
+                say!("write `status: 200`"),
+            );
+        }
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    let mut ranges = Vec::new();
+    for node in nodes {
+        let text = cx.text(node, say!("a status"))?;
+        match parse_status(&text) {
+            Some(range) => ranges.push(range),
+            None => {
+                let message = say!("`{}` is not an HTTP status", shorten(&text));
+                let ranged = text.replacen('-', "..", 1);
+                let error = cx.error("bad-value", message, node.place);
+                let error = error.label(match parse_status(&ranged) {
+                    Some(_) => say!("did you mean `{ranged}`?"),
+                    None => say!("valid statuses are 100 to 599"),
+                });
+                let help = say!("write `200`, `2xx`, `200..299`, or a list: `[200, 304]`");
+                return cx.fail(error.help(help));
+            }
+        }
+    }
+    Some(StatusSet { ranges })
+}
+
+/// `NOT_FOUND`, `5`, or a list of them.
+fn read_codes(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
+    let nodes = match &node.kind {
+        Kind::List(items) if items.is_empty() => {
+            return cx.bad_value(
+                node,
+                say!("the list of statuses is empty"),
+                say!("write `status: OK`"),
+            );
+        }
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    let mut ranges = Vec::new();
+    for node in nodes {
+        let text = cx.text(node, say!("a status"))?;
+        let Some(code) = Code::named(text.trim()) else {
+            let message = say!("`{}` is not a gRPC status", shorten(&text));
+            let error = cx.error("bad-value", message, node.place);
+            let error = error.label(match near_code(&text) {
+                Some(near) => say!("did you mean `{near}`?"),
+                None => say!("a name, or 0 to 16"),
+            });
+            return cx.fail(
+                error.help(say!("write `OK`, `NOT_FOUND`, `5`, or a list: `[OK, NOT_FOUND]`")),
+            );
+        };
+        ranges.push((code.status(), code.status()));
+    }
+    Some(StatusSet { ranges })
+}
+
+/// Whether a check has the names of statuses of gRPC, which no field has.
+fn names_codes(node: &Node) -> bool {
+    let is_name = |node: &Node| match &node.kind {
+        Kind::Scalar { text, .. } => Code::ALL.iter().any(|code| code.name() == text),
+        _ => false,
+    };
+    match &node.kind {
+        Kind::List(items) => items.iter().any(is_name),
+        _ => is_name(node),
+    }
+}
+
+/// The name of a gRPC status that was perhaps meant: `NotFound`, `not-found`.
+pub(crate) fn near_code(text: &str) -> Option<&'static str> {
+    let plain = |text: &str| text.replace(['_', '-', ' '], "").to_ascii_uppercase();
+    let names = Code::ALL.map(Code::name);
+    let same = names.into_iter().find(|name| plain(name) == plain(text));
+    same.or_else(|| did_you_mean(&text.to_ascii_uppercase(), names))
+}
+
+/// The name of a gRPC status that is a failure.
+pub(crate) fn code_of(text: &str) -> Option<(u16, u16)> {
+    let named = |code: &Code| *code != Code::Ok && code.name() == text.trim();
+    let code = Code::ALL.into_iter().find(named)?;
+    Some((code.status(), code.status()))
+}
+
+/// `200`, `2xx` or `200..299`.
+pub(crate) fn parse_status(text: &str) -> Option<(u16, u16)> {
+    let text = text.trim();
+    let single = |text: &str| {
+        let text = text.trim();
+        let good = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
+        text.parse().ok().filter(|status| good && (100..=599).contains(status))
+    };
+    if let Some((low, high)) = text.split_once("..") {
+        let (low, high) = (single(low)?, single(high)?);
+        return (low <= high).then_some((low, high));
+    }
+    if let [class @ b'1'..=b'5', b'x' | b'X', b'x' | b'X'] = text.as_bytes() {
+        let low = u16::from(class - b'0') * 100;
+        return Some((low, low + 99));
+    }
+    single(text).map(|status| (status, status))
+}
+
+fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+    let help = say!("write `header: {{content-type: text/plain}}`");
+    for (key, value) in cx.entries(node, say!("a map of headers"), help.clone()).unwrap_or_default()
+    {
+        let has_values = matches!(cx.scope.spoken.headers(), Headers::Values(_));
+        if !has_values && !crate::message::headers::is_token(&key.text) {
+            let message = say!("`{}` is not a valid header name", shorten(&key.text));
+            let error = cx.error("bad-header", message, key.place).label(say!("not a header name"));
+            cx.note(error.help(help.clone()));
+            continue;
+        }
+        let (name, want) = match has_values {
+            true => (key.text.clone(), read_found(cx, value, Meaning::Json)),
+            false => (key.text.to_ascii_lowercase(), read_text_check(cx, value, Plain::Equals)),
+        };
+        let pick = Pick::Header(name);
+        checks.extend(want.map(|want| Check { pick, want }));
+    }
+}
+
+fn read_cookie_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+    let help = say!("write `cookie: {{sid: present}}`");
+    for (key, value) in cx.entries(node, say!("a map of cookies"), help.clone()).unwrap_or_default()
+    {
+        let name =
+            crate::message::headers::check_cookie_name(cx, &key.text, key.place, help.clone());
+        let want = name.and_then(|()| read_text_check(cx, value, Plain::Equals));
+        checks.extend(want.map(|want| Check { pick: Pick::Cookie(key.text.clone()), want }));
+    }
+}
+
+/// What a text alone means.
+#[derive(Clone, Copy)]
+enum Plain {
+    Contains,
+    Equals,
+}
+
+fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<Want> {
+    if let Kind::Scalar { text, plain } = &node.kind {
+        match (text.as_str(), plain, meaning) {
+            ("present", true, _) => return Some(Want::Present),
+            ("absent", true, _) => return Some(Want::Absent),
+            ("", false, Plain::Equals) => return Some(Want::Equals(Text::default())),
+            (_, _, Plain::Contains) => check_sign(cx, node)?,
+            _ => {
+                check_sign(cx, node)?;
+                warn_word(cx, node);
+            }
+        }
+        let text = cx.template(node, say!("text"), Escape::None)?;
+        return Some(match meaning {
+            Plain::Contains => Want::Contains(text),
+            Plain::Equals => Want::Equals(text),
+        });
+    }
+    let fields = ast::TextCheck::read(cx, node)?;
+    match ast::one_of(cx, &[fields.contains, fields.equals, fields.matches]) {
+        Some((key, value)) => read_operator(cx, key, value),
+        None if node.is_empty() => {
+            cx.wrong_type(node, say!("text"), say!("write `{{contains: text}}`"))
+        }
+        None => None,
+    }
+}
+
+/// `xpath: //title`, or `xpath: {//title: Hello}`.
+fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut Vec<Check>) {
+    if matches!(node.kind, Kind::Scalar { .. }) {
+        let text = cx.text(node, say!("a pattern to search for"));
+        if let Some(text) = text
+            && let Some(pick) = read_pick(cx, kind, &text, node.place)
+        {
+            checks.push(Check { pick, want: Want::Present });
+        }
+        return;
+    }
+    let help = match kind {
+        "regex" => say!("write `regex: 'id=\\d+'` or `regex: {{'id=(\\d+)': 7}}`"),
+        "xpath" => say!("write `xpath: //title` or `xpath: {{//title: Hello}}`"),
+        _ => say!("write `css: form.login` or `css: {{li.item: {{count: 3}}}}`"),
+    };
+    let entries =
+        cx.entries(node, say!("a pattern to search for"), help.clone()).unwrap_or_default();
+    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+        let error = cx.error("empty", say!("there is nothing to search for"), node.place);
+        cx.note(error.label(say!("empty")).help(help));
+    }
+    for (key, value) in entries {
+        let pick = read_pick(cx, kind, &key.text, key.place);
+        let want = read_found(cx, value, Meaning::Text);
+        checks.extend(pick.zip(want).map(|(pick, want)| Check { pick, want }));
+    }
+}
+
+/// `200`, `< 10KiB` or `1KiB..2KiB`.
+fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+    let Some(text) = cx.text(node, say!("a size")) else { return };
+    let wants = match (parse_comparison(&text), text.split_once("..")) {
+        (Some((comparison, size)), _) => {
+            units::parse_size(size).map(|size| vec![(comparison, size)])
+        }
+        (None, Some((low, high))) => units::parse_size(low)
+            .and_then(|low| Ok((low, units::parse_size(high)?)))
+            .map(|(low, high)| {
+                vec![(Comparison::GreaterOrEqual, low), (Comparison::LessOrEqual, high)]
+            }),
+        (None, None) => units::parse_size(&text).map(|size| vec![(Comparison::Equal, size)]),
+    };
+    match wants {
+        Ok(wants) => {
+            if let [(_, low), (_, high)] = wants[..]
+                && low > high
+            {
+                let help = say!("write `1KiB..2KiB`");
+                let _: Option<()> = cx.bad_value(
+                    node,
+                    say!("the start of the range is greater than its end"),
+                    help,
+                );
+            }
+            if wants == [(Comparison::Less, 0)] {
+                let help = say!("write `size: < 10KiB` or `size: 0`");
+                let _: Option<()> = cx.bad_value(node, say!("a size cannot be less than 0"), help);
+            }
+            checks.extend(wants.into_iter().map(|(comparison, size)| Check {
+                pick: Pick::Size,
+                want: Want::Number(comparison, size.into()),
+            }));
+        }
+        Err(reason) => {
+            let message = say!("`{}` is not a size", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label(reason.message);
+            cx.note(error.help(say!("write `size: 200`, `size: < 10KiB` or `size: 1KiB..2KiB`")));
+        }
+    }
+}
+
+/// `digest: {sha256: …}`
+fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+    let help = say!("write `digest: {{sha256: …}}` with the hexadecimal digest of the body");
+    for (key, value) in cx.entries(node, say!("a map of digests"), help.clone()).unwrap_or_default()
+    {
+        let Some(digest) = Digest::parse(&key.text) else {
+            let message = say!("`{}` is not a digest", shorten(&key.text));
+            let names = Digest::ALL.map(Digest::name);
+            let error = cx.error("unknown-key", message, key.place);
+            let error = error.label(match did_you_mean(&key.text, names) {
+                Some(name) => say!("did you mean `{name}`?"),
+                None => say!("unknown"),
+            });
+            let names = names.map(|name| format!("`{name}`")).join(", ");
+            cx.note(error.help(say!("available: {names}")));
+            continue;
+        };
+        let Some(text) = cx.template(value, say!("a digest"), Escape::None) else { continue };
+        let want = match text.as_literal() {
+            Some(digits) => {
+                let digits = digits.trim_ascii().to_ascii_lowercase();
+                if digits.len() != digest.digits() || !digits.iter().all(u8::is_ascii_hexdigit) {
+                    let message = say!("the digest is not valid");
+                    let label = say!(
+                        "a `{}` digest has {} hexadecimal digits",
+                        digest.name(),
+                        digest.digits()
+                    );
+                    let error = cx.error("bad-value", message, value.place).label(label);
+                    cx.note(error.help(help.clone()));
+                    continue;
+                }
+                Text::literal(digits)
+            }
+            None => text,
+        };
+        checks.push(Check { pick: Pick::Digest(digest), want: Want::Equals(want) });
+    }
+}
+
+/// `that: "${response.json.total == 3}"`, or several.
+fn read_conditions(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+    let nodes = match &node.kind {
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    for node in nodes {
+        let pick = read_condition(cx, node).map(Pick::Expression);
+        checks.extend(pick.map(|pick| Check { pick, want: Want::True }));
+    }
+}
+
+/// `< 500ms`
+fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)> {
+    let text = cx.text(node, say!("a time limit"))?;
+    let (comparison, limit) = match parse_comparison(&text) {
+        Some((comparison @ (Comparison::Less | Comparison::LessOrEqual), limit)) => {
+            (comparison, limit)
+        }
+        _ => (Comparison::Less, text.trim()),
+    };
+    match units::parse_duration(limit) {
+        Ok(limit) if !limit.is_zero() => Some((comparison, limit)),
+        Ok(_) => cx.bad_value(
+            node,
+            say!("a check with a time limit of zero always fails"),
+            say!("write `time: < 500ms`"),
+        ),
+        Err(reason) => {
+            let message = say!("`{}` is not a time limit", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label(reason.message);
+            cx.fail(error.help(say!("write `time: < 500ms`")))
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Messages of a declared protocol: what a step sends, and which of them are meant.
+
+use std::sync::Arc;
+
+use throng_base::Said;
+use throng_program::{Check, Composed, Pick, Segment, Text, Want, Which};
+use throng_protocol::framed::declaration::Role;
+use throng_protocol::framed::{self, Given, MessageId, Protocol};
+
+use crate::keys;
+use crate::message::checks::Answer;
+use crate::message::fields::{SHOWN_MAX, place_of, read_field_map, read_fields, wrong_field};
+use crate::read::Context;
+use crate::read::template::Escape;
+use crate::scope::{Kinds, Spoken};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::words::shorten;
+
+/// Whether it names a message, and is no other word of a step.
+pub(crate) fn is_message(cx: &Context<'_>, name: &str) -> bool {
+    matches!(cx.scope.spoken, Spoken::Declared(protocol) if protocol.message(name).is_some())
+}
+
+/// The message of this name.
+pub(crate) fn find_message(
+    cx: &mut Context<'_>,
+    protocol: &Protocol,
+    name: &str,
+    place: Place,
+) -> Option<MessageId> {
+    if let Some(id) = protocol.message(name) {
+        return Some(id);
+    }
+    let message = say!("the protocol has no message `{}`", shorten(name));
+    let error = cx.error("unknown-message", message, place);
+    let names: Vec<&str> = protocol.messages().map(|(_, info)| info.name.as_str()).collect();
+    let error = error.label(match did_you_mean(name, names.iter().copied()) {
+        Some(near) => say!("did you mean `{near}`?"),
+        None => say!("unknown"),
+    });
+    let mut list: Vec<String> =
+        names.iter().take(SHOWN_MAX + 1).map(|name| format!("`{name}`")).collect();
+    if list.len() > SHOWN_MAX {
+        list[SHOWN_MAX] = "…".into();
+    }
+    cx.fail(error.help(say!("available: {}", list.join(", "))))
+}
+
+/// A message as a step sends it: its name, and what is given for its fields.
+pub(crate) fn read_declared(
+    cx: &mut Context<'_>,
+    protocol: &Arc<Protocol>,
+    name: &Key,
+    fields: Option<&Node>,
+    asks: bool,
+) -> Option<Composed<framed::Template>> {
+    let message = find_message(cx, protocol, &name.text, name.place)?;
+    let fields = fields.filter(|node| !node.is_null());
+    let (mut given, mut leaves) = read_fields(cx, fields)?;
+    if let Some(number) = protocol.correlator() {
+        let (place, _) = place_of(fields, &[number.to_string()], name.place);
+        match &mut given {
+            Given::Fields(all) if all.iter().any(|(name, _)| name == number) && asks => {
+                let message = say!("throng sets `{number}` in requests");
+                let error = cx
+                    .error("bad-field", message, place)
+                    .label(say!("the reply has the same value"));
+                let help = say!(
+                    "remove it; set it only in a `send` that replies to a request from the target"
+                );
+                return cx.fail(error.help(help));
+            }
+            Given::Fields(all) if all.iter().all(|(name, _)| name != number) && !asks => {
+                let carried = carried(cx, protocol, message, number, name.place);
+                if let Some(text) = carried {
+                    leaves.push(text);
+                    all.push((number.to_string(), Given::Leaf((leaves.len() - 1) as u16)));
+                }
+            }
+            _ => {}
+        }
+    }
+    match protocol.prepare(message, &given) {
+        Ok(template) => Some(Composed { template, leaves: leaves.into() }),
+        Err(mistake) => {
+            let kinds = Kinds::declared(protocol, &[message]);
+            wrong_field(cx, &kinds, (fields, name.place), mistake)
+        }
+    }
+}
+
+/// In the body of a handler: the number of the message that came, where what is sent is a reply
+/// to it.
+fn carried(
+    cx: &mut Context<'_>,
+    protocol: &Protocol,
+    message: MessageId,
+    number: &str,
+    place: Place,
+) -> Option<Text> {
+    let answers = &protocol.info(message).answers;
+    if !cx.session.heard_kinds()?.ids().iter().any(|came| answers.contains(came)) {
+        return None;
+    }
+    let value = cx.expression_of(&format!("message.{number}"), place)?;
+    Some(Text { segments: vec![Segment::Value { value, escape: Escape::None }] })
+}
+
+/// Which messages are meant, and what to call them.
+pub(crate) struct Meant {
+    pub(crate) which: Which,
+    pub(crate) name: Option<String>,
+}
+
+const PATTERN_HELP: Said =
+    say!("write a message name, `{{said: {{from: 5}}}}`, a list of names, or `any`");
+
+/// Reads `said`, `[done, failed]` or `{said: {from: 5}}`. The outer None: it is no pattern of
+/// messages, but one of texts.
+pub(crate) fn read_pattern(
+    cx: &mut Context<'_>,
+    protocol: &Arc<Protocol>,
+    node: &Node,
+) -> Option<Option<Meant>> {
+    let meant = |ids: Vec<MessageId>, checks, name| {
+        Some(Meant { which: Which { messages: ids.into(), checks }, name })
+    };
+    match &node.kind {
+        Kind::Scalar { text, .. } if text == "any" && protocol.message(text).is_none() => {
+            Some(meant(Vec::new(), Vec::new(), None))
+        }
+        Kind::Scalar { .. } => {
+            Some(cx.text(node, say!("the name of a message")).and_then(|name| {
+                let id = find_message(cx, protocol, &name, node.place)?;
+                meant(vec![id], Vec::new(), Some(name))
+            }))
+        }
+        Kind::List(items) => Some(read_names(cx, protocol, node, items)),
+        Kind::Map(entries) => {
+            let is_text = |key: &Key| {
+                protocol.message(&key.text).is_none()
+                    && (keys::LOOKS.find(&key.text).is_some()
+                        || keys::EXPECTATION.find(&key.text).is_some())
+            };
+            if !entries.is_empty() && entries.iter().all(|(key, _)| is_text(key)) {
+                return None;
+            }
+            let entries = cx.entries(node, Said::default(), Said::default()).unwrap_or_default();
+            let [(key, fields)] = entries[..] else {
+                return Some(cx.wrong_type(node, say!("a message with its fields"), PATTERN_HELP));
+            };
+            Some(read_one(cx, protocol, key, fields))
+        }
+    }
+}
+
+fn read_one(
+    cx: &mut Context<'_>,
+    protocol: &Arc<Protocol>,
+    key: &Key,
+    fields: &Node,
+) -> Option<Meant> {
+    let id = find_message(cx, protocol, &key.text, key.place)?;
+    let kinds = Kinds::declared(protocol, &[id]);
+    let mut checks = Vec::new();
+    if !fields.is_null() {
+        if !matches!(fields.kind, Kind::Map(_)) {
+            let help = say!("write `{{{}: {{field: value}}}}`", shorten(&key.text));
+            return cx.wrong_type(fields, say!("a map of fields"), help);
+        }
+        let answer = Answer::Fields(&kinds);
+        answer.read(cx, |cx| read_field_map(cx, fields, &kinds, &mut checks));
+    }
+    let which = Which { messages: [id].into(), checks };
+    Some(Meant { which, name: Some(key.text.clone()) })
+}
+
+fn read_names(
+    cx: &mut Context<'_>,
+    protocol: &Arc<Protocol>,
+    node: &Node,
+    items: &[Node],
+) -> Option<Meant> {
+    if items.is_empty() {
+        let error = cx.error("empty", say!("there is no message to wait for"), node.place);
+        return cx.fail(error.label(say!("empty")).help(PATTERN_HELP));
+    }
+    let mut ids = Vec::new();
+    let mut names = Vec::new();
+    for item in items {
+        let name = cx.text(item, say!("the name of a message"))?;
+        let id = find_message(cx, protocol, &name, item.place)?;
+        if !ids.contains(&id) {
+            ids.push(id);
+            names.push(name);
+        }
+    }
+    let which = Which { messages: ids.into(), checks: Vec::new() };
+    Some(Meant { which, name: Some(names.join(" or ")) })
+}
+
+/// The reply of a request: one of those that answer the message, or of those that `expect` names.
+pub(crate) fn check_kind(protocol: &Protocol, wanted: &[MessageId]) -> Option<Check> {
+    let mut selects = protocol.declaration().packet.iter();
+    let selects = selects.find(|field| field.role == Role::Selects)?;
+    let path = |id: &MessageId| protocol.field(*id, &selects.id.value).ok();
+    let paths: Vec<_> = wanted.iter().filter_map(path).collect();
+    (!paths.is_empty()).then(|| Check { pick: Pick::Field(paths.into()), want: Want::Present })
+}

@@ -1,0 +1,321 @@
+//! What something has to be: values, comparisons, patterns, and what finds them.
+
+use regex::bytes::Regex;
+use throng_base::{Said, units};
+use throng_expression::{Expression, Value};
+use throng_extract::{Css, JsonPath, PathError, Pattern, XPath};
+use throng_metrics::Comparison;
+use throng_program::{Escape, Pick, Text, Want};
+
+use crate::ast;
+use crate::keys;
+use crate::read::Context;
+use crate::read::foreign::{check_sign, warn_word};
+use crate::read::template::single_expression;
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::words::shorten;
+
+/// The most of each that are remembered.
+const REMEMBERED_MAX: usize = 1_000;
+
+/// A pattern, path or selector, by the word that says which of them it is.
+pub(crate) fn read_pick(
+    cx: &mut Context<'_>,
+    kind: &str,
+    text: &str,
+    place: Place,
+) -> Option<Pick> {
+    let key = (kind.to_string(), text.to_string());
+    if let Some(known) = cx.picks.known.get(&key) {
+        return Some(known.clone());
+    }
+    let pick = compile_pick(cx, kind, text, place)?;
+    if cx.picks.known.len() < REMEMBERED_MAX {
+        cx.picks.known.insert(key, pick.clone());
+    }
+    Some(pick)
+}
+
+fn compile_pick(cx: &mut Context<'_>, kind: &str, text: &str, place: Place) -> Option<Pick> {
+    let (read, code, what): (Result<Pick, PathError>, _, _) = match kind {
+        "regex" => {
+            (Pattern::parse(text).map(Pick::Pattern), "bad-pattern", say!("a regular expression"))
+        }
+        "xpath" => (XPath::parse(text).map(Pick::XPath), "bad-xpath", say!("an XPath expression")),
+        _ => (Css::parse(text).map(Pick::Css), "bad-selector", say!("a CSS selector")),
+    };
+    match read {
+        Ok(pick) => Some(pick),
+        Err(reason) => {
+            let message = say!("`{}` is not {what}", shorten(text));
+            let place = cx.place_inside(place, text, reason.start, reason.end);
+            let error = cx.error(code, message, place).label(reason.message);
+            cx.fail(error.help(reason.help))
+        }
+    }
+}
+
+/// The bytes that end a message or a response.
+pub(crate) fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Box<[u8]>> {
+    let text = cx.text(node, say!("a delimiter"))?;
+    if text.is_empty() {
+        return cx.bad_value(
+            node,
+            say!("a delimiter must have at least one character"),
+            say!("write `\"\\n\"`"),
+        );
+    }
+    if let Kind::Scalar { text: written, .. } = &node.kind
+        && ["\\n", "\\r", "\\0", "\\t", "\\x"].iter().any(|escape| written.contains(escape))
+        && !cx.written(node.place).starts_with('"')
+    {
+        let warning = cx
+            .warning(
+                "literal-backslash",
+                say!("this delimiter contains a literal backslash"),
+                node.place,
+            )
+            .label(say!("escape sequences work only in double quotes"))
+            .help(say!("write `delimiter: \"\\r\\n\"`"));
+        cx.note(warning);
+    }
+    Some(text.into_bytes().into())
+}
+
+/// A regular expression; its own limits keep compiling it short.
+pub(crate) fn read_regex(cx: &mut Context<'_>, node: &Node) -> Option<Regex> {
+    let text = cx.text(node, say!("a regular expression"))?;
+    if let Some(known) = cx.picks.regexes.get(&text) {
+        return Some(known.clone());
+    }
+    // Whatever is a pattern is a regular expression; it says better what is wrong.
+    read_pick(cx, "regex", &text, node.place)?;
+    let mut builder = regex::bytes::RegexBuilder::new(&text);
+    let regex = builder.size_limit(throng_extract::PATTERN_BYTES_MAX).build().ok()?;
+    if cx.picks.regexes.len() < REMEMBERED_MAX {
+        cx.picks.regexes.insert(text, regex.clone());
+    }
+    Some(regex)
+}
+
+/// What is looked for, and what its values are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// They have types.
+    Json,
+    /// They are texts.
+    Text,
+}
+
+/// Whether a map with this key looks at what is found.
+pub(crate) fn is_operator(key: &str) -> bool {
+    keys::FOUND_CHECK.find(key).is_some()
+}
+
+/// `{count: ">= 3"}`, `{contains: text}`, or a value alone.
+pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Want> {
+    if matches!(node.kind, Kind::Scalar { .. }) {
+        return read_want(cx, node, meaning);
+    }
+    let fields = ast::FoundCheck::read(cx, node)?;
+    match ast::one_of(cx, &[fields.contains, fields.equals, fields.matches, fields.count]) {
+        Some((key, value)) if fields.count.is(key) => read_count(cx, value),
+        Some((key, value)) => read_operator(cx, key, value),
+        None if node.is_empty() => cx.wrong_type(
+            node,
+            say!("a value to match"),
+            say!("write `present`, a value, or `{{count: 3}}`"),
+        ),
+        None => None,
+    }
+}
+
+pub(crate) fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Want> {
+    match key.text.as_str() {
+        "matches" => read_regex(cx, value).map(Want::Matches),
+        "equals" => crate::read::template::read_text(cx, value, say!("text")).map(Want::Equals),
+        _ => cx.template(value, say!("text"), Escape::None).map(Want::Contains),
+    }
+}
+
+/// A value that something has to have: `present`, `0`, `< 10`, `text`, `${saved.x}`.
+pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Want> {
+    let help = say!("write `present`, `absent` or a value");
+    let Kind::Scalar { text, plain } = &node.kind else {
+        return cx.wrong_type(node, say!("a value"), help);
+    };
+    if let Some((comparison, number)) = parse_comparison(text)
+        && !text.contains("${")
+        && is_number(number.trim())
+        && let Some(value) = Value::parse_number(number.trim())
+    {
+        return Some(Want::Number(comparison, value));
+    }
+    check_sign(cx, node)?;
+    warn_word(cx, node);
+    match (text.as_str(), plain, meaning) {
+        ("present", true, _) => Some(Want::Present),
+        ("absent", true, _) => Some(Want::Absent),
+        ("", false, _) => Some(Want::Equals(Text::default())),
+        (text, plain, Meaning::Json) if !text.contains("${") => Some(literal_want(text, *plain)),
+        (_, _, Meaning::Json) if single_expression(node).is_some() => {
+            cx.value_text(node).map(typed_want)
+        }
+        _ => cx.template(node, say!("the value of a field"), Escape::None).map(Want::Equals),
+    }
+}
+
+/// What a field has to be when it is a value: a constant has its type.
+fn typed_want(text: Text) -> Want {
+    match text.as_expression().and_then(Expression::as_constant) {
+        Some(Value::Null) => Want::Null,
+        Some(Value::Bool(value)) => Want::Bool(*value),
+        Some(value) if value.as_f64().is_some() => Want::Number(Comparison::Equal, value.clone()),
+        _ => Want::Equals(text),
+    }
+}
+
+/// `< 10` as the comparison and what stands behind it.
+pub(crate) fn parse_comparison(text: &str) -> Option<(Comparison, &str)> {
+    let words = [
+        ("<=", Comparison::LessOrEqual),
+        (">=", Comparison::GreaterOrEqual),
+        ("==", Comparison::Equal),
+        ("≤", Comparison::LessOrEqual),
+        ("≥", Comparison::GreaterOrEqual),
+        ("<", Comparison::Less),
+        (">", Comparison::Greater),
+        ("=", Comparison::Equal),
+    ];
+    let text = text.trim_start();
+    words
+        .into_iter()
+        .find_map(|(word, comparison)| text.strip_prefix(word).map(|rest| (comparison, rest)))
+}
+
+fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
+    let text = cx.text(node, say!("a count"))?;
+    let (comparison, number) = parse_comparison(&text).unwrap_or((Comparison::Equal, &text));
+    match units::parse_count(number) {
+        Ok(0) if comparison == Comparison::Less => {
+            cx.bad_value(node, say!("a count cannot be less than 0"), say!("write `{{count: 0}}`"))
+        }
+        Ok(count) => Some(Want::Count(comparison, count)),
+        Err(reason) => {
+            let message = say!("`{}` is not a count", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label(reason.message);
+            cx.fail(error.help(say!("write `{{count: 3}}` or `{{count: \">= 3\"}}`")))
+        }
+    }
+}
+
+/// What a field has to be, as a command line says it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JsonWant {
+    Present,
+    Absent,
+    Null,
+    Bool(bool),
+    Number(Value),
+    Text(String),
+}
+
+/// The grammar of numbers (RFC 8259, 6).
+pub(crate) fn is_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let mantissa = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    digits(whole)
+        && (whole == "0" || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+        && exponent.is_none_or(|e| digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
+}
+
+/// `data.code=200`, `ok=true`, `name="x"`, or only `data.token`, which has to be there.
+pub fn parse_json_expectation(text: &str) -> Result<(JsonPath, JsonWant), Said> {
+    let (path, want) = match text.split_once('=') {
+        Some((path, value)) => (path, value_of(value.strip_prefix('=').unwrap_or(value).trim())),
+        None => (text, JsonWant::Present),
+    };
+    let path = JsonPath::parse(path.trim()).map_err(|reason| reason.message)?;
+    Ok((path, want))
+}
+
+fn value_of(text: &str) -> JsonWant {
+    let quoted = |quote| text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
+    match quoted('"').or(quoted('\'')) {
+        Some(inner) => JsonWant::Text(inner.to_string()),
+        None => plain_want(text),
+    }
+}
+
+fn plain_want(text: &str) -> JsonWant {
+    match text {
+        "present" => JsonWant::Present,
+        "absent" => JsonWant::Absent,
+        "null" => JsonWant::Null,
+        "true" => JsonWant::Bool(true),
+        "false" => JsonWant::Bool(false),
+        _ if is_number(text) => match Value::parse_number(text) {
+            Some(number) => JsonWant::Number(number),
+            None => JsonWant::Text(text.to_string()),
+        },
+        _ => JsonWant::Text(text.to_string()),
+    }
+}
+
+/// What a text without expressions asks of a field.
+pub(crate) fn literal_want(text: &str, plain: bool) -> Want {
+    if !plain {
+        return Want::Equals(Text::literal(text));
+    }
+    match plain_want(text) {
+        JsonWant::Present => Want::Present,
+        JsonWant::Absent => Want::Absent,
+        JsonWant::Null => Want::Null,
+        JsonWant::Bool(value) => Want::Bool(value),
+        JsonWant::Number(value) => Want::Number(Comparison::Equal, value),
+        JsonWant::Text(value) => Want::Equals(Text::literal(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expectations_are_read() {
+        for (text, path, want) in [
+            ("data.code=200", "data.code", JsonWant::Number(Value::Int(200))),
+            ("code=0", "code", JsonWant::Number(Value::Int(0))),
+            ("id=9007199254740993", "id", JsonWant::Number(Value::Int(9_007_199_254_740_993))),
+            ("ok==true", "ok", JsonWant::Bool(true)),
+            ("a[0].b='200'", "a[0].b", JsonWant::Text("200".into())),
+            ("token", "token", JsonWant::Present),
+            ("x = y=z", "x", JsonWant::Text("y=z".into())),
+        ] {
+            let (found, value) = parse_json_expectation(text).unwrap();
+            assert_eq!((found.to_string().as_str(), value), (path, want), "{text}");
+        }
+        for text in ["", "=1", "a..b=1", "a[x]=1", "a[0=1", ".a"] {
+            assert!(parse_json_expectation(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_of_json() {
+        for good in ["0", "-1", "1.5", "1e9", "-0.1E-3", "100"] {
+            assert!(is_number(good), "{good}");
+        }
+        for bad in ["", "-", "01", ".5", "5.", "+1", "1_000", "0x1", "1e", "e1", "NaN"] {
+            assert!(!is_number(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! What is found out while a file is read: its sources, what they declare, and the mistakes so far.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use throng_base::{Diagnostic, Said, Secrets, Severity, Source, Span};
+use throng_expression::Value;
+
+use super::Redirects;
+use crate::keys::MapKind;
+use crate::scope::{Data, Descriptors, FileRole, Named, Picks, Vars};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{self, Key, Kind, Node, OTHER_QUOTES, Place};
+use crate::words::shorten;
+
+/// The most mistakes that are shown of one file; the last one tells how many more there are.
+pub const DIAGNOSTICS_MAX: usize = 100;
+
+/// What the values of all expressions that are the same for all users may come to, written out: a
+/// variable that is made of others is as large as they are, and few lines make very large ones.
+pub(crate) const VALUE_BYTES_MAX: usize = 64 << 20;
+/// What is found out while a file is read: its sources, variables and rows, the mistakes so far.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// The files, by the number in every [`Place`], with the folders that their paths count from.
+    sources: Vec<(Arc<Source>, PathBuf)>,
+    pub(crate) vars: Vars,
+    pub(crate) data: Data,
+    /// Saved values that have the same slots in all sessions.
+    pub(crate) shared_slots: Vec<String>,
+    pub(crate) picks: Picks,
+    /// `run.id`.
+    pub(crate) run_id: String,
+    pub(crate) redirects: Redirects,
+    /// What the files of `proto` declare.
+    pub(crate) descriptors: Descriptors,
+    /// How many bytes the values of expressions come to so far.
+    value_bytes: usize,
+    pub(crate) secrets: Secrets,
+    /// Places that are not shown.
+    hidden: Vec<Place>,
+    /// For the record of the run.
+    pub(crate) named_files: Vec<Named>,
+    pub(super) files: HashMap<PathBuf, Arc<[u8]>>,
+    diagnostics: Vec<Diagnostic>,
+    /// By the number of a mistake: further places of the same one, as file and byte.
+    repeated: HashMap<usize, HashSet<(u16, usize)>>,
+    more_errors: usize,
+}
+
+impl Found {
+    pub(crate) fn has_errors(&self) -> bool {
+        self.more_errors > 0 || self.diagnostics.iter().any(|one| one.severity == Severity::Error)
+    }
+
+    /// All mistakes, in the order of their places; those of the command line first.
+    pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, bool) {
+        let failed = self.has_errors();
+        for (number, places) in &self.repeated {
+            self.diagnostics[*number].notes.push(match places.len() {
+                1 => say!("the same problem occurs in 1 other place"),
+                more => say!("the same problem occurs in {more} other places"),
+            });
+        }
+        let number = |source: &Arc<Source>| {
+            self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, source))
+        };
+        self.diagnostics.sort_by_key(|diagnostic| match &diagnostic.span {
+            Some(span) => (number(&span.source), span.start),
+            None => (None, 0),
+        });
+        if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
+            last.notes.push(say!("{more} more errors are not shown"));
+        }
+        self.mask();
+        (self.diagnostics, failed)
+    }
+
+    /// Takes the secrets out of what is said and shown.
+    fn mask(&mut self) {
+        let blotted: Vec<Arc<Source>> = self
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(file, (source, _))| {
+                let mut ranges = self.secrets.value_ranges(source.text.as_bytes());
+                let hidden = self.hidden.iter().filter(|place| usize::from(place.file) == file);
+                ranges.extend(hidden.map(|place| place.start()..place.end()));
+                match ranges.is_empty() {
+                    true => source.clone(),
+                    false => source.blotted(&ranges),
+                }
+            })
+            .collect();
+        for diagnostic in &mut self.diagnostics {
+            if let Some(span) = &mut diagnostic.span
+                && let Some(file) =
+                    self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, &span.source))
+            {
+                span.source = blotted[file].clone();
+            }
+            let texts = diagnostic.label.iter_mut().chain(&mut diagnostic.help);
+            for text in texts.chain(&mut diagnostic.notes).chain([&mut diagnostic.message]) {
+                text.change_texts(&|text| self.secrets.mask_sentence(text).into_owned());
+            }
+        }
+    }
+
+    /// Takes so much of what the values of all expressions may come to; false when it is more
+    /// than what is left.
+    pub(crate) fn take_value(&mut self, value: &Value) -> bool {
+        let left = VALUE_BYTES_MAX - self.value_bytes;
+        let bytes = value.written_bytes(left);
+        self.value_bytes += bytes.unwrap_or(0);
+        bytes.is_some()
+    }
+
+    pub(crate) fn span(&self, place: Place) -> Span {
+        place.span(self.source(place))
+    }
+
+    /// The file of a place.
+    pub(crate) fn source(&self, place: Place) -> &Arc<Source> {
+        &self.sources[usize::from(place.file)].0
+    }
+
+    /// What the person wrote at a place.
+    pub(crate) fn written(&self, place: Place) -> &str {
+        self.source(place).text.get(place.start()..place.end()).unwrap_or("")
+    }
+
+    /// The line of a place, from 1.
+    pub(crate) fn line(&self, place: Place) -> usize {
+        self.source(place).line_column(place.start()).0
+    }
+
+    /// Takes a further file; its number stands in the places of its nodes.
+    pub(crate) fn add_source(&mut self, source: Arc<Source>, base: PathBuf) -> u16 {
+        self.sources.push((source, base));
+        (self.sources.len() - 1) as u16
+    }
+
+    /// Takes and parses a further file. Of one that is not of this kind no line is shown: it may
+    /// be any file that this user can read, and a scenario may be a stranger's.
+    pub(crate) fn parse_file(
+        &mut self,
+        source: &Arc<Source>,
+        base: PathBuf,
+        kind: &MapKind,
+    ) -> Result<Option<Node>, Box<Diagnostic>> {
+        let file = self.add_source(source.clone(), base);
+        let parsed = syntax::parse(source, file);
+        let is_known = |(key, _): &(Key, Node)| {
+            kind.find(&key.text).is_some() || did_you_mean(&key.text, kind.names()).is_some()
+        };
+        let error = match parsed {
+            Ok(Some(Node { kind: Kind::Map(entries), place })) => {
+                if entries.is_empty() || entries.iter().any(is_known) {
+                    return Ok(Some(Node { kind: Kind::Map(entries), place }));
+                }
+                self.not_of_kind(kind, place)
+            }
+            Ok(Some(root)) => self.not_of_kind(kind, root.place),
+            Ok(None) => return Ok(None),
+            Err(error) => *error,
+        };
+        let private = source.private();
+        self.sources[usize::from(file)].0 = private.clone();
+        let mut told = error.label(say!("its content is not shown"));
+        if told.message.english().contains('`') {
+            told.message = say!("this is not valid YAML");
+        }
+        told.span = told.span.map(|span| Span { source: private, ..span });
+        Err(Box::new(told.help(kind.key_list())))
+    }
+
+    fn not_of_kind(&self, kind: &MapKind, place: Place) -> Diagnostic {
+        self.error("wrong-type", say!("this file is not {}", kind.what), place)
+    }
+
+    /// What stands at this place is not shown where mistakes are.
+    pub(crate) fn hide(&mut self, place: Place) {
+        self.hidden.push(place);
+    }
+
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<Source>> {
+        self.sources.iter().map(|(source, _)| source)
+    }
+
+    pub(crate) fn error(&self, code: &'static str, message: Said, place: Place) -> Diagnostic {
+        Diagnostic::error(code, message).at(self.span(place))
+    }
+
+    pub(crate) fn warning(&self, code: &'static str, message: Said, place: Place) -> Diagnostic {
+        Diagnostic::warning(code, message).at(self.span(place))
+    }
+
+    /// Whether no more mistakes are shown: then places and likely words need not be looked for,
+    /// which would take long in a large file full of mistakes.
+    pub(crate) fn is_full(&self) -> bool {
+        self.diagnostics.len() >= DIAGNOSTICS_MAX
+    }
+
+    pub(crate) fn note(&mut self, diagnostic: Diagnostic) {
+        self.note_numbered(diagnostic);
+    }
+
+    /// Notes it; gives its number if it is shown.
+    pub(crate) fn note_numbered(&mut self, mut diagnostic: Diagnostic) -> Option<usize> {
+        diagnostic.label.get_or_insert_with(|| say!("here"));
+        // What is wrong in a part is found wherever it is used.
+        if let Some(number) = self.diagnostics.iter().position(|known| *known == diagnostic) {
+            return Some(number);
+        }
+        if self.diagnostics.len() < DIAGNOSTICS_MAX {
+            self.diagnostics.push(diagnostic);
+            return Some(self.diagnostics.len() - 1);
+        }
+        if diagnostic.severity == Severity::Error {
+            self.more_errors += 1;
+        }
+        None
+    }
+
+    /// The mistake of this number is in this place too: it is said once, with how often.
+    pub(crate) fn repeat(&mut self, number: usize, place: Place) {
+        let span = self.span(place);
+        if self.diagnostics.get(number).is_some_and(|first| first.span.as_ref() != Some(&span)) {
+            self.repeated.entry(number).or_default().insert((place.file, place.start()));
+        }
+    }
+
+    /// How many mistakes there are so far.
+    pub(crate) fn errors(&self) -> usize {
+        let shown = self.diagnostics.iter().filter(|one| one.severity == Severity::Error);
+        shown.count() + self.more_errors
+    }
+
+    /// Notes a mistake where a value was to be read.
+    pub(crate) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Option<T> {
+        self.note(diagnostic);
+        None
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    pub(crate) fn not_yet(&mut self, what: Said, place: Place, help: Said) {
+        let message = say!("{what} is not supported in this version");
+        let error =
+            self.error("not-yet", message, place).label(say!("not supported yet")).help(help);
+        self.note(error);
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    pub(crate) fn wrong_type<T>(&mut self, node: &Node, want: Said, help: Said) -> Option<T> {
+        let message = say!("expected {want} here, not {}", node.what());
+        let error =
+            self.error("wrong-type", message, node.place).label(say!("this is {}", node.what()));
+        self.fail(error.help(help))
+    }
+
+    /// The place of a part of a scalar's text, as far as quotes and escapes let it be found.
+    pub(crate) fn place_of(&self, node: &Node, part: &str) -> Place {
+        match self.written(node.place).find(part) {
+            Some(at) if !part.is_empty() => node.place.part(at, part.len()),
+            _ => node.place,
+        }
+    }
+
+    /// The path of a file that is named at this place.
+    pub(crate) fn path(&self, place: Place, name: &str) -> PathBuf {
+        self.sources[usize::from(place.file)].1.join(name)
+    }
+
+    /// As [`Found::path`], of a file that the record of the run has to know.
+    pub(crate) fn named_path(&mut self, place: Place, name: &str, role: FileRole) -> PathBuf {
+        let path = self.path(place, name);
+        self.named_files.push(Named { place, path: path.clone(), role });
+        path
+    }
+
+    pub(crate) fn bad_value<T>(&mut self, node: &Node, message: Said, help: Said) -> Option<T> {
+        let error = self.error("bad-value", message, node.place);
+        self.fail(error.label(say!("not allowed")).help(help))
+    }
+}
+
+/// Lists and maps of things that have names.
+impl Found {
+    /// The entries of a map; keys that stand there twice are mistakes.
+    pub(crate) fn entries<'n>(
+        &mut self,
+        node: &'n Node,
+        want: Said,
+        help: Said,
+    ) -> Option<Vec<(&'n Key, &'n Node)>> {
+        match &node.kind {
+            Kind::Map(entries) => Some(self.unique(entries.iter())),
+            _ => self.wrong_type(node, want, help),
+        }
+    }
+
+    /// Entries without those whose keys stand there already, which are mistakes.
+    pub(crate) fn unique<'n>(
+        &mut self,
+        entries: impl ExactSizeIterator<Item = &'n (Key, Node)>,
+    ) -> Vec<(&'n Key, &'n Node)> {
+        // Almost all maps are small: looking through them beats hashing.
+        const SMALL_MAX: usize = 16;
+        let small = entries.len() <= SMALL_MAX;
+        let mut seen: HashMap<&str, Place> = HashMap::new();
+        let mut out: Vec<(&Key, &Node)> = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let first = match small {
+                true => out.iter().find(|(other, _)| other.text == key.text).map(|(k, _)| k.place),
+                false => seen.insert(&key.text, key.place),
+            };
+            match first {
+                None => out.push((key, value)),
+                Some(first) => self.duplicate_key(key, first),
+            }
+        }
+        out
+    }
+
+    /// One more mistake, which is not shown.
+    pub(crate) fn count_error(&mut self) {
+        self.more_errors += 1;
+    }
+
+    pub(crate) fn duplicate_key(&mut self, key: &Key, first: Place) {
+        if self.is_full() {
+            self.more_errors += 1;
+            return;
+        }
+        let line = self.line(first);
+        let message = say!("`{}` is given twice", shorten(&key.text));
+        let error = self.error("duplicate-key", message, key.place);
+        let label = say!("the first one is on line {line}");
+        self.note(error.label(label).help(say!("remove one of them")));
+    }
+
+    pub(crate) fn items<'n>(
+        &mut self,
+        node: &'n Node,
+        want: Said,
+        help: Said,
+    ) -> Option<&'n [Node]> {
+        match &node.kind {
+            Kind::List(items) => Some(items),
+            _ => self.wrong_type(node, want, help),
+        }
+    }
+}
+
+/// Texts with expressions in them.
+impl Found {
+    /// Before a value is written into the program: all of them together have a limit.
+    pub(super) fn bounded(
+        &mut self,
+        node: &Node,
+        inner: &str,
+        at: usize,
+        value: &Value,
+    ) -> Option<()> {
+        if self.take_value(value) {
+            return Some(());
+        }
+        let message = say!("the values of this scenario are larger than 64 MiB in total");
+        let place = self.place_in(node, at, inner.len() + 3);
+        let error =
+            self.error("value-too-large", message, place).label(say!("this exceeds the limit"));
+        let help = say!(
+            "a variable that contains another one twice is twice as large; put long text into \
+             separate files: `body: {{file: large.json}}`"
+        );
+        self.fail(error.help(help))
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    pub(super) fn differs<T>(
+        &mut self,
+        node: &Node,
+        inner: &str,
+        at: usize,
+        want: Said,
+    ) -> Option<T> {
+        let message = say!("`${{{}}}` is not allowed here", shorten(inner));
+        let place = self.place_in(node, at, inner.len() + 3);
+        let error = self.error("expression-place", message, place);
+        let help = say!("{want} must be the same for all users: use `${{vars.name}}`");
+        self.fail(error.label(say!("the value differs from user to user")).help(help))
+    }
+
+    /// Warns of a text that stands in quotes which YAML does not know.
+    fn warn_quotes(&mut self, node: &Node, text: &str) {
+        let first = text.chars().next().filter(|c| OTHER_QUOTES.contains(c));
+        let Some(first) = first.filter(|_| text.ends_with(OTHER_QUOTES)) else { return };
+        let message = say!("these quotes are part of the text");
+        let place = self.place_in(node, 0, first.len_utf8());
+        let warning = self.warning("other-quotes", message, place);
+        let help = say!(
+            "use the straight quotes `\"` or `'`; to keep typographic quotes, put straight \
+             quotes around them"
+        );
+        self.note(warning.label(say!("a typographic quote")).help(help));
+    }
+
+    /// The text of a scalar that is not nothing.
+    pub(crate) fn scalar<'n>(&mut self, node: &'n Node, want: Said) -> Option<&'n str> {
+        match &node.kind {
+            Kind::Scalar { .. } if node.is_null() => {
+                self.wrong_type(node, want, say!("write a value after the colon"))
+            }
+            Kind::Scalar { text, plain } => {
+                if *plain && text.as_bytes().first().is_some_and(|byte| !byte.is_ascii()) {
+                    self.warn_quotes(node, text);
+                }
+                Some(text)
+            }
+            _ => self.wrong_type(node, want, say!("write a single value, in quotes if necessary")),
+        }
+    }
+
+    /// The place of a part of a scalar, by its position in the text; the whole scalar where
+    /// quotes and escapes hide it.
+    pub(crate) fn place_in(&self, node: &Node, at: usize, length: usize) -> Place {
+        let Kind::Scalar { text, .. } = &node.kind else { return node.place };
+        let Some(part) = text.get(at..at + length) else { return node.place };
+        match self.written(node.place).find(text.as_str()) {
+            Some(begin) => node.place.part(begin + at, length),
+            None => self.place_of(node, part),
+        }
+    }
+
+    /// The place of a part of a text that stands at `place`, perhaps in quotes.
+    pub(crate) fn place_inside(&self, place: Place, text: &str, start: usize, end: usize) -> Place {
+        if start >= end {
+            return place;
+        }
+        match self.written(place).find(text) {
+            Some(begin) if !text.is_empty() => place.part(begin + start, end - start),
+            _ => place,
+        }
+    }
+}
