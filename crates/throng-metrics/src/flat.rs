@@ -89,7 +89,7 @@ flat! {
             stages, counts = "connections" needed, residence
         ]
         parts: PartsInterval [targets, instances, sessions]
-        traffic: TrafficInterval [messages needed, bytes_in needed, bytes_out needed]
+        traffic: TrafficInterval [messages needed, packets, bytes_in needed, bytes_out needed]
         generator: GeneratorInterval [
             lateness needed, together, lost_ns, lost_max_ns, resources
         ]

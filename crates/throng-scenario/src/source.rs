@@ -1,6 +1,8 @@
 //! Where connections come from: `source`, and `connection: {sources: …}`. Addresses are ranges
 //! until the run begins, so that a whole network is as short as one address.
 
+pub(crate) mod network;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use throng_base::{Said, units};
