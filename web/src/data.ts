@@ -87,6 +87,7 @@ export interface Summary {
   thresholds: Threshold[];
   phases: Phase[];
   stages: any[];
+  networks?: { session: string; network: string }[];
   residence: any[];
   machines: any[];
   users: Record<string, number>;

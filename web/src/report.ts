@@ -460,6 +460,7 @@ function environment(): HTMLElement | null {
     facts([
       ["start time", run.started],
       ["targets", run.targets.join(", ")],
+      ["network", (summary.networks ?? []).map((it) => `${it.session}: ${it.network}`).join(" · ")],
       ["host", machine.filter(Boolean).join(" · ")],
       ["version", `throng ${run.throng_version}${run.throng_commit ? ` (${run.throng_commit})` : ""}`],
       ["seed", String(run.seed)],

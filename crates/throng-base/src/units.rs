@@ -107,6 +107,26 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     Ok(bytes as u64)
 }
 
+/// `200Mbit/s`, as networks are told: bits per second.
+pub fn parse_bandwidth(text: &str) -> Result<f64, UnitError> {
+    const HELP: Said = say!("a bandwidth is a number with its unit: `200Mbit/s`, `1Gbit/s`");
+    let find = |(unit, factor): &(&str, f64)| {
+        let number = text.trim().strip_suffix(unit)?.trim().parse::<f64>().ok()?;
+        Some(number * factor).filter(|bits| bits.is_finite() && *bits >= 1.0)
+    };
+    let wrong = UnitError { message: say!("not a bandwidth"), help: HELP };
+    BANDWIDTH_UNITS.iter().find_map(find).ok_or(wrong)
+}
+
+/// `200Mbit/s`, as [`parse_bandwidth`] reads it.
+pub fn write_bandwidth(bits_per_s: u64) -> String {
+    let fits = |(_, factor): &&(&str, f64)| bits_per_s as f64 >= *factor;
+    let (unit, factor) = BANDWIDTH_UNITS.iter().rev().find(fits).unwrap_or(&BANDWIDTH_UNITS[0]);
+    format!("{}{unit}", bits_per_s as f64 / factor)
+}
+
+const BANDWIDTH_UNITS: [(&str, f64); 3] = [("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
+
 /// `500/s`, `5k/s`, `30/m`, `3600/h`, `1/2s`: events per second.
 pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     let Some((number, unit)) = text.trim().split_once('/') else {
@@ -284,6 +304,19 @@ fn decimal(text: &str, help: Said) -> Result<f64, UnitError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bandwidths_have_a_unit() {
+        for (text, bits) in [("1Mbit/s", 1e6), ("0.5 Gbit/s", 5e8), ("56kbit/s", 56e3)] {
+            assert_eq!(parse_bandwidth(text), Ok(bits), "{text}");
+        }
+        for text in ["1", "1MB/s", "Mbit/s", "-1Mbit/s", "0kbit/s", "infMbit/s", "NaNMbit/s"] {
+            assert!(parse_bandwidth(text).is_err(), "{text}");
+        }
+        for text in ["1Mbit/s", "1.5Mbit/s", "500Mbit/s", "0.1kbit/s", "2.5Gbit/s"] {
+            assert_eq!(write_bandwidth(parse_bandwidth(text).unwrap() as u64), text);
+        }
+    }
 
     #[test]
     fn durations_are_read_as_written() {

@@ -5,18 +5,18 @@ mod call;
 mod events;
 mod mqtt;
 mod offers;
+mod socket;
 mod tunnel;
 
 use std::cell::Cell;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use socket2::Socket;
 use throng_base::units::format_duration;
 use throng_base::{Said, Time};
 use throng_metrics::{Cause, Stage};
@@ -33,6 +33,9 @@ use tokio_rustls::TlsConnector;
 
 pub(crate) use call::CallAsk;
 pub(crate) use mqtt::{Greeting, refusal};
+pub(crate) use socket::has_way;
+#[cfg(test)]
+pub(crate) use socket::tests::begin_all;
 
 use crate::failure::shown;
 use crate::failure::{
@@ -41,17 +44,14 @@ use crate::failure::{
 use crate::network::{Connector, Network};
 use crate::routes::Route;
 use crate::shard::Lane;
-use crate::sources::{Chosen, Kind, Pool, Ports, Range};
+use crate::sources::Kind;
 use crate::spent::Times;
 use crate::system;
 use crate::trace::{Shown, What, Who, text_of_head};
 use crate::transport::datagrams::Datagrams;
 use crate::transport::stream::{self, Below, Stamped};
-use crate::transport::{SLOW_RECEIVE_BYTES, Transport, unix};
-
-/// Ports of one address that an attempt looks at, where the kernel does not choose. Of a larger
-/// range this finds a free one nearly always while one in a hundred is free.
-const PORTS_TRIED_MAX: u32 = 1024;
+use crate::transport::{Transport, unix};
+use socket::{Place, begin};
 
 /// A connection that is open.
 pub(crate) struct Opened {
@@ -281,9 +281,11 @@ async fn carry(shard: &Lane, order: &Order, network: &Network) -> Result<Transpo
     let route = &order.progress.route;
     let pool = |nth: usize| network.pool(order.target, route, route.addresses[nth]);
     let (slow, addresses) = (order.slow, &route.addresses);
+    let user = network.wired.as_ref().and_then(|wired| wired.source(order.who));
     if target.target.scheme == Scheme::Udp {
         let one = async |nth: usize| {
-            let place = Place { network, pool: &pool(nth), address: addresses[nth], slow };
+            let address = addresses[nth];
+            let place = Place { network, pool: &pool(nth), address, slow, user };
             udp(&place, shard.clock.now())
         };
         let work = pin!(to_any(shard, order, one));
@@ -291,7 +293,8 @@ async fn carry(shard: &Lane, order: &Order, network: &Network) -> Result<Transpo
         return Ok(Transport::Udp(Datagrams::new(socket)));
     }
     let one = async |nth: usize| {
-        let place = Place { network, pool: &pool(nth), address: addresses[nth], slow };
+        let address = addresses[nth];
+        let place = Place { network, pool: &pool(nth), address, slow, user };
         tcp(shard, &place).await
     };
     let work = pin!(to_any(shard, order, one));
@@ -472,14 +475,6 @@ async fn timed<T>(
     Ok(done)
 }
 
-/// Where a connection goes, from where, and for whom.
-struct Place<'a> {
-    network: &'a Network,
-    pool: &'a Pool,
-    address: SocketAddr,
-    slow: Slow,
-}
-
 /// No SYN is sent again sooner (the kernel's initial timeout is 1 s, RFC 6298, 2.1).
 const SYN_PATIENCE: Duration = Duration::from_millis(900);
 
@@ -516,124 +511,6 @@ fn udp(place: &Place<'_>, now: Time) -> Result<UdpSocket, Failure> {
 
 pub(crate) fn refused(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::new(cause_of(error), say!("{address}: {}", Said::reason(error)))
-}
-
-/// A socket whose connection is being made, from the first source that has a port left.
-fn begin(place: &Place<'_>, kind: Kind, now: Time) -> Result<Socket, Failure> {
-    let (pool, address) = (place.pool, place.address);
-    while let Some(mut chosen) = pool.next(now) {
-        let begun = match pool.plan.ports {
-            Ports::InTurn(range) => begin_in_turn(place, kind, &mut chosen, range),
-            Ports::OfHost | Ports::Among(_) => begin_from(place, kind, chosen.source.address, 0),
-        };
-        match begun {
-            Ok(socket) => {
-                chosen.used();
-                return Ok(socket);
-            }
-            Err(Denied::Full) if chosen.source.address.is_none() && !has_way(address) => {
-                return Err(Failure::new(Cause::Unreachable, no_way(address)));
-            }
-            Err(Denied::Full) => chosen.full(now),
-            Err(Denied::Absent) => chosen.absent(),
-            Err(Denied::Other(error)) => return Err(refused(address, &error)),
-        }
-    }
-    Err(Failure::new(Cause::PortsExhausted, pool.exhausted(address)))
-}
-
-/// Whether this host has any address from which this one can be reached: a socket of datagrams is
-/// asked, for which nothing is sent, and which is never told that for want of a port (EAGAIN).
-pub(crate) fn has_way(address: SocketAddr) -> bool {
-    let socket = Kind::Datagram.socket(address);
-    let asked = socket.and_then(|socket| socket.connect(&address.into()));
-    let error = asked.err().and_then(|error| error.raw_os_error());
-    !matches!(
-        error,
-        Some(libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT | libc::ENETUNREACH | libc::EHOSTUNREACH)
-    )
-}
-
-fn no_way(address: SocketAddr) -> Said {
-    say!("{address}: this host has no source address that can reach it")
-}
-
-/// Why no connection began from a source.
-enum Denied {
-    /// It has no port left towards the target, or not this one.
-    Full,
-    /// This host does not have the address.
-    Absent,
-    Other(io::Error),
-}
-
-impl From<io::Error> for Denied {
-    fn from(error: io::Error) -> Denied {
-        match error.raw_os_error() {
-            Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => Denied::Full,
-            _ => Denied::Other(error),
-        }
-    }
-}
-
-/// Tries one port after another where the kernel does not choose among them.
-fn begin_in_turn(
-    place: &Place<'_>,
-    kind: Kind,
-    chosen: &mut Chosen<'_>,
-    range: Range,
-) -> Result<Socket, Denied> {
-    for _ in 0..range.count().min(PORTS_TRIED_MAX) {
-        let port = chosen.port(range);
-        match begin_from(place, kind, chosen.source.address, port) {
-            Err(Denied::Full) => chosen.look_further(range),
-            begun => return begun,
-        }
-    }
-    Err(Denied::Full)
-}
-
-/// Begins a connection from `source`; the kernel chooses what is None or 0.
-fn begin_from(
-    place: &Place<'_>,
-    kind: Kind,
-    source: Option<IpAddr>,
-    port: u16,
-) -> Result<Socket, Denied> {
-    let address = place.address;
-    let socket = kind.socket(address)?;
-    place.pool.plan.set_options(&socket, address, kind)?;
-    if place.slow.read.is_some() {
-        // Before there is a connection: a window that was offered once is not taken back.
-        socket.set_recv_buffer_size(SLOW_RECEIVE_BYTES)?;
-    }
-    if source.is_some() || port != 0 {
-        let any = match address {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        // Without it bind(2) would take a port for this source alone, whatever the target.
-        if port == 0 && kind == Kind::Stream {
-            system::bind_address_no_port(&socket)?;
-        }
-        let bound = socket.bind(&SocketAddr::new(source.unwrap_or(any), port).into());
-        bound.map_err(|error| match error.raw_os_error() {
-            Some(libc::EADDRNOTAVAIL) => Denied::Absent,
-            _ => error.into(),
-        })?;
-    }
-    if kind == Kind::Stream && (place.network.sends_in_pieces || place.slow.write.is_some()) {
-        socket.set_tcp_nodelay(true)?;
-    }
-    match socket.connect(&address.into()) {
-        Ok(()) => Ok(socket),
-        Err(error) => match error.raw_os_error() {
-            Some(libc::EINPROGRESS) => Ok(socket),
-            // A socket of datagrams found no port (`inet_dgram_connect` of the kernel).
-            Some(libc::EAGAIN) if kind == Kind::Datagram => Err(Denied::Full),
-            _ => Err(error.into()),
-        },
-    }
 }
 
 async fn handshake(
@@ -934,56 +811,4 @@ pub(crate) fn is_of_family(address: &SocketAddr, family: Family) -> bool {
 /// Whether any target speaks TLS.
 pub(crate) fn wants_tls(targets: &[Target]) -> bool {
     targets.iter().any(|target| Scheme::is_secure(target.scheme))
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use std::sync::Arc;
-
-    use throng_base::Share;
-
-    use super::*;
-
-    /// Begins so many connections, or until one fails.
-    pub(crate) fn begin_all(
-        network: &Network,
-        address: SocketAddr,
-        kind: Kind,
-        count: usize,
-    ) -> (Vec<Socket>, Option<Failure>) {
-        let place = Place {
-            network,
-            pool: &network.pools.to(0, address, &[address]),
-            address,
-            slow: Slow::default(),
-        };
-        let mut sockets = Vec::new();
-        for _ in 0..count {
-            match begin(&place, kind, Time::ZERO) {
-                Ok(socket) => sockets.push(socket),
-                Err(failure) => return (sockets, Some(failure)),
-            }
-        }
-        (sockets, None)
-    }
-
-    #[test]
-    fn the_socket_of_a_slow_reader_holds_little() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let plan = Arc::new(crate::sources::tests::plan_of(&[]));
-        let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
-        let slow = Slow { read: Some(100), write: Some(100) };
-        let place = Place {
-            network: &network,
-            pool: &network.pools.to(0, address, &[address]),
-            address,
-            slow,
-        };
-        for kind in [Kind::Stream, Kind::Datagram] {
-            let socket = begin(&place, kind, Time::ZERO).unwrap();
-            assert_eq!(socket.recv_buffer_size().unwrap(), 2 * SLOW_RECEIVE_BYTES);
-            assert!(kind == Kind::Datagram || socket.tcp_nodelay().unwrap());
-        }
-    }
 }

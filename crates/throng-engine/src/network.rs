@@ -1,5 +1,7 @@
 //! What a shard opens connections with, and where those go that it leaves without a word;
-//! [`crate::connector`] opens them.
+//! [`crate::connector`] opens them. `wired`: where users have a network of their own.
+
+mod wired;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -9,6 +11,7 @@ use std::task::{Context, Waker};
 use rustls::pki_types::ServerName;
 use socket2::Socket;
 use throng_base::Time;
+use throng_metrics::Packets;
 use throng_program::{HttpVersion, Target, Tls};
 use tokio_rustls::TlsConnector;
 
@@ -17,6 +20,7 @@ use crate::routes::Route;
 use crate::sources::{Pool, Pools};
 use crate::transport::{Transport, stream};
 use crate::vanished::Vanished;
+pub(crate) use wired::Wired;
 
 /// How connections come into being on one shard.
 pub(crate) enum Connector {
@@ -52,6 +56,17 @@ impl Connector {
         }
     }
 
+    /// What became of the packets of users with a network of their own, since the last call.
+    pub(crate) fn take_packets(&self) -> Packets {
+        match self {
+            Connector::Network(network) => {
+                network.wired.as_ref().map(|wired| wired.take_packets()).unwrap_or_default()
+            }
+            #[cfg(test)]
+            Connector::World(_) => Packets::default(),
+        }
+    }
+
     /// Lets connections go that were kept long enough, or that the target has closed.
     pub(crate) fn forget_vanished(&self, now: Time) {
         match self {
@@ -76,6 +91,8 @@ pub(crate) struct Network {
     pub(crate) sends_in_pieces: bool,
     /// The kernel is asked when what comes came, and has been by this one from the beginning.
     pub(crate) stamps: Option<Socket>,
+    /// Where users have a network of their own. It is dropped last: it delivers what is left.
+    pub(crate) wired: Option<Arc<Wired>>,
 }
 
 impl Network {
@@ -84,7 +101,7 @@ impl Network {
     pub(crate) fn new(
         tls: Option<&Arc<rustls::ClientConfig>>,
         prepared: &Prepared,
-        pools: Pools,
+        (pools, wired): (Pools, Option<Arc<Wired>>),
         vanished: Vanished,
     ) -> Network {
         let program = &prepared.program;
@@ -99,6 +116,7 @@ impl Network {
             tls_grpc: agreeing(HttpVersion::Http2),
             server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
             pools,
+            wired,
             vanished,
             sends_in_pieces: prepared.sends_in_pieces(),
             stamps: prepared.stamps().then(stream::keep_stamping).and_then(Result::ok),
@@ -119,6 +137,7 @@ impl Network {
             tls_grpc: None,
             server_names: Vec::new(),
             pools,
+            wired: None,
             vanished: Vanished::new(0),
             sends_in_pieces: false,
             stamps: None,

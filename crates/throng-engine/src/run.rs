@@ -28,7 +28,7 @@ use crate::kept::Kept;
 use crate::ledger::{self, Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
 use crate::logs::Line;
 use crate::lookups::{Lookups, NameNews};
-use crate::network::{Connector, Network};
+use crate::network::{Connector, Network, Wired};
 use crate::prepared::Prepared;
 use crate::presence::{Presence, Presences};
 use crate::recorder::Example;
@@ -167,7 +167,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let rows = tables.iter().filter_map(|table| table.users_max()).min();
     let limit = system::raise_descriptor_limit();
     let users_spare = spread::users_spare(program, &spread, limit, rows);
-    let sources = plan_sources(program, users, &mut addresses)?;
+    let ways = Ways::new(program, (users, options.share), &mut addresses)?;
     let prepared = prepared(program, &addresses, options);
     let control = Control::default();
     let (sender, reports) = unbounded_channel();
@@ -177,7 +177,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let mut starters = Vec::with_capacity(shards);
     let (mut ledgers, places, bridge) = shared(program, shards, options.share);
     let budget = Budget::new(options.kept_bytes_max, shards);
-    let (lookups, names) = look_up_again(program, &addresses, options, &sources, &mut starters)?;
+    let (lookups, names) = look_up_again(program, &addresses, options, &ways, &mut starters)?;
     let presences = Presences::of(&prepared, options.share, shards);
     for index in 0..shards {
         let (starter, started) = blocking::channel();
@@ -188,7 +188,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
             presence: presences.as_ref().and_then(|all| all.shard(index)),
             prepared: Arc::clone(&prepared),
             addresses: addresses.clone(),
-            sources: Arc::clone(&sources),
+            ways: ways.clone(),
             lookups: lookups.clone(),
             users,
             spread,
@@ -250,12 +250,25 @@ fn merger(
     Merger::new(&program.first_phases(), shards, resolving, resolved)
 }
 
-fn plan_sources(
-    program: &Program,
-    users: u64,
-    addresses: &mut [Vec<SocketAddr>],
-) -> Result<Arc<sources::Plan>, StartError> {
-    sources::Plan::new(program, users, addresses).map(Arc::new).map_err(StartError::Sources)
+/// Where connections come from.
+#[derive(Clone)]
+struct Ways {
+    sources: Arc<sources::Plan>,
+    /// Of users with a network of their own.
+    wired: Option<Arc<Wired>>,
+}
+
+impl Ways {
+    /// For so many users, this process's share of all.
+    fn new(
+        program: &Program,
+        (users, share): (u64, Share),
+        addresses: &mut [Vec<SocketAddr>],
+    ) -> Result<Ways, StartError> {
+        let wired = Wired::new(program, (users, share), addresses).map_err(StartError::Sources)?;
+        let sources = sources::Plan::new(program, users, addresses).map_err(StartError::Sources)?;
+        Ok(Ways { sources: Arc::new(sources), wired })
+    }
 }
 
 /// What is rendered once for all shards.
@@ -277,7 +290,7 @@ fn look_up_again(
     program: &Arc<Program>,
     addresses: &[Vec<SocketAddr>],
     options: &Options,
-    sources: &Arc<sources::Plan>,
+    ways: &Ways,
     starters: &mut Vec<blocking::Sender<Clock>>,
 ) -> Result<(Option<Arc<Lookups>>, UnboundedReceiver<NameNews>), StartError> {
     let (news, names) = unbounded_channel();
@@ -287,7 +300,7 @@ fn look_up_again(
     for (index, watch) in watches.into_iter().enumerate() {
         let (starter, started) = blocking::channel::<Clock>();
         starters.push(starter);
-        let (program, sources) = (Arc::clone(program), Arc::clone(sources));
+        let (program, sources) = (Arc::clone(program), Arc::clone(&ways.sources));
         let (allowed, news) = (options.allowed.clone(), news.clone());
         let work = move || {
             let Ok(clock) = started.recv() else { return };
@@ -408,7 +421,7 @@ struct Thread {
     presence: Option<Presence>,
     prepared: Arc<Prepared>,
     addresses: Vec<Vec<SocketAddr>>,
-    sources: Arc<sources::Plan>,
+    ways: Ways,
     lookups: Option<Arc<Lookups>>,
     /// The most who are there at once on all shards.
     users: u64,
@@ -483,9 +496,10 @@ impl Thread {
 
     fn connector(&self) -> Connector {
         let tls = self.tls.clone().map(Arc::new);
-        let pools = self.sources.pools(self.users, &self.addresses, self.share);
+        let pools = self.ways.sources.pools(self.users, &self.addresses, self.share);
         let vanished = Vanished::new(self.spread.kept_max);
-        let network = Network::new(tls.as_ref(), &self.prepared, pools, vanished);
+        let ways = (pools, self.ways.wired.clone());
+        let network = Network::new(tls.as_ref(), &self.prepared, ways, vanished);
         Connector::Network(Box::new(network))
     }
 

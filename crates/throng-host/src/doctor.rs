@@ -109,7 +109,7 @@ impl Finding {
 
     /// A run is not begun when it cannot have what it needs: addresses, ports, descriptors, memory.
     pub fn stops_a_run(&self) -> bool {
-        const STOPPING: [&str; 8] = [
+        const STOPPING: [&str; 9] = [
             descriptors::RULE,
             epoll_watches::RULE,
             file_max::RULE,
@@ -118,6 +118,7 @@ impl Finding {
             memory::RULE,
             cgroup_memory::RULE,
             address_space::RULE,
+            addresses::user_network::RULE,
         ];
         self.severity == Severity::Unfit && STOPPING.contains(&self.rule)
     }
@@ -126,7 +127,7 @@ impl Finding {
 type Rule = fn(&Host, &Needs) -> Option<Finding>;
 
 /// In the order in which they are told.
-const RULES: [Rule; 26] = [
+const RULES: [Rule; 27] = [
     memory::examine,
     cgroup_memory::examine,
     address_space::examine,
@@ -150,6 +151,7 @@ const RULES: [Rule; 26] = [
     packet_backlog::examine,
     nic_queues::examine,
     reverse_path::examine,
+    addresses::user_network::examine,
     clock_source::examine,
     cpu_quota::examine,
     steal::examine,

@@ -399,6 +399,34 @@ group! {
     }
 }
 
+group! {
+    /// Packets on the networks of users.
+    Packets [] since 5 {
+        /// packets delivered
+        carried;
+        /// packets that the network lost, as `loss` says
+        lost;
+        /// packets dropped because the queue of a user's `rate` was full
+        dropped;
+        /// packets that throng dropped because it could not keep up
+        overflowed;
+        /// packets that throng delivered more than 10 ms late
+        late;
+    }
+}
+
+impl Packets {
+    pub fn is_empty(&self) -> bool {
+        *self == Packets::default()
+    }
+
+    /// One was dropped, or more than one in a hundred was late: the networks of the users were not
+    /// as the scenario says.
+    pub fn are_untrue(&self) -> bool {
+        self.overflowed > 0 || self.late * 100 > self.carried
+    }
+}
+
 /// Of so many responses to requests that differ, one is looked at.
 pub const SAMPLED_OF: u32 = 64;
 

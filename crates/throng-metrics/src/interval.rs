@@ -9,8 +9,8 @@ use throng_base::StepId;
 use crate::cells::Cells;
 use crate::connections::ResidenceInterval;
 use crate::figures::{
-    Connections, DeliveryInterval, Groups, Heartbeats, Lifecycle, Messages, Population, Retries,
-    SampleInterval, is_zero,
+    Connections, DeliveryInterval, Groups, Heartbeats, Lifecycle, Messages, Packets, Population,
+    Retries, SampleInterval, is_zero,
 };
 use crate::gauges::{Gauges, Resources};
 use crate::histogram::Histogram;
@@ -247,6 +247,9 @@ flat! {
         /// Messages and bytes of all connections.
         struct TrafficInterval {
             pub messages: Messages => Sum, needed;
+            /// Of users with a network of their own.
+            #[serde(skip_serializing_if = "Packets::is_empty")]
+            pub packets: Packets => Sum;
             pub bytes_in: u64 => Sum, needed;
             pub bytes_out: u64 => Sum, needed;
         }

@@ -62,7 +62,7 @@ pub use connections::{Ending, ResidenceInterval};
 pub use duel::Duel;
 pub use figures::{
     Connections, Counter, Counts, DeliveryCounter, DeliveryInterval, Figure, Heartbeats, Lifecycle,
-    Messages, Population, Retries, SAMPLED_OF, SampleInterval,
+    Messages, Packets, Population, Retries, SAMPLED_OF, SampleInterval,
 };
 pub use gauges::{Cpu, Gauge, Gauges, Line, Output, Reading, Resources};
 pub use histogram::Histogram;

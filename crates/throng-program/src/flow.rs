@@ -16,6 +16,7 @@ use throng_protocol::protobuf::{self, MethodId};
 use crate::check::{Check, Pick, Save};
 use crate::load::Parting;
 use crate::mqtt;
+use crate::network::UserNetwork;
 use crate::text::Text;
 
 /// What one kind of user does.
@@ -26,6 +27,8 @@ pub struct Session {
     pub weight: u32,
     /// Exactly so many users of the run do it, the first ones; None goes by weight.
     pub count: Option<u64>,
+    /// What is between its users and their targets; None is the network of this host.
+    pub network: Option<UserNetwork>,
     /// Done once when the user comes.
     pub before: Block,
     /// Done once per iteration.

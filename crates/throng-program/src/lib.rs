@@ -11,6 +11,7 @@
 //! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
 //! - [`monitor`]: sources of series beside the run.
 //! - [`mqtt`]: what users say of MQTT.
+//! - [`network`]: what is between users and targets.
 //! - [`once`]: what is done once in a run, before and after its loads.
 //! - [`output`]: who is told the figures while the run goes on.
 //! - [`rate`]: starts per second over the time of a phase.
@@ -32,6 +33,7 @@ pub mod flow;
 pub mod load;
 pub mod monitor;
 pub mod mqtt;
+pub mod network;
 pub mod once;
 pub mod output;
 pub mod rate;
@@ -69,6 +71,7 @@ pub use load::{
     Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,
 };
 pub use monitor::{Metric, Monitor, NODE_EXPORTER_PORT, Selector, host_metrics};
+pub use network::UserNetwork;
 pub use once::{Once, OncePart};
 pub use output::{Output, OutputKind};
 pub use rate::{Point, Points, Rate, Sine, Spacing};

@@ -352,6 +352,7 @@ impl Collector {
             counts: sum.connections.counts.clone(),
             lifecycle: sum.lifecycle.clone(),
             tcp: tcp_row(sum),
+            packets: sum.traffic.packets.clone(),
             bytes_in: sum.traffic.bytes_in,
             bytes_out: sum.traffic.bytes_out,
         }

@@ -131,6 +131,9 @@ flat! {
             /// The names of the sessions; empty where there is only one, and in older records.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub sessions: Vec<String>;
+            /// The networks that users of a session have.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub networks: Vec<NetworkInfo>;
             /// By the `phase` of intervals and events.
             pub phases: Vec<PhaseInfo>;
             pub thresholds: Vec<ThresholdInfo>;
@@ -261,6 +264,14 @@ pub struct StepInfo {
     /// Of a trend: what its values are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<TrendUnit>,
+}
+
+/// What is between the users of a session and their targets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkInfo {
+    pub session: String,
+    /// `delay 50ms..200ms, loss 0.5%, rate 1Mbit/s`
+    pub network: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -92,6 +92,10 @@ pub fn summary_json(summary: &Summary) -> Value {
     if let Some(picture) = &summary.users.picture {
         value["population"] = population(picture);
     }
+    if !info.tables.networks.is_empty() {
+        value["networks"] = json!(info.tables.networks);
+        value["packets"] = with(&summary.connections.packets, json!({}));
+    }
     if let Some(found) = summary.duel.as_deref() {
         value["duel"] = duel::duel(found);
     }

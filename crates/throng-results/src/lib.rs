@@ -70,8 +70,8 @@ pub use back_off::{BackOff, BackOffs, machine_name};
 pub use collector::Collector;
 pub use directory::{
     AuditInfo, BuildInfo, EndInfo, FORMAT, FileInfo, GeneratorInfo, MachineInfo, ModeInfo,
-    MonitorInfo, Outcome, PhaseInfo, RunInfo, SourcesInfo, Stairs, StepInfo, TablesInfo,
-    TargetsInfo, ThresholdInfo, TimeInfo, create_directory, timestamp,
+    MonitorInfo, NetworkInfo, Outcome, PhaseInfo, RunInfo, SourcesInfo, Stairs, StepInfo,
+    TablesInfo, TargetsInfo, ThresholdInfo, TimeInfo, create_directory, timestamp,
 };
 pub use event::{ActionStatus, Event, StopBy, moved};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::{Said, StepId};
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Interval,
-    Lifecycle, Messages, Population, Resources, Retries, SampleInterval, Stage, StepInterval,
-    StepKind, TargetInterval, Together, TrendUnit, Unit, Verdict,
+    Lifecycle, Messages, Packets, Population, Resources, Retries, SampleInterval, Stage,
+    StepInterval, StepKind, TargetInterval, Together, TrendUnit, Unit, Verdict,
 };
 
 use crate::actions::ActionRow;
@@ -178,6 +178,8 @@ pub struct ConnectionTables {
     pub residence: Vec<ResidenceRow>,
     pub lifecycle: Lifecycle,
     pub tcp: TcpRow,
+    /// Of users with a network of their own.
+    pub packets: Packets,
     /// All bytes that went over the connections, those of no step too.
     pub bytes_in: u64,
     pub bytes_out: u64,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Diagnostic, Exit, Said, StepId, clean};
 use throng_metrics::Percentile;
-use throng_metrics::{Blame, Cause, StepKind, Subject, Verdict};
+use throng_metrics::{Blame, Cause, Packets, StepKind, Subject, Verdict};
 use throng_why::Trend;
 
 use crate::back_off::machine_name;
@@ -96,6 +96,7 @@ impl InvalidReason {
                 ledger::unwatched_text(name, *unwatched, *sent)
             }
             InvalidReason::MessagesDropped { dropped } => dropped_text(*dropped),
+            InvalidReason::PacketsLate { packets } => packets_text(packets),
             InvalidReason::DataEnded { at_ns, detail } => {
                 let detail = detail.clone().cleaned();
                 say!(
@@ -170,6 +171,8 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     if dropped > 0 && has_threshold_on_messages(summary) {
         reasons.push(InvalidReason::MessagesDropped { dropped });
     }
+    let packets = Some(&summary.connections.packets).filter(|packets| packets.are_untrue());
+    reasons.extend(packets.cloned().map(|packets| InvalidReason::PacketsLate { packets }));
     if let Some(stopped) = stopped_by(summary, StopBy::DataShort) {
         let (at_ns, detail) = (stopped.at_ns, stopped.reason.clone());
         reasons.push(InvalidReason::DataEnded { at_ns, detail });
@@ -648,6 +651,12 @@ impl Summary {
                     Some(Diagnostic::error("machine-lost", reason.text()).help(help))
                 }
                 InvalidReason::BackedOff { .. } => Some(backed_off(self, reason)),
+                InvalidReason::PacketsLate { .. } => {
+                    let help = say!(
+                        "use fewer users with a `network`, or split the load over `--processes`"
+                    );
+                    Some(Diagnostic::error("packets-late", reason.text()).help(help))
+                }
                 InvalidReason::GeneratorErrors { .. } => Some(self.limited(reason)),
                 InvalidReason::TooFewUsers { needed, .. } => Some(self.too_few(reason, *needed)),
                 InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),
@@ -811,6 +820,16 @@ impl Summary {
             _ => say!("lower the load, or use a larger host"),
         })
     }
+}
+
+fn packets_text(packets: &Packets) -> Said {
+    say!(
+        "throng could not carry the packets of users with a `network` in time: of {}, {} were \
+         more than 10 ms late, and {} more were dropped",
+        format_count(packets.carried),
+        format_count(packets.late),
+        format_count(packets.overflowed)
+    )
 }
 
 const DROPPED_HELP: Said =

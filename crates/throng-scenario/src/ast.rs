@@ -153,7 +153,7 @@ macro_rules! structs {
     )*};
 }
 
-scenario_maps!(mqtt_maps structs);
+scenario_maps!(mqtt_maps network_maps structs);
 
 /// A map that has a row in reports.
 pub(crate) trait Row<'n> {

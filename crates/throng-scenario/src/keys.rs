@@ -3,6 +3,8 @@
 
 #[macro_use]
 mod mqtt;
+#[macro_use]
+mod network;
 mod shape;
 #[macro_use]
 mod verbs;
@@ -439,6 +441,8 @@ macro_rules! scenario_maps {
         on [List Handler]: HANDLERS => "Handlers for messages that can arrive at any time.",
         every [List Every]: EVERIES =>
             "Background tasks that run repeatedly while the user is online.",
+        network: Kind(&NETWORK) =>
+            "The network of the session's users: `{delay: 50ms..200ms, loss: 0.5%}`.",
     }
     ONCE Once = "`setup` or `teardown`" {
         steps [List Step]: Steps => "The steps.",
@@ -724,15 +728,6 @@ macro_rules! scenario_maps {
     LOG Log = "a `log` step" {
         log: Text => "A line to write to the run directory.",
     }
-    SLOW Slow = "a `slow` step" {
-        slow: OneOf(&[Words(&["off"]), Kind(&SPEED)]) =>
-            "Limits how fast the user reads and writes after this step: `{read: 1KiB/s}`.",
-        on: Text => ON_LINK,
-    }
-    SPEED Speed = "a speed" {
-        read: Text => "Bytes per second: `1KiB/s`; `0B/s` reads nothing.",
-        write: Text => "Bytes per second: `100B/s`.",
-    }
     NEXT Next = "a `next` step" {
         next: Nothing => "Ends the iteration.",
     }
@@ -994,7 +989,7 @@ macro_rules! scenario_maps {
     } };
 }
 
-scenario_maps!(mqtt_maps tables MAP_KINDS:);
+scenario_maps!(mqtt_maps network_maps tables MAP_KINDS:);
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! - [`target`]: addresses, TLS and connections; [`instance`]: what names the instance behind one.
 //! - [`lookup`], [`route`]: what the name of a target resolves to, and where else connections go.
 //! - [`source`]: where connections come from; [`streams`]: how many iterations share one.
+//! - [`users`]: the network between users and their targets.
 
 pub(crate) mod instance;
 pub(crate) mod lookup;
@@ -10,3 +11,4 @@ pub(crate) mod route;
 pub(crate) mod source;
 pub(crate) mod streams;
 pub(crate) mod target;
+pub(crate) mod users;

@@ -9,7 +9,9 @@ mod words;
 use std::time::Duration;
 
 use throng_base::units::write_duration;
-use throng_program::{Block, Every, Handler, Link, OncePart, Program, Session, Statement, Way};
+use throng_program::{
+    Block, Every, Handler, Link, OncePart, Program, Session, Statement, UserNetwork, Way,
+};
 
 use words::Words;
 
@@ -32,6 +34,8 @@ pub struct SessionOutline {
     pub share: f64,
     /// Where its connections lead, if it has several.
     pub connections: Vec<Line>,
+    /// Between its users and their targets.
+    pub network: Vec<Line>,
     pub before: Vec<Line>,
     pub steps: Vec<Line>,
     pub after: Vec<Line>,
@@ -99,11 +103,16 @@ fn of_session(program: &Program, session: &Session, share: f64) -> SessionOutlin
         weight: session.weight,
         share,
         connections: words.connections(),
+        network: session.network.iter().map(network_line).collect(),
         before: words.block(&session.before),
         steps: words.block(&session.steps),
         after: words.block(&session.after),
         beside: links().flat_map(|(number, link)| words.beside(number, link)).collect(),
     }
+}
+
+fn network_line(network: &UserNetwork) -> Line {
+    Line { text: network.to_string(), ..Line::default() }
 }
 
 impl Words<'_> {

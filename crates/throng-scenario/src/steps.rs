@@ -42,6 +42,7 @@ use throng_program::{Block, Session, Statement};
 
 use crate::ast::{self, Steps, Verb};
 use crate::load::Facts;
+use crate::network::users::{check_targets, read_network};
 use crate::parts::{Foreseen, Parts};
 use crate::reach::Reaches;
 use crate::read::names::check_names;
@@ -189,19 +190,21 @@ impl<'n, 'p> Compiler<'n, 'p> {
         };
         let scope = Scope { defaults: &defaults, ..inside.scope };
         let inside = &mut inside.scoped(scope);
+        let network = fields.network.node().and_then(|node| read_network(inside, node));
         let session = self.code(inside, fields, &foreseen.connects, key);
         if count.or(self.facts.users_max).is_none_or(|users| users > 1) {
             mqtt::warn_same_id(inside, &foreseen.connects);
         }
         check_names(inside);
         let session = session?;
+        check_targets(cx, &session, fields.network.key(), &self.reaches.targets);
         let slots = names.slots.into();
         if let Some(before) = fields.before.key()
             && !cx.data.sources.is_empty()
         {
             used::warn_other_rows(cx, &session, before.place);
         }
-        Some(Session { name: key.text.clone(), weight: weight?, count, slots, ..session })
+        Some(Session { name: key.text.clone(), weight: weight?, count, network, slots, ..session })
     }
 
     fn code(

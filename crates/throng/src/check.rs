@@ -183,6 +183,7 @@ impl Report<'_> {
             let mut room = STEPS_SHOWN_MAX;
             let parts = [
                 (say!("connections"), &session.connections),
+                (say!("network"), &session.network),
                 (say!("before"), &session.before),
                 (say!("steps"), &session.steps),
                 (say!("after"), &session.after),

@@ -45,13 +45,13 @@ use throng_base::{Clock, Diagnostic, Exit, Said, Secrets, Share, Side, clock::wa
 use throng_engine::{Options, Run, Spare, StartError, prepare};
 use throng_export::Opened;
 use throng_metrics::capacity::LoadUnit;
-use throng_program::{Coming, Drive, OncePart, Program, Users};
+use throng_program::{Coming, Drive, OncePart, Program, Session, Users};
 use throng_results::compare::Plan;
 use throng_results::directory::BundleInfo;
 use throng_results::{
-    BuildInfo, GeneratorInfo, MachineInfo, ModeInfo, OnceRun, PhaseInfo, Recorder, RunInfo,
-    SourcesInfo, Stairs, StepInfo, TablesInfo, TargetsInfo, ThresholdInfo, create_directory,
-    timestamp,
+    BuildInfo, GeneratorInfo, MachineInfo, ModeInfo, NetworkInfo, OnceRun, PhaseInfo, Recorder,
+    RunInfo, SourcesInfo, Stairs, StepInfo, TablesInfo, TargetsInfo, ThresholdInfo,
+    create_directory, timestamp,
 };
 use throng_scenario::{Recorded, RunOptions};
 use tokio::runtime::Runtime;
@@ -480,6 +480,7 @@ impl Conduct<'_> {
                 [_] => Vec::new(),
                 sessions => sessions.iter().map(|session| session.name.clone()).collect(),
             },
+            networks: networks(&program.sessions),
             phases: self.phases(),
             audits: audits::infos(&program.audits),
             monitors: monitors::infos(&program.monitors, |text| {
@@ -641,6 +642,14 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
     errors.diagnostic(&diagnostic);
     errors.say(say!("nothing was sent"));
     exit
+}
+
+fn networks(sessions: &[Session]) -> Vec<NetworkInfo> {
+    let of = |session: &Session| {
+        let network = session.network?.to_string();
+        Some(NetworkInfo { session: session.name.clone(), network })
+    };
+    sessions.iter().filter_map(of).collect()
 }
 
 /// Leaves no empty record behind.

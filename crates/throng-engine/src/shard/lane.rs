@@ -350,7 +350,8 @@ impl Lane {
             recorder.cells.ends();
         }
         let (second, phase) = interval;
-        let (interval, examples) = recorder.take(second, phase);
+        let (mut interval, examples) = recorder.take(second, phase);
+        interval.traffic.packets = self.connector.take_packets();
         let connections = &interval.connections.counts;
         let changed = connections.attempted + connections.opened + interval.population.finished > 0;
         // Once more when all is quiet again, for what was freed last.

@@ -8,7 +8,7 @@ use throng_program::{Scheme, Target};
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
-use crate::connector::tests::begin_all;
+use crate::connector::begin_all;
 use crate::network::Network;
 
 fn range(first: &str, last: &str) -> SourceBlock {

@@ -1,5 +1,7 @@
 //! Which addresses are this host's own, and from how many of them users can come.
 
+pub(super) mod user_network;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Block, Host, Needs, Route};
@@ -50,6 +52,13 @@ pub(super) fn named(needs: &Needs) -> u64 {
         Block::Interface(_) => 0,
     };
     needs.sources.iter().map(of).fold(0, u64::saturating_add)
+}
+
+/// Whether this host has an address; true where that cannot be read.
+fn is_own(host: &Host, address: IpAddr) -> bool {
+    let prefixes = if address.is_ipv4() { local_v4(host) } else { local_v6(host) };
+    let has = |own: &(u128, u128)| (own.0..=own.1).contains(&number(address));
+    prefixes.is_none_or(|all| all.iter().any(has))
 }
 
 fn is_v6(block: &Block) -> bool {

@@ -45,6 +45,8 @@ pub struct Needs {
     pub datagrams: f64,
     /// The part of the connections that are unix sockets, which have no ports.
     pub unix_sockets: f64,
+    /// The part of the users who have a network of their own, each with an address.
+    pub wired: f64,
 }
 
 /// An address and port that connections go to.
@@ -117,7 +119,7 @@ impl Needs {
 
     /// Whether any connection has a source address and port.
     pub(super) fn has_ports(&self) -> bool {
-        self.unix_sockets < 1.0
+        self.unix_sockets < 1.0 && self.wired < 1.0
     }
 
     /// How many ends of a connection are on this host.

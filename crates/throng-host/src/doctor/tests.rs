@@ -661,6 +661,29 @@ fn this_host_is_examined() {
 }
 
 #[test]
+fn what_networks_of_users_need_is_told() {
+    let bench = Bench::new();
+    let wired = |address: &str| Needs { wired: 1.0, ..to(address, 100_000) };
+    let (near, own, far) = (wired("127.0.0.1"), wired("192.0.2.2"), wired("192.0.2.9"));
+    let without = examine(&bench.host, &to("192.0.2.9", 1));
+    assert!(without.findings.iter().all(|it| it.rule != "user-network"));
+    let finding = bench.says("user-network", &near, Unfit, None);
+    assert_eq!(now(&finding), ["modprobe tun"]);
+    let bench = bench.set("dev/net/tun", "").set("proc/sys/net/ipv4/ip_forward", "0\n");
+    bench.says("user-network", &near, Fit, None);
+    bench.says("user-network", &own, Fit, None);
+    let finding = bench.says("user-network", &far, Unfit, None);
+    assert_eq!(now(&finding)[0], "sysctl -w net.ipv4.ip_forward=1");
+    let bench = bench.set("proc/sys/net/ipv4/ip_forward", "1\n");
+    bench.says("user-network", &far, Fit, None);
+    // Each user has ports of its own.
+    let ports = examine(&bench.host, &far);
+    assert!(ports.findings.iter().all(|it| it.rule != "source-ports" || it.severity == Fit));
+    let bench = bench.set("proc/self/status", "CapEff:\t0000000000000000\n");
+    bench.says("user-network", &near, Unfit, None);
+}
+
+#[test]
 fn a_cpu_quota_is_told_beforehand() {
     let needs = to("192.0.2.9", 1);
     let bench = Bench::new();

@@ -6,7 +6,7 @@ use throng_metrics::audit::{Entry, Pair, Round, ViewRound, Wrong, WrongKind};
 use throng_metrics::cells::CellRow;
 use throng_metrics::{
     Cells, Chain, Connections, Counts, DeliveryInterval, Figure, GeneratorInterval, Heartbeats,
-    InstanceInterval, Interval, Lifecycle, Messages, Place, Population, ResidenceInterval,
+    InstanceInterval, Interval, Lifecycle, Messages, Packets, Place, Population, ResidenceInterval,
     Resources, Retries, SampleInterval, SessionInterval, Slow, StageInterval, StepInterval,
     TargetInterval, TcpSamples, Timed, Times, TrendUnit,
 };
@@ -17,7 +17,7 @@ use super::*;
 use crate::actions::ActionRow;
 use crate::audits::{AuditRow, Audits};
 use crate::back_off::BackOff;
-use crate::directory::AuditInfo;
+use crate::directory::{AuditInfo, NetworkInfo};
 use crate::event::Event;
 use crate::evidence::{Evidence, FailureRow, Piece};
 use crate::monitors::SeriesRow;
@@ -105,6 +105,8 @@ fn everything() -> Objects {
         ok_per_s: 1.0,
         latency: Latency::default(),
     });
+    let network = NetworkInfo { session: "reader".into(), network: "delay 50ms".into() };
+    strained.info.tables.networks.push(network);
     strained.steps.samples.push(("GET /".into(), SampleInterval::default()));
     let chain = Some(Chain { retransmits: Some(0), ..Chain::default() });
     let slow = Slow { chain, ..Slow::default() };
@@ -558,6 +560,7 @@ fn the_document_has_the_figures_of_the_tables() {
         ("heartbeats", Heartbeats::FIGURES),
         ("retries", Retries::FIGURES),
         ("messages", Messages::FIGURES),
+        ("packets", Packets::FIGURES),
         ("samples[]", SampleInterval::FIGURES),
         ("deliveries[]", DeliveryInterval::FIGURES),
     ];

@@ -1,6 +1,7 @@
 //! Whether the figures of a run are about the target; [`crate::verdict`] finds that out.
 
 use throng_base::Said;
+use throng_metrics::Packets;
 
 use super::Hold;
 
@@ -52,6 +53,8 @@ pub enum InvalidReason {
     DataEnded { at_ns: u64, detail: Said },
     /// There is a threshold on messages of which the generator dropped some that had come.
     MessagesDropped { dropped: u64 },
+    /// The generator carried packets of users with a network too late, or dropped them.
+    PacketsLate { packets: Packets },
 }
 
 impl InvalidReason {
@@ -69,6 +72,7 @@ impl InvalidReason {
             InvalidReason::DeliveriesBlind { .. } => "deliveries-blind",
             InvalidReason::DeliveriesUnwatched { .. } => "deliveries-unwatched",
             InvalidReason::MessagesDropped { .. } => "messages-dropped",
+            InvalidReason::PacketsLate { .. } => "packets-late",
             InvalidReason::DataEnded { .. } => "data-ended",
             InvalidReason::MachineLost { .. } => "machine-lost",
             InvalidReason::BackedOff { .. } => "backed-off",
@@ -89,7 +93,9 @@ impl InvalidReason {
     pub(crate) fn is_of_generator(&self) -> bool {
         let is_limited = matches!(
             self,
-            InvalidReason::GeneratorErrors { .. } | InvalidReason::MessagesDropped { .. }
+            InvalidReason::GeneratorErrors { .. }
+                | InvalidReason::MessagesDropped { .. }
+                | InvalidReason::PacketsLate { .. }
         );
         is_limited || self.is_late() || self.is_held()
     }
@@ -104,7 +110,8 @@ impl InvalidReason {
             | InvalidReason::GeneratorErrors { .. }
             | InvalidReason::TooFewUsers { .. }
             | InvalidReason::NothingAnswered { .. }
-            | InvalidReason::UsersHeld { .. } => true,
+            | InvalidReason::UsersHeld { .. }
+            | InvalidReason::PacketsLate { .. } => true,
             InvalidReason::OfMachine { reason, .. } => reason.is_of_level(),
             _ => false,
         }

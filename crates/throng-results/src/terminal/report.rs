@@ -12,6 +12,7 @@ pub(crate) mod labels;
 pub(crate) mod levels;
 mod machines;
 mod monitors;
+mod networks;
 mod once;
 mod own;
 pub(crate) mod residence;
@@ -96,6 +97,7 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
         back_offs(summary, style),
         log(summary, style),
         load(summary, style),
+        networks::networks(summary, style),
         generator::generator(summary, style),
         machines::machines(summary, style),
         audits::audits(summary, style),

@@ -6,6 +6,7 @@ mod delivering;
 mod duel;
 mod lateness;
 mod live;
+mod networks;
 mod staying;
 mod summary;
 

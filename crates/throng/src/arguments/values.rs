@@ -154,13 +154,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 
 /// Bits per second, as networks are told: `200Mbit/s`.
 pub(super) fn bandwidth(text: &str) -> Result<f64, String> {
-    const UNITS: [(&str, f64); 3] = [("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
-    let find = |(unit, factor): (&str, f64)| {
-        let number = text.strip_suffix(unit)?.trim().parse::<f64>().ok()?;
-        Some(number * factor).filter(|bits| bits.is_finite() && *bits > 0.0)
-    };
-    let wrong = || tell!("a bandwidth is a number with its unit: `200Mbit/s`, `1Gbit/s`");
-    UNITS.into_iter().find_map(find).ok_or_else(wrong)
+    units::parse_bandwidth(text).map_err(|error| error.help.spoken())
 }
 
 /// A load of a search: a rate, or a number of users.

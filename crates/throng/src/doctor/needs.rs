@@ -38,6 +38,7 @@ pub(crate) fn needs(program: &Program) -> Needs {
         tls: program.targets.iter().any(|target| target.scheme.is_secure()),
         datagrams,
         unix_sockets,
+        wired: wired(program),
     }
 }
 
@@ -80,6 +81,14 @@ fn unix_sockets(program: &Program) -> f64 {
     }
     let shares = program.targets.iter().zip(connection_shares(program));
     shares.filter(|(target, _)| is_unix(target)).map(|(_, share)| share).sum::<f64>().min(1.0)
+}
+
+/// The part of the users who have a network of their own.
+fn wired(program: &Program) -> f64 {
+    let shares = program.sessions.iter().zip(program.session_shares());
+    let shares = shares.filter(|(session, _)| session.network.is_some());
+    // What is reckoned in parts is never exact.
+    (shares.map(|(_, share)| share).sum::<f64>() + 1e-9).min(1.0)
 }
 
 /// Whether each user has a connection all the time. Who pauses between requests of HTTP may have

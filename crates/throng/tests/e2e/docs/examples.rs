@@ -58,6 +58,12 @@ const EXAMPLES: &[Small] = &[
         ok: 60.0,
     },
     Small {
+        name: "mobile-users.yaml",
+        targets: &[("http", "127.0.0.1:8080")],
+        changes: &[("users: 100, for: 1m", "users: 8, for: 3s"), ("p95 < 1s", "p95 < 10s")],
+        ok: 4.0,
+    },
+    Small {
         name: "quick-http.yaml",
         targets: &[("http", "127.0.0.1:8080")],
         changes: &[("users: 100, for: 30s", "users: 10, for: 1s"), ("50ms", "5s")],
@@ -243,6 +249,7 @@ examples_are_run! {
     once_per_run_is_run: "once-per-run.yaml",
     open_platform_api_is_run: "open-platform-api.yaml",
     mqtt_devices_is_run: "mqtt-devices.yaml",
+    mobile_users_is_run: "mobile-users.yaml",
     quick_http_is_run: "quick-http.yaml",
     shapes_of_a_day_is_run: "shapes-of-a-day.yaml",
     side_by_side_is_run: "side-by-side.yaml",

@@ -7,6 +7,7 @@ mod flow;
 mod labels;
 mod language;
 mod meeting;
+mod networks;
 mod once;
 mod own_metrics;
 mod rooms;

@@ -1,0 +1,23 @@
+//! The keys of the network of users, and of how fast users read and write.
+
+/// The keys of these maps, behind those of [`super`].
+macro_rules! network_maps {
+    ($then:ident $($more:tt)*) => { $then! { $($more)*
+    NETWORK Network = "`network`" {
+        delay: DurationRange =>
+            "The time that the network adds to a round trip, half of it in each direction. Each \
+             user has one value from the range. Default: `0ms`.",
+        loss: Share => "The share of packets that the network loses, in each direction.",
+        rate: Text => "The bandwidth of each user, in each direction: `1Mbit/s`.",
+    }
+    SLOW Slow = "a `slow` step" {
+        slow: OneOf(&[Words(&["off"]), Kind(&SPEED)]) =>
+            "Limits how fast the user reads and writes after this step: `{read: 1KiB/s}`.",
+        on: Text => ON_LINK,
+    }
+    SPEED Speed = "a speed" {
+        read: Text => "Bytes per second: `1KiB/s`; `0B/s` reads nothing.",
+        write: Text => "Bytes per second: `100B/s`.",
+    }
+    } };
+}

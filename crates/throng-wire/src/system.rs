@@ -1,0 +1,80 @@
+//! The system calls that have no safe wrapper elsewhere. All unsafe code of this crate is here.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::Duration;
+
+pub(crate) use libc::EBUSY;
+
+/// A device for IP packets with this name (the kernel's networking/tuntap document), in the
+/// network namespace of the calling thread. It is gone when its descriptor is closed.
+pub(crate) fn tun(name: &str) -> io::Result<File> {
+    let path = "/dev/net/tun";
+    let file =
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    // SAFETY: zeros are a valid request, which is a plain C structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays a zero.
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the descriptor is open, and `request` lives through the call, which reads it and
+    // writes the name back.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
+    if done == 0 { Ok(file) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives the calling thread a network namespace of its own (unshare(2), CLONE_NEWNET).
+pub(crate) fn new_namespace() -> io::Result<()> {
+    // SAFETY: the call takes no pointers; it changes only what the calling thread sees.
+    match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Moves the calling thread into a network namespace (setns(2)).
+pub(crate) fn enter(namespace: &File) -> io::Result<()> {
+    // SAFETY: the call takes no pointers; it changes only what the calling thread sees.
+    match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The number of a device in the network namespace of the calling thread.
+pub(crate) fn device_number(name: &str) -> io::Result<u32> {
+    let name = CString::new(name)?;
+    // SAFETY: the name ends with a zero and lives through the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        number => Ok(number),
+    }
+}
+
+/// Waits until one of the devices has a packet, or for so long.
+pub(crate) fn wait(devices: [&File; 2], time: Duration) {
+    let mut asked = devices.map(|device| libc::pollfd {
+        fd: device.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    let time = libc::timespec {
+        tv_sec: time.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(time.subsec_nanos() as i32),
+    };
+    // SAFETY: `asked` is a table of two entries, and both live through the call. An error is a wait
+    // that ended early.
+    unsafe { libc::ppoll(asked.as_mut_ptr(), 2, &raw const time, std::ptr::null()) };
+}
+
+/// Lets the calling thread wait as exactly as the kernel can (prctl(2), PR_SET_TIMERSLACK).
+pub(crate) fn wait_exactly() {
+    // SAFETY: the call takes no pointers; it changes the calling thread alone. It does not fail.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+}
