@@ -47,7 +47,7 @@ use throng_export::Opened;
 use throng_metrics::capacity::LoadUnit;
 use throng_program::{Coming, Drive, OncePart, Program, Users};
 use throng_results::compare::Plan;
-use throng_results::directory::BundleInfo;
+use throng_results::directory::{BundleInfo, RECORDS};
 use throng_results::{
     BuildInfo, GeneratorInfo, MachineInfo, ModeInfo, OnceRun, PhaseInfo, Recorder, RunInfo,
     SourcesInfo, Stairs, StepInfo, TablesInfo, TargetsInfo, ThresholdInfo, create_directory,
@@ -83,9 +83,6 @@ pub(crate) fn restore_terminal() {
     dashboard::give_back();
     system::give_terminal_back();
 }
-
-/// Where records go when nothing else is said.
-pub(crate) const RECORDS: &str = "throng-runs";
 
 /// With the run of a scenario file, what is told of it.
 pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {

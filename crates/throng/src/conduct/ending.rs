@@ -1,12 +1,13 @@
 //! The end of a run: summed up, recorded, printed, and the code to exit with.
 
 use throng_base::{Exit, clock::wall_now};
+use throng_results::directory::RECORDS;
 use throng_results::page::summary_data;
 use throng_results::terminal::summary_text;
 use throng_results::{Collector, Event, Recorder, RunInfo, exit_code, summary_json, timestamp};
 
+use super::Conduct;
 use super::live::Live;
-use super::{Conduct, RECORDS};
 use crate::files::{write_files, write_html, write_page};
 use crate::screen::Screen;
 

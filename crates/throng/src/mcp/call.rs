@@ -14,10 +14,10 @@ use throng_base::system::in_own_group;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time, language};
 use throng_host::{SIGINT, signal_group};
 use throng_results::create_directory;
+use throng_results::directory::RECORDS;
 
 use super::tools::{Tool, Words};
 use crate::budget::{self, Budget};
-use crate::conduct::RECORDS;
 use crate::guard::{MCP_LIST, MCP_VARIABLE};
 
 /// How often a child is looked at.

@@ -6,8 +6,6 @@ use throng_base::Diagnostic;
 use throng_metrics::{Interval, StepKind};
 use throng_results::Run;
 
-use crate::report;
-
 /// Less than this tells nothing: what a process takes besides would weigh more.
 pub(super) const USERS_MIN: u64 = 500;
 const REQUESTS_MIN: u64 = 1_000;
@@ -53,7 +51,7 @@ pub(super) struct Measured {
 
 /// The newest run of a scenario below `throng-runs`.
 pub(super) fn newest(name: &str) -> Option<Run> {
-    report::newest(|run| run.info.name == name && run.info.time.ended.is_some())
+    Run::newest(|run| run.info.name == name && run.info.time.ended.is_some())
 }
 
 pub(super) fn open(directory: &Path) -> Result<Run, Box<Diagnostic>> {
