@@ -10,7 +10,8 @@ use throng_scenario::bench::{
     Bench, BenchBody, BenchRoute, BenchShape, BenchUntil, BenchUrl, parse_urls, schemes_with, write,
 };
 use throng_scenario::{
-    Recorded, RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl,
+    Recorded, RunOptions, Url, abstract_socket_of_curl, read_disk, read_variable,
+    unix_socket_of_curl,
 };
 use throng_scenario::{SOURCE_BYTES_MAX, curl, parse_hex, parse_json_expectation};
 
@@ -18,7 +19,7 @@ use crate::arguments::{BenchArguments, Verify, metadata};
 use crate::capacity;
 use crate::conduct::Conduct;
 use crate::reflect;
-use crate::scenario::{compile_run, fresh, variable};
+use crate::scenario::compile_run;
 use crate::screen::Screen;
 
 /// `throng bench`.
@@ -81,8 +82,8 @@ pub(crate) fn compiled(
         _ if is_given(arguments, path) => plain::read_given(path, bytes_max),
         _ => read_disk(path, bytes_max),
     };
-    let run = RunOptions { labels: arguments.output.labels.clone(), ..fresh(None) };
-    match compile_run(&source, Vec::new(), (PathBuf::new(), &variable), run, &read) {
+    let run = RunOptions { labels: arguments.output.labels.clone(), ..RunOptions::fresh(None) };
+    match compile_run(&source, Vec::new(), (PathBuf::new(), &read_variable), run, &read) {
         Ok((program, more, recorded)) => {
             warnings.extend(more);
             errors.diagnostics(&warnings);

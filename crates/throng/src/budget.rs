@@ -235,15 +235,16 @@ impl Raised {
 #[cfg(test)]
 mod tests {
     use throng_base::Source;
+    use throng_scenario::{CompileOptions, compile};
 
     use super::*;
-    use crate::scenario::compile;
 
     fn program(load: &str) -> Program {
         let text = format!(
             "target: http://127.0.0.1:1\nsessions: {{it: {{steps: [http: GET /]}}}}\n{load}\n"
         );
-        let compiled = compile(&Source::new("it.yaml", text), Vec::new(), "".into());
+        let options = CompileOptions::of_process(Vec::new(), "".into());
+        let compiled = compile(&Source::new("it.yaml", text), &options);
         compiled.unwrap_or_else(|told| panic!("{load}: {told:?}")).0
     }
 

@@ -18,10 +18,10 @@ use throng_results::record::create_file;
 use throng_results::{RecordError, Run, RunInfo};
 use throng_scenario::{
     FileRole, LoadChanges, Masked, Recorded, RecordedFile, RunOptions, VariableState, masked_in,
-    masked_scenario, read_disk, whole,
+    masked_scenario, read_disk, read_variable, whole,
 };
 
-use crate::scenario::{Loaded, compile_run, fresh, variable};
+use crate::scenario::{Loaded, compile_run};
 use crate::screen::Screen;
 
 /// So many bytes of files are copied, beside those of protocols.
@@ -291,7 +291,7 @@ pub(crate) struct Given {
 
 impl Given {
     fn variable(&self, name: &str) -> Option<String> {
-        self.environment.get(name).cloned().or_else(|| variable(name))
+        self.environment.get(name).cloned().or_else(|| read_variable(name))
     }
 }
 
@@ -321,7 +321,7 @@ fn compiled(run: &Run, given: &Given) -> Result<(Loaded, Vec<Diagnostic>), Vec<D
     let options = RunOptions {
         load: changes_of(&bundle.changed),
         labels: labels.chain(given.labels.clone()).collect(),
-        ..fresh(Some(run.info.seed))
+        ..RunOptions::fresh(Some(run.info.seed))
     };
     let read = |path: &Path, bytes_max: usize| match readable(run, path) {
         Some(path) => read_disk(&path, bytes_max),

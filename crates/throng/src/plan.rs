@@ -24,6 +24,7 @@ use throng_host::costs::{CONNECT_CPU_NS, HANDSHAKE_CPU_NS, REQUEST_CPU_NS, TARGE
 use throng_host::costs::{SocketPart, socket_bytes, socket_parts};
 use throng_load::{Assumed, Forecast, connects};
 use throng_program::{Parting, Program, Scheme};
+use throng_scenario::{CompileOptions, compile};
 
 use crate::arguments::{PlanArguments, ScenarioArguments};
 use crate::doctor::{needs, share_to};
@@ -182,7 +183,7 @@ fn program(arguments: &PlanArguments, asks: bool, errors: Screen) -> Result<Prog
     let [idle, asking] = NAMES;
     let (name, text) = if asks { (asking, ASKING) } else { (idle, IDLE) };
     let source = Source::new("plan.yaml", text);
-    match scenario::compile(&source, Vec::new(), PathBuf::new()) {
+    match compile(&source, &CompileOptions::of_process(Vec::new(), PathBuf::new())) {
         Ok((program, _)) => Ok(Program { name: name.english(), ..program }),
         Err(mistakes) => {
             errors.diagnostics(&mistakes);

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use throng_base::{Diagnostic, Exit, Said, Source, units};
 use throng_engine::ReflectError;
 use throng_program::Scheme;
-use throng_scenario::Url;
 use throng_scenario::bench::{Bench, BenchRoute, write};
+use throng_scenario::{CompileOptions, Url, compile};
 
 use crate::arguments::{ProtocolArguments, ReflectionArguments, metadata};
 use crate::conduct::not_started;
 use crate::files::write_whole;
 use crate::guard::Guard;
-use crate::scenario::compile;
 use crate::screen::{Screen, output};
 
 /// What a set of descriptors is called that came by reflection.
@@ -24,7 +23,8 @@ pub(crate) const FILE: &str = "reflection.desc";
 /// Asks the target of a command line for these services, or for all that it has; gives a set of
 /// descriptors. What is wrong is told.
 pub(crate) fn reflect(bench: &Bench, services: &[String], errors: Screen) -> Result<Vec<u8>, Exit> {
-    let program = compile(&Source::new(FILE, write(&way(bench))), Vec::new(), PathBuf::new());
+    let options = CompileOptions::of_process(Vec::new(), PathBuf::new());
+    let program = compile(&Source::new(FILE, write(&way(bench))), &options);
     let (program, _) = program.map_err(|diagnostics| {
         errors.diagnostics(&diagnostics);
         Exit::Usage

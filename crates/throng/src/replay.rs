@@ -15,11 +15,11 @@ use std::time::Duration;
 use throng_base::units::write_duration;
 use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_data::access_log;
-use throng_scenario::{RunOptions, Url, read_disk};
+use throng_scenario::{RunOptions, Url, read_disk, read_variable};
 
 use crate::arguments::RunArguments;
 use crate::conduct::{Conduct, with_file};
-use crate::scenario::{compile_run, data_failed, fresh, variable};
+use crate::scenario::{compile_run, data_failed};
 use crate::screen::Screen;
 use visits::{ROWS, Visits};
 
@@ -67,9 +67,9 @@ fn with_log(arguments: &RunArguments, log: &Path, then: impl FnOnce(Conduct<'_>)
     let given = RunOptions {
         labels: arguments.output.labels.clone(),
         thresholds: arguments.thresholds.clone(),
-        ..fresh(arguments.scenario.seed)
+        ..RunOptions::fresh(arguments.scenario.seed)
     };
-    match compile_run(&source, Vec::new(), (base, &variable), given, &read_disk) {
+    match compile_run(&source, Vec::new(), (base, &read_variable), given, &read_disk) {
         Ok((program, warnings, recorded)) => {
             errors.diagnostics(&warnings);
             then(Conduct {

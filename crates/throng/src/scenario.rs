@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::ids::run_id;
-use throng_base::{Diagnostic, Exit, Random, Said, Source, plain, random};
+use throng_base::{Diagnostic, Exit, Said, Source, plain};
 use throng_data::DataError;
 use throng_program::Program;
 use throng_scenario::{
     CompileOptions, ReadFile, ReadVariable, Recorded, RunOptions, SOURCE_BYTES_MAX, read_disk,
-    whole,
+    read_variable, whole,
 };
 
 use crate::arguments::ScenarioArguments;
@@ -42,8 +41,8 @@ pub(crate) fn load_changed(
     let folder = arguments.file.parent().filter(|_| !plain::is_given(&arguments.file));
     let base = folder.unwrap_or(Path::new("")).to_path_buf();
     let RunOptions { load, labels, thresholds, .. } = given;
-    let run = RunOptions { load, labels, thresholds, ..fresh(arguments.seed) };
-    match compile_run(&source, set, (base, &variable), run, &read_disk) {
+    let run = RunOptions { load, labels, thresholds, ..RunOptions::fresh(arguments.seed) };
+    match compile_run(&source, set, (base, &read_variable), run, &read_disk) {
         Ok((program, warnings, mut recorded)) => {
             errors.diagnostics(&warnings);
             recorded.path = whole(&arguments.file);
@@ -83,27 +82,6 @@ fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
             .help(say!("give the path of a scenario file (YAML), or start with `throng init`")),
     );
     Exit::Usage
-}
-
-/// What a run has of its own that begins now, with the seed that the command line gives.
-pub(crate) fn fresh(seed: Option<u64>) -> RunOptions {
-    let id = run_id(&mut Random::new(random::fresh()));
-    RunOptions { id, seed, fresh_seed: random::fresh_seed(), ..RunOptions::default() }
-}
-
-/// Compiles a scenario that is looked at and not run; its paths count from `base`.
-pub(crate) fn compile(
-    source: &Arc<Source>,
-    set: Vec<(String, String)>,
-    base: PathBuf,
-) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let compiled = compile_run(source, set, (base, &variable), RunOptions::default(), &read_disk);
-    compiled.map(|(program, warnings, _)| (program, warnings))
-}
-
-/// Of this process's environment.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 /// Compiles a scenario for a run, and for its record.

@@ -82,15 +82,16 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use throng_base::Source;
+    use throng_scenario::{CompileOptions, compile};
 
     use super::*;
-    use crate::scenario::compile;
 
     #[test]
     fn a_phase_is_known_before_it_is_told() {
         let text = "target: http://127.0.0.1:1\nsessions: {a: {steps: [{http: GET /}]}}\n\
                     load: [{users: 1, for: 2s}, {for: 3s}, {iterations: 5, users: 1}]\n";
-        let compiled = compile(&Source::new("it.yaml", text), Vec::new(), "".into());
+        let options = CompileOptions::of_process(Vec::new(), "".into());
+        let compiled = compile(&Source::new("it.yaml", text), &options);
         let mut running = Running::new(&compiled.unwrap_or_else(|told| panic!("{told:?}")).0);
         let at = |running: &Running, ms: u64| {
             let (phase, begun) = running.at(0, Time(ms * 1_000_000)).unwrap();

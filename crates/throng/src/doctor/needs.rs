@@ -152,6 +152,7 @@ mod tests {
     use std::path::PathBuf;
 
     use throng_base::Source;
+    use throng_scenario::{CompileOptions, compile};
 
     use super::*;
 
@@ -159,7 +160,7 @@ mod tests {
         let steps: String = steps.lines().map(|line| format!("      {line}\n")).collect();
         let text = format!("name: test\n{head}\nsessions:\n  user:\n    steps:\n{steps}");
         let source = Source::new("test.yaml", text);
-        match crate::scenario::compile(&source, Vec::new(), PathBuf::new()) {
+        match compile(&source, &CompileOptions::of_process(Vec::new(), PathBuf::new())) {
             Ok((program, _)) => needs(&program),
             Err(diagnostics) => panic!("{diagnostics:#?}\n{}", source.text),
         }
@@ -223,7 +224,8 @@ mod tests {
                     target: http://127.0.0.1:8\n    steps:\n      - http: GET /\n      \
                     - think: 1s\nload: [{users: 5, for: 1s}]\n";
         let source = Source::new("test.yaml", text);
-        let (program, _) = crate::scenario::compile(&source, Vec::new(), PathBuf::new()).unwrap();
+        let (program, _) =
+            compile(&source, &CompileOptions::of_process(Vec::new(), PathBuf::new())).unwrap();
         let needs = needs(&program);
         let routes: Vec<(f64, bool)> =
             needs.routes.iter().map(|route| (route.share, route.is_datagram)).collect();

@@ -7,12 +7,11 @@ use throng_base::units::format_count;
 use throng_base::{Said, Source, plain};
 use throng_program::Scheme;
 use throng_results::terminal::Style;
-use throng_scenario::SOURCE_BYTES_MAX;
+use throng_scenario::{CompileOptions, SOURCE_BYTES_MAX, compile};
 
 use super::Planned;
 use super::measured::USERS_MIN;
 use super::page::{head, sentence};
-use crate::scenario;
 
 /// How many users a run should have that measures what one costs.
 const MEASURED_USERS: u64 = 10_000;
@@ -149,7 +148,7 @@ fn with_users(planned: &Planned, file: &Path, users: u64) -> Option<String> {
     let pairs = set.iter().filter_map(|it| it.split_once('='));
     let pairs = pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let base = file.parent().unwrap_or(Path::new("")).to_path_buf();
-    let (program, _) = scenario::compile(&source, pairs, base).ok()?;
+    let (program, _) = compile(&source, &CompileOptions::of_process(pairs, base)).ok()?;
     let fits = program.staying_max() == users;
     fits.then(|| set.iter().map(|it| format!(" --set {it}")).collect())
 }

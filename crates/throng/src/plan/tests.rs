@@ -8,7 +8,7 @@ const IM: &str = "name: im\ntarget: ws://127.0.0.1:9\nsessions:\n  member:\n    
 
 fn compiled(text: &str) -> Program {
     let source = Source::new("test.yaml", text);
-    match scenario::compile(&source, Vec::new(), PathBuf::new()) {
+    match compile(&source, &CompileOptions::of_process(Vec::new(), PathBuf::new())) {
         Ok((program, _)) => program,
         Err(mistakes) => panic!("{mistakes:#?}\n{text}"),
     }
