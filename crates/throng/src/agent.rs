@@ -27,10 +27,10 @@ use tokio::task::LocalSet;
 use crate::arguments::{AgentArguments, LimitArguments};
 use crate::files::private_directory;
 use crate::fleet;
-use crate::machine::Machine;
 use crate::screen::Screen;
 use crate::signals::stop_requested;
 use supervisor::Supervisor;
+use throng_plan::machine::Machine;
 
 /// What was sent wholly is kept for so long, for those who lost the disk of the bus.
 const KEPT_TIME: Duration = Duration::from_hours(7 * 24);

@@ -49,7 +49,7 @@ pub(crate) use target::{
     DeliveryArguments, PushArguments, QueueArguments, TargetArguments, TargetKind,
 };
 use values::language;
-pub(crate) use values::{FLEET, LoadPart, count, duration, rate};
+pub(crate) use values::{FLEET, LoadPart};
 
 #[derive(Debug, Parser)]
 #[command(

@@ -45,6 +45,8 @@ use throng_base::{Clock, Diagnostic, Exit, Said, Secrets, Share, Side, clock::wa
 use throng_engine::{Options, Run, Spare, StartError, prepare};
 use throng_export::Opened;
 use throng_metrics::capacity::LoadUnit;
+use throng_plan::budget::Searched;
+use throng_plan::preflight;
 use throng_program::{Coming, Drive, OncePart, Program, Users};
 use throng_results::compare::Plan;
 use throng_results::directory::{BundleInfo, RECORDS};
@@ -60,12 +62,10 @@ use tokio::sync::mpsc::unbounded_channel;
 use crate::arguments::{
     CollectArguments, LimitArguments, LoadPart, OutputArguments, ResumeArguments, RunArguments,
 };
-use crate::budget::Searched;
 use crate::bundle;
 use crate::files;
 use crate::guard::Guard;
 use crate::permit::permit;
-use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
 use crate::signals::Signals;
@@ -180,7 +180,7 @@ impl Conduct<'_> {
         // Agents know themselves what they are fit for.
         let fit = match self.output.fleet.is_some() {
             true => Ok(()),
-            false => preflight(&self.program, self.limits.force, errors),
+            false => self.preflight(errors),
         };
         let guard = match fit.and_then(|()| Guard::read(errors)) {
             Ok(guard) => guard,
@@ -196,6 +196,19 @@ impl Conduct<'_> {
         }
         let Some(runtime) = runtime(errors) else { return Exit::HostUnfit };
         runtime.block_on(self.conduct(&guard, errors))
+    }
+
+    /// Whether this host has what the run needs; what it lacks is told.
+    fn preflight(&self, errors: Screen) -> Result<(), Exit> {
+        let stops = preflight(&self.program, self.limits.force);
+        stops.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
+        if stops.is_empty() || self.limits.force {
+            return Ok(());
+        }
+        errors.say(say!(
+            "nothing was sent; `throng doctor` shows all limits, and --force starts the run anyway"
+        ));
+        Err(Exit::HostUnfit)
     }
 
     /// What the search may come to, where there is one.

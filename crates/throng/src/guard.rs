@@ -11,8 +11,8 @@ use throng_base::{Diagnostic, Exit, Said, plain};
 use throng_engine::{AllowList, Run, is_public};
 use throng_program::Program;
 
-use crate::budget::Budget;
 use crate::screen::Screen;
+use throng_plan::budget::Budget;
 
 /// The variable of the environment that is a list.
 const VARIABLE: &str = "THRONG_TARGETS";

@@ -4,10 +4,9 @@
 //!   few. `fingers`: what other tools' users type. `instead`: what to write for it.
 //! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
 //! - `duel`: two targets under the same load in turn.
-//! - `guard`: which targets may be loaded; `budget`: how much, at most.
+//! - `guard`: which targets may be loaded.
 //! - `mcp`: the commands as tools of an AI assistant.
-//! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
-//!   drawn, decoded, encoded.
+//! - `plan`: how many machines it takes. `protocol`: private protocols, drawn, decoded, encoded.
 //! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
 //! - `replay`: an access log becomes a scenario. `record`: what a browser does becomes one.
 //! - `monitor`: this host for the runs of others.
@@ -26,7 +25,6 @@ mod agent;
 mod arguments;
 mod attempt;
 mod bench;
-mod budget;
 mod bundle;
 mod capacity;
 mod check;
@@ -48,7 +46,6 @@ mod import;
 mod init;
 mod instead;
 mod link;
-mod machine;
 mod manual;
 mod mcp;
 mod merge;
@@ -56,7 +53,6 @@ mod monitor;
 mod permit;
 mod plan;
 mod post;
-mod preflight;
 mod protocol;
 mod record;
 mod reflect;

@@ -21,11 +21,11 @@ use throng_base::{Clock, Diagnostic, Exit, Said, Time};
 use throng_web::server::in_thread;
 
 use crate::arguments::McpArguments;
-use crate::budget::Budget;
 use crate::screen::{self, Screen};
 use crate::signals::Signals;
 use call::{Running, Site, allowed_list, refused, result};
 use message::{MODERN, Message, Mistake, Request, negotiated, progress, read, refusal, server};
+use throng_plan::budget::Budget;
 use tools::{LANGUAGE, TOOLS, Tool};
 
 /// Of a message.

@@ -60,7 +60,7 @@ pub(super) fn any_count(text: &str) -> Result<u64, String> {
     units::parse_count(text).map_err(|error| in_words(&error))
 }
 
-pub(crate) fn count(text: &str) -> Result<u64, String> {
+pub(super) fn count(text: &str) -> Result<u64, String> {
     match any_count(text)? {
         0 => Err(tell!("it must be at least 1")),
         count => Ok(count),
@@ -88,7 +88,7 @@ pub(super) fn language(text: &str) -> Result<Language, String> {
 }
 
 /// A duration; a number alone is seconds, as in a scenario, in wrk and ab.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let duration = units::parse_time(text).map_err(|error| in_words(&error))?;
     match duration.is_zero() {
         true => Err(tell!("it must be more than 0")),
@@ -143,7 +143,7 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
 }
 
 /// A rate; a bare number is per second.
-pub(crate) fn rate(text: &str) -> Result<f64, String> {
+pub(super) fn rate(text: &str) -> Result<f64, String> {
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
     let rate = units::parse_rate(&format!("{number}/{unit}")).map_err(|error| in_words(&error))?;
     match rate > 0.0 {

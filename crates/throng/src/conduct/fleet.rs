@@ -467,7 +467,7 @@ fn need(conduct: &Conduct<'_>) -> Need {
     let program = &conduct.program;
     let forecast = Forecast::new(program);
     Need {
-        users: crate::doctor::users_at_once(program).max(1),
+        users: throng_plan::needs::users_at_once(program).max(1),
         user_bytes: sizes(program).user_bytes().max(1),
         user_connections: forecast.connections_per_user().ceil().max(1.0) as u64,
         addresses: program.targets.len().max(1) as u64,

@@ -17,8 +17,8 @@ use throng_results::create_directory;
 use throng_results::directory::RECORDS;
 
 use super::tools::{Tool, Words};
-use crate::budget::{self, Budget};
 use crate::guard::{MCP_LIST, MCP_VARIABLE};
+use throng_plan::budget::{self, Budget};
 
 /// How often a child is looked at.
 const LOOK: Duration = Duration::from_millis(50);

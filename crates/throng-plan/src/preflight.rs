@@ -2,37 +2,27 @@
 //! a run will need. It stops only what cannot work; `throng doctor` tells the rest.
 
 use throng_base::units::format_count;
-use throng_base::{Diagnostic, Exit};
+use throng_base::{Diagnostic, Said};
 use throng_host::Root;
-use throng_host::doctor::{Finding, Host, examine};
+use throng_host::doctor::{Finding, Fix, Host, examine};
 use throng_program::Program;
 
-use crate::doctor::{first_cure, needs, users_at_once};
-use crate::screen::Screen;
+use crate::needs::{needs, users_at_once};
 
 /// Fewer users fit on anything that can run throng, unless the scenario itself leaves them few
 /// ports; names are not looked up for them.
 const USERS_MIN: u64 = 1_000;
 
-pub(crate) fn preflight(program: &Program, force: bool, errors: Screen) -> Result<(), Exit> {
+/// What this host lacks for the run: errors, or warnings if the user forces the run. Empty if the
+/// host is fit.
+pub fn preflight(program: &Program, force: bool) -> Vec<Diagnostic> {
     if users_at_once(program) < USERS_MIN && program.connection.sources.ports.is_none() {
-        return Ok(());
+        return Vec::new();
     }
     let needs = needs(program);
     let examination = examine(&Host::new(Root::default()), &needs);
-    let stops: Vec<&Finding> =
-        examination.findings.iter().filter(|finding| finding.stops_a_run()).collect();
-    if stops.is_empty() {
-        return Ok(());
-    }
-    stops.iter().for_each(|finding| errors.diagnostic(&diagnostic(finding, needs.users, force)));
-    if force {
-        return Ok(());
-    }
-    errors.say(say!(
-        "nothing was sent; `throng doctor` shows all limits, and --force starts the run anyway"
-    ));
-    Err(Exit::HostUnfit)
+    let stops = examination.findings.iter().filter(|finding| finding.stops_a_run());
+    stops.map(|finding| diagnostic(finding, needs.users, force)).collect()
 }
 
 fn diagnostic(finding: &Finding, users: u64, force: bool) -> Diagnostic {
@@ -58,4 +48,12 @@ fn diagnostic(finding: &Finding, users: u64, force: bool) -> Diagnostic {
         Some(cure) => diagnostic.help(cure),
         None => diagnostic,
     }
+}
+
+/// What cures a finding first, as one line.
+fn first_cure(fixes: &[Fix]) -> Option<Said> {
+    let commands = fixes.iter().filter_map(Fix::now);
+    let lines = fixes.iter().flat_map(Fix::for_good);
+    let advice = fixes.iter().filter_map(Fix::advice).cloned();
+    commands.chain(lines).map(Said::of_others).chain(advice).next()
 }

@@ -5,41 +5,46 @@
 use std::fmt;
 use std::time::Duration;
 
-use throng_base::units::{format_count, format_duration};
+use throng_base::units::{self, format_count, format_duration};
 use throng_base::{Diagnostic, Said};
 use throng_load::Forecast;
 use throng_program::{Action, Drive, Load, Program, Rate, Steering};
 
-use crate::arguments::{count, duration, rate};
-
 /// The variable of the environment that sets a budget.
-pub(crate) const VARIABLE: &str = "THRONG_BUDGET";
+pub const VARIABLE: &str = "THRONG_BUDGET";
 
 /// See the module's description; none of the limits has to be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Budget {
-    pub(crate) users: Option<u64>,
+pub struct Budget {
+    pub users: Option<u64>,
     /// Starts of users and iterations per second.
-    pub(crate) rate: Option<f64>,
-    pub(crate) time: Option<Duration>,
+    pub rate: Option<f64>,
+    pub time: Option<Duration>,
 }
 
 /// What a search for the capacity may come to.
-pub(crate) struct Searched {
+pub struct Searched {
     /// Whether it varies users; else it varies a rate.
-    pub(crate) varies_users: bool,
-    pub(crate) max: Option<f64>,
-    pub(crate) time: Duration,
+    pub varies_users: bool,
+    pub max: Option<f64>,
+    pub time: Duration,
 }
 
 impl Budget {
-    pub(crate) fn of_environment() -> Result<Budget, Box<Diagnostic>> {
+    /// That of the variable [`VARIABLE`]; without limits if it is not set.
+    ///
+    /// # Errors
+    /// As [`Budget::parse`].
+    pub fn of_environment() -> Result<Budget, Box<Diagnostic>> {
         let text = std::env::var_os(VARIABLE).unwrap_or_default();
         Budget::parse(&text.to_string_lossy())
     }
 
     /// `users=1000, rate=500/s, time=10m`; what is missing is not limited.
-    pub(crate) fn parse(text: &str) -> Result<Budget, Box<Diagnostic>> {
+    ///
+    /// # Errors
+    /// Names the word that is not a limit.
+    pub fn parse(text: &str) -> Result<Budget, Box<Diagnostic>> {
         let mut budget = Budget::default();
         for word in text.split([',', ' ', '\n']).filter(|word| !word.is_empty()) {
             budget.set(word).ok_or_else(|| {
@@ -53,16 +58,16 @@ impl Budget {
     fn set(&mut self, word: &str) -> Option<()> {
         let (name, value) = word.split_once('=')?;
         match name {
-            "users" => self.users = Some(count(value).ok()?),
-            "rate" => self.rate = Some(rate(value).ok()?),
-            "time" => self.time = Some(duration(value).ok()?),
+            "users" => self.users = Some(units::parse_count(value).ok().filter(|it| *it > 0)?),
+            "rate" => self.rate = Some(rate(value).filter(|it| *it > 0.0)?),
+            "time" => self.time = Some(units::parse_time(value).ok().filter(|it| !it.is_zero())?),
             _ => return None,
         }
         Some(())
     }
 
     /// What both allow.
-    pub(crate) fn and(self, other: Budget) -> Budget {
+    pub fn and(self, other: Budget) -> Budget {
         fn least<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
             match (one, other) {
                 (Some(one), Some(other)) => Some(if other < one { other } else { one }),
@@ -77,7 +82,10 @@ impl Budget {
     }
 
     /// Before anything is sent: an error if the run may come to more than this.
-    pub(crate) fn permit(
+    ///
+    /// # Errors
+    /// Names the limit that the program or the search could exceed.
+    pub fn permit(
         &self,
         program: &Program,
         search: Option<&Searched>,
@@ -131,6 +139,12 @@ impl fmt::Display for Budget {
         let limits: Vec<String> = users.into_iter().chain(rate).chain(time).collect();
         f.write_str(&limits.join(","))
     }
+}
+
+/// A bare number is per second.
+fn rate(text: &str) -> Option<f64> {
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    units::parse_rate(&format!("{number}/{unit}")).ok()
 }
 
 fn exceeded(message: Said, help: Said) -> Box<Diagnostic> {

@@ -11,7 +11,7 @@ const DESCRIPTORS_USUAL: u64 = 1 << 20;
 
 /// A machine as a person describes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Described {
+pub struct Described {
     cores: f64,
     memory_bytes: u64,
     addresses: u64,
@@ -19,23 +19,26 @@ pub(crate) struct Described {
 
 /// What a machine has, without any reserve.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Machine {
-    pub(crate) is_this_host: bool,
-    pub(crate) cores: f64,
-    pub(crate) memory_bytes: u64,
+pub struct Machine {
+    pub is_this_host: bool,
+    pub cores: f64,
+    pub memory_bytes: u64,
     /// Source addresses towards the target.
-    pub(crate) addresses: u64,
+    pub addresses: u64,
     /// Source ports of an address.
-    pub(crate) ports: u64,
+    pub ports: u64,
     /// Of one table: the hard limit.
-    pub(crate) descriptors: u64,
+    pub descriptors: u64,
     /// Open files of the whole machine; [`u64::MAX`] where it is not known.
-    pub(crate) files: u64,
+    pub files: u64,
 }
 
 impl Described {
     /// `8cores,16GiB`, and `4addresses` where it has several.
-    pub(crate) fn parse(text: &str) -> Result<Described, String> {
+    ///
+    /// # Errors
+    /// How to write a machine, in the language of the process.
+    pub fn parse(text: &str) -> Result<Described, String> {
         let wrong = || {
             let help = say!(
                 "write a machine as `8cores,16GiB`, or as `8cores,16GiB,4addresses` if it has \
@@ -71,7 +74,7 @@ impl Described {
 
 impl Machine {
     /// As described, with as many source ports as there can be.
-    pub(crate) fn described(machine: Described, addresses: u64) -> Machine {
+    pub fn described(machine: Described, addresses: u64) -> Machine {
         Machine {
             is_this_host: false,
             cores: machine.cores,
@@ -84,14 +87,14 @@ impl Machine {
     }
 
     /// This host. What cannot be read of it is taken to be no limit, but for what every host has.
-    pub(crate) fn this_host(sources: &Sources, addresses: u64) -> Machine {
+    pub fn this_host(sources: &Sources, addresses: u64) -> Machine {
         let facts = facts(env!("CARGO_PKG_VERSION"));
         let ports = source_ports(&Root::default(), sources.ports);
         Machine { is_this_host: true, ..Machine::of(&facts, ports, addresses) }
     }
 
     /// A host by what was recorded of it.
-    pub(crate) fn of_record(facts: &HostFacts, addresses: u64) -> Machine {
+    pub fn of_record(facts: &HostFacts, addresses: u64) -> Machine {
         let ports = facts.port_range.map(|(first, last)| u64::from(last.saturating_sub(first)) + 1);
         Machine::of(facts, ports, addresses)
     }

@@ -1,13 +1,13 @@
 //! What a user of this scenario has cost: read from the record of an earlier run of it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use throng_base::Diagnostic;
 use throng_metrics::{Interval, StepKind};
 use throng_results::Run;
 
 /// Less than this tells nothing: what a process takes besides would weigh more.
-pub(super) const USERS_MIN: u64 = 500;
+pub const USERS_MIN: u64 = 500;
 const REQUESTS_MIN: u64 = 1_000;
 const REQUESTS_PER_S_MIN: f64 = 100.0;
 /// Seconds of a record that are held in memory; two days.
@@ -23,42 +23,33 @@ const AT_ONCE_MIN: u64 = 5_000;
 const FULL_SHARE: f64 = 0.99;
 /// What a throng without users takes, where the record begins too late to tell (`cargo xtask bench
 /// http`: 9.8 MiB with one user).
-pub(super) const PROCESS_BYTES: u64 = 10 << 20;
+pub(crate) const PROCESS_BYTES: u64 = 10 << 20;
 
 /// The cost of a user, as far as the run tells it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Measured {
-    pub(super) directory: PathBuf,
-    pub(super) name: String,
+pub struct Measured {
+    pub directory: PathBuf,
+    pub name: String,
     /// The most that were there at once.
-    pub(super) users: u64,
+    pub users: u64,
     /// Of our memory.
-    pub(super) user_bytes: Option<f64>,
+    pub user_bytes: Option<f64>,
     /// Of a connection with its upgrade and login.
-    pub(super) connect_ns: Option<f64>,
+    pub connect_ns: Option<f64>,
     /// Of a request, message or heartbeat with its answer.
-    pub(super) request_ns: Option<f64>,
+    pub request_ns: Option<f64>,
     /// The same in its cheapest and its dearest seconds, but for a tenth of them at each end.
-    pub(super) request_range_ns: Option<(f64, f64)>,
+    pub request_range_ns: Option<(f64, f64)>,
     /// Received and sent, by bytes of a request, message or heartbeat.
-    pub(super) request_bytes: Option<(f64, f64)>,
+    pub request_bytes: Option<(f64, f64)>,
     /// In its busiest second.
-    pub(super) requests_per_s: f64,
-    pub(super) answer_seconds: Option<f64>,
+    pub requests_per_s: f64,
+    pub answer_seconds: Option<f64>,
     /// The most good answers in a second that was not late.
-    pub(super) sustained_per_s: u64,
+    pub sustained_per_s: u64,
 }
 
-/// The newest run of a scenario below `throng-runs`.
-pub(super) fn newest(name: &str) -> Option<Run> {
-    Run::newest(|run| run.info.name == name && run.info.time.ended.is_some())
-}
-
-pub(super) fn open(directory: &Path) -> Result<Run, Box<Diagnostic>> {
-    Run::open(directory)
-}
-
-pub(super) fn measured(run: &Run) -> Result<Measured, Box<Diagnostic>> {
+pub(crate) fn measured(run: &Run) -> Result<Measured, Box<Diagnostic>> {
     let samples: Vec<Sample> =
         run.intervals()?.take(SAMPLES_MAX).map(|one| Sample::of(&one, run)).collect();
     let summary = run.summary()?;

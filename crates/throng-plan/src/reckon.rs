@@ -6,61 +6,61 @@ use crate::machine::Machine;
 
 /// The part of a machine's processors that a load may take: above it users wait for each other,
 /// and latencies are those of the generator.
-pub(super) const CORES_SHARE: f64 = 0.7;
+pub const CORES_SHARE: f64 = 0.7;
 /// The part of its memory; the rest is for the system, for what waits in the queues of sockets, and
 /// for users who connect at the same moment.
-pub(super) const MEMORY_SHARE: f64 = 0.8;
+pub const MEMORY_SHARE: f64 = 0.8;
 
 /// Nobody waits for longer than this until all users are there.
 const WAITED_SECONDS_MAX: f64 = 3_600.0;
 
 /// What the run is to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Wish {
+pub struct Wish {
     /// At the same time.
-    pub(super) users: u64,
+    pub users: u64,
     /// Of each, at the same time; less than one counts as one.
-    pub(super) connections_per_user: f64,
+    pub connections_per_user: f64,
     /// Requests, messages and heartbeats.
-    pub(super) requests_per_s: f64,
+    pub requests_per_s: f64,
     /// Of them.
-    pub(super) heartbeats_per_s: f64,
+    pub heartbeats_per_s: f64,
     /// Users who come per second at most; None where all come at once.
-    pub(super) opened_per_s: Option<f64>,
+    pub opened_per_s: Option<f64>,
     /// Connections that users end and open again.
-    pub(super) reopened_per_s: f64,
+    pub reopened_per_s: f64,
     /// Of them, those that are ended in order by us: their ports wait.
-    pub(super) closing_per_s: f64,
+    pub closing_per_s: f64,
     /// Connections that users leave without a word within the time for which they are kept, where
     /// the tables of descriptors have a place for so many.
-    pub(super) vanished: u64,
+    pub vanished: u64,
     /// Those tables have a place for them.
-    pub(super) leaves_behind: bool,
+    pub leaves_behind: bool,
     /// Addresses and ports of the target.
-    pub(super) endpoints: u64,
+    pub endpoints: u64,
     /// The part of all connections that take their ports from the same, where it is the largest.
-    pub(super) fullest_share: f64,
+    pub fullest_share: f64,
     /// The target is on the same machine: both ends of every connection are.
-    pub(super) is_local: bool,
+    pub is_local: bool,
 }
 
 /// What one user costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Cost {
-    pub(super) user_bytes: f64,
-    pub(super) kernel_bytes: f64,
+pub struct Cost {
+    pub user_bytes: f64,
+    pub kernel_bytes: f64,
     /// Where the target is on the same machine.
-    pub(super) target_bytes: f64,
-    pub(super) connect_ns: f64,
-    pub(super) request_ns: f64,
+    pub target_bytes: f64,
+    pub connect_ns: f64,
+    pub request_ns: f64,
     /// Of a machine, whatever the number of its users: the program, and the figures of each shard.
-    pub(super) process_bytes: f64,
-    pub(super) shard_bytes: f64,
+    pub process_bytes: f64,
+    pub shard_bytes: f64,
 }
 
 impl Cost {
     /// Of all memory of the machine.
-    pub(super) fn bytes(&self, wish: &Wish) -> f64 {
+    pub fn bytes(&self, wish: &Wish) -> f64 {
         let target = if wish.is_local { self.target_bytes + self.kernel_bytes } else { 0.0 };
         self.user_bytes + (self.kernel_bytes + target) * wish.connections_per_user.max(1.0)
     }
@@ -74,8 +74,9 @@ impl Cost {
     }
 }
 
+/// What a machine can have too little of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resource {
+pub enum Resource {
     Memory,
     Cores,
     /// Source addresses, with the ports of each.
@@ -85,44 +86,45 @@ pub(super) enum Resource {
 
 /// One resource: how much all users need of it, how much of it a machine gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Row {
-    pub(super) resource: Resource,
-    pub(super) needed: f64,
+pub struct Row {
+    pub resource: Resource,
+    pub needed: f64,
     /// Without the reserve.
-    pub(super) given: f64,
-    pub(super) machines: u64,
+    pub given: f64,
+    pub machines: u64,
 }
 
+/// What the load needs in total, and on each machine.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Reckoned {
-    pub(super) rows: Vec<Row>,
-    pub(super) machines: u64,
+pub struct Reckoned {
+    pub rows: Vec<Row>,
+    pub machines: u64,
     /// If every machine had as many source addresses as it needs.
-    pub(super) machines_with_addresses: u64,
+    pub machines_with_addresses: u64,
     /// Connections that were left without a word and are kept.
-    pub(super) kept: u64,
+    pub kept: u64,
     /// Ports that all connections take, those that wait for their end and that are kept too.
-    pub(super) ports: u64,
-    pub(super) each: Each,
+    pub ports: u64,
+    pub each: Each,
     /// How long all take to come where they come at once.
-    pub(super) coming_seconds: Option<f64>,
+    pub coming_seconds: Option<f64>,
     /// Where only processors are scarce: how many machines would do, and how fast users may come
     /// then.
-    pub(super) slower: Option<(u64, f64)>,
+    pub slower: Option<(u64, f64)>,
 }
 
 /// What is on one of the machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Each {
-    pub(super) users: u64,
-    pub(super) opened_per_s: Option<f64>,
-    pub(super) requests_per_s: f64,
-    pub(super) memory_bytes: f64,
-    pub(super) cores: f64,
-    pub(super) addresses: u64,
-    pub(super) ports: u64,
-    pub(super) tables: u64,
-    pub(super) shards: u64,
+pub struct Each {
+    pub users: u64,
+    pub opened_per_s: Option<f64>,
+    pub requests_per_s: f64,
+    pub memory_bytes: f64,
+    pub cores: f64,
+    pub addresses: u64,
+    pub ports: u64,
+    pub tables: u64,
+    pub shards: u64,
 }
 
 impl Wish {
@@ -132,7 +134,9 @@ impl Wish {
     }
 }
 
-pub(super) fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
+/// Divides what is wanted by what a machine gives. A number of machines is [`u64::MAX`] if no
+/// number is enough.
+pub fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
     let waiting = (wish.closing_per_s * TIME_WAIT_SECONDS).ceil() as u64;
     let kept = kept(wish.users, wish, machine);
     let ports = wish.connections(wish.users).saturating_add(waiting).saturating_add(kept);
@@ -294,24 +298,24 @@ fn over(needed: f64, given: f64) -> u64 {
 
 /// A day's page views, most of them in a part of the day: (PV x share) / (day x part of it).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Peak {
-    pub(super) views: u64,
+pub struct Peak {
+    pub views: u64,
     /// Of the views, 0 to 1.
-    pub(super) share: f64,
+    pub share: f64,
     /// The part of the day in which they come, 0 to 1.
-    pub(super) of_day: f64,
+    pub of_day: f64,
 }
 
-pub(super) const DAY_SECONDS: f64 = 86_400.0;
+const DAY_SECONDS: f64 = 86_400.0;
 
 impl Peak {
     /// Requests per second.
-    pub(super) fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         self.views as f64 * self.share / (DAY_SECONDS * self.of_day)
     }
 
     /// Machines of the service, each of which carries so many a second.
-    pub(super) fn machines(&self, per_machine: f64) -> u64 {
+    pub fn machines(&self, per_machine: f64) -> u64 {
         over(self.rate(), per_machine)
     }
 }

@@ -9,7 +9,8 @@ use throng_host::doctor::{Block, Needs, Role, Route};
 use throng_load::{Bound, Forecast, connects};
 use throng_program::{Parting, Program, Scheme, Session, SourceBlock, Statement, Target};
 
-pub(crate) fn needs(program: &Program) -> Needs {
+/// What the scenario requires of the host that generates its load. Names of targets are looked up.
+pub fn needs(program: &Program) -> Needs {
     let forecast = Forecast::new(program);
     let datagrams = datagrams(program);
     let unix_sockets = unix_sockets(program);
@@ -42,7 +43,7 @@ pub(crate) fn needs(program: &Program) -> Needs {
 }
 
 /// The most users at once that are asked for; nothing is looked up for it.
-pub(crate) fn users_at_once(program: &Program) -> u64 {
+pub fn users_at_once(program: &Program) -> u64 {
     users(&Forecast::new(program))
 }
 
@@ -63,7 +64,7 @@ fn connection_shares(program: &Program) -> Vec<f64> {
 }
 
 /// The part of all connections that go to targets like these.
-pub(crate) fn share_to(program: &Program, wanted: impl Fn(Scheme) -> bool) -> f64 {
+pub fn share_to(program: &Program, wanted: impl Fn(Scheme) -> bool) -> f64 {
     let shares = program.targets.iter().zip(connection_shares(program));
     shares.filter(|(target, _)| wanted(target.scheme)).map(|(_, share)| share).sum::<f64>().min(1.0)
 }
