@@ -6,6 +6,7 @@ use std::sync::Arc;
 use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Exit, Said, Source, plain};
 use throng_program::{Family, HttpVersion, Program, Scheme};
+use throng_run::{Conduct, capacity};
 use throng_scenario::bench::{
     Bench, BenchBody, BenchRoute, BenchShape, BenchUntil, BenchUrl, parse_urls, schemes_with, write,
 };
@@ -16,17 +17,16 @@ use throng_scenario::{
 use throng_scenario::{SOURCE_BYTES_MAX, curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify, metadata};
-use crate::capacity;
-use crate::conduct::Conduct;
 use crate::reflect;
 use crate::scenario::compile_run;
 use crate::screen::Screen;
+use crate::terminal::Terminal;
 
 /// `throng bench`.
 pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
     with_bench(arguments, |conduct| match arguments.capacity.is_empty() {
         true => conduct.run(),
-        false => capacity::search(conduct, &arguments.searched()),
+        false => capacity::search(conduct, &arguments.searched().options()),
     })
 }
 
@@ -40,16 +40,12 @@ pub(crate) fn with_bench(
         Ok(compiled) => compiled,
         Err(exit) => return exit,
     };
-    let (output, limits) = (&arguments.output, &arguments.limits);
+    let terminal = Terminal::new(&arguments.output);
     then(Conduct {
-        search: None,
-        duel: None,
-        program: Arc::new(program),
-        recorded,
-        rerun_of: None,
         command: command(),
-        output,
-        limits,
+        settings: arguments.output.settings(),
+        limits: arguments.limits.limits(),
+        ..Conduct::new(Arc::new(program), recorded, &terminal)
     })
 }
 

@@ -8,13 +8,13 @@ use throng_base::clean::clean;
 use throng_base::{Diagnostic, Exit, Said, units};
 use throng_results::Run;
 use throng_results::directory::RECORDS;
-
-use crate::arguments::{ControlArguments, What};
-use crate::conduct::command::{
+use throng_run::control::command::{
     Answer, Command, LINE_BYTES_MAX, LoadStatus, Request, SOCKET, VERSION,
 };
-use crate::conduct::connect;
-use crate::conduct::wire::Change;
+use throng_run::control::socket::connect;
+use throng_run::wire::Change;
+
+use crate::arguments::{ControlArguments, What};
 use crate::screen::Screen;
 
 /// A run that is so busy answers later than this only if it is stuck.

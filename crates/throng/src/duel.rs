@@ -8,15 +8,16 @@ use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Exit, Said, Side, Source, Turns, plain};
 use throng_program::{Coming, Drive, Phase, Points, Program, Rate, Users};
 use throng_results::compare::{Condition, Plan, SLICE_S_MIN};
+use throng_run::{Conduct, Opponent};
 use throng_scenario::{
     Recorded, RunOptions, SOURCE_BYTES_MAX, Url, read_disk, read_variable, whole,
 };
 
 use crate::arguments::DuelArguments;
 use crate::bench;
-use crate::conduct::{Conduct, Opponent};
 use crate::scenario::{assignments, compile_run};
 use crate::screen::Screen;
+use crate::terminal::Terminal;
 
 /// How long it goes on if it is not decided earlier.
 const TIME: Duration = Duration::from_mins(5);
@@ -49,15 +50,14 @@ pub(crate) fn duel(arguments: &DuelArguments) -> Exit {
 }
 
 fn fight([a, b]: [Program; 2], recorded: Recorded, plan: Plan, arguments: &DuelArguments) -> Exit {
+    let bench = &arguments.bench;
+    let terminal = Terminal::new(&bench.output);
     let conduct = Conduct {
-        search: None,
         duel: Some(Opponent { program: Arc::new(b), plan }),
-        program: Arc::new(a),
-        recorded,
-        rerun_of: None,
         command: bench::command(),
-        output: &arguments.bench.output,
-        limits: &arguments.bench.limits,
+        settings: bench.output.settings(),
+        limits: bench.limits.limits(),
+        ..Conduct::new(Arc::new(a), recorded, &terminal)
     };
     conduct.run()
 }

@@ -9,9 +9,9 @@ use throng_results::csv::seconds_csv;
 use throng_results::directory::RECORDS;
 use throng_results::terminal::summary_text;
 use throng_results::{Run, exit_code, summary_json};
+use throng_run::files::{PAGE_FILE, unwritable, write_files, write_page, write_whole};
 
 use crate::arguments::ReportArguments;
-use crate::files::{PAGE_FILE, unwritable, write_files, write_page, write_whole};
 use crate::screen::Screen;
 
 /// A path that stands for standard output.

@@ -2,8 +2,7 @@
 
 use throng_fleet::wire::Ceiling;
 use throng_results::MachineInfo;
-
-use crate::conduct::wire::{Change, Order};
+use throng_run::wire::{Change, Order};
 
 pub(super) struct Bounds {
     ceiling: Ceiling,

@@ -9,8 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use throng_base::{Said, system::signal_of};
 use throng_fleet::agent::{Finish, Spool};
-
-use crate::conduct::fleet::LINES_FILE;
+use throng_run::fleet::LINES_FILE;
 
 /// What is wrong with a part that cannot be begun, for people.
 pub(super) const ERRORS_FILE: &str = "errors.txt";

@@ -22,12 +22,12 @@ use throng_fleet::agent::{Begin, Child, Host};
 use throng_fleet::presence::Incarnation;
 use throng_fleet::wire::{Ceiling, Raw, to_json};
 use throng_results::MachineInfo;
+use throng_run::files::{inside, private_directory, private_file};
+use throng_run::fleet::{BUNDLE, Kept, LINES_FILE, PART_FILE};
+use throng_run::wire::{Carried, Heard, Order, Part, Start, Told};
 
 use super::bounds::Bounds;
 use super::spool::{ERRORS_FILE, SENT_FILE, Spooled};
-use crate::conduct::fleet::{BUNDLE, Kept, LINES_FILE, PART_FILE};
-use crate::conduct::wire::{Carried, Heard, Order, Part, Start, Told};
-use crate::files::{inside, private_directory, private_file};
 
 /// See the module's description.
 pub(super) struct Supervisor {

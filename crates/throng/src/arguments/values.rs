@@ -7,18 +7,8 @@ use throng_base::{Language, Said, units};
 use throng_fleet::presence::AGENTS_MAX;
 use throng_program::load::PRECISION_MAX;
 use throng_program::{HttpVersion, Output};
+use throng_run::LoadPart;
 use throng_scenario::bench::BenchStage;
-
-/// The directory with the keys of a fleet, where none is named.
-pub(crate) const FLEET: &str = "throng-fleet";
-
-/// A part of the load: the first of so many, how many of them, and of how many in all.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LoadPart {
-    pub(crate) first: u64,
-    pub(crate) width: u64,
-    pub(crate) of: u64,
-}
 
 pub(super) fn export(text: &str) -> Result<Output, String> {
     text.parse().map_err(|told: Said| told.spoken())
