@@ -7,7 +7,7 @@
 //!   and steers it; there is one per run. [`wire`]: what they send each other. `running`: which
 //!   phases go on.
 //! - [`fleet`]: the agents of a fleet as posts. `processes`: several processes of this machine as
-//!   posts; `child`: such a process.
+//!   posts; `child`: such a process. [`agent`]: the machine of an agent, which starts one.
 //! - `once`: what is done before and after the load; `ending`: the end of a run.
 //! - [`control`]: commands to a run, and the socket that takes them. [`live`]: the page of a run
 //!   while it goes on, its link, and what it gives to be saved.
@@ -20,6 +20,7 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod agent;
 pub mod bundle;
 pub mod capacity;
 mod child;

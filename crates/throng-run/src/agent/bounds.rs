@@ -2,7 +2,8 @@
 
 use throng_fleet::wire::Ceiling;
 use throng_results::MachineInfo;
-use throng_run::wire::{Change, Order};
+
+use crate::wire::{Change, Order};
 
 pub(super) struct Bounds {
     ceiling: Ceiling,

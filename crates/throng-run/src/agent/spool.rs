@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use throng_base::{Said, system::signal_of};
 use throng_fleet::agent::{Finish, Spool};
-use throng_run::fleet::LINES_FILE;
+
+use crate::fleet::LINES_FILE;
 
 /// What is wrong with a part that cannot be begun, for people.
 pub(super) const ERRORS_FILE: &str = "errors.txt";
@@ -23,7 +24,7 @@ const OVER: &[u8] = b"{\"over\":";
 const ERRORS_BYTES_MAX: u64 = 4_096;
 
 /// See the module's description.
-pub(super) struct Spooled {
+pub struct Spooled {
     home: PathBuf,
     file: File,
     /// Behind the last whole line that was read.

@@ -3,6 +3,9 @@
 //! file: so it can neither be held up by the agent nor lose a line when the agent is killed. The
 //! end of its standard input ends its load in order.
 
+mod bounds;
+mod spool;
+
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::Shutdown;
@@ -22,23 +25,23 @@ use throng_fleet::agent::{Begin, Child, Host};
 use throng_fleet::presence::Incarnation;
 use throng_fleet::wire::{Ceiling, Raw, to_json};
 use throng_results::MachineInfo;
-use throng_run::files::{inside, private_directory, private_file};
-use throng_run::fleet::{BUNDLE, Kept, LINES_FILE, PART_FILE};
-use throng_run::wire::{Carried, Heard, Order, Part, Start, Told};
 
-use super::bounds::Bounds;
-use super::spool::{ERRORS_FILE, SENT_FILE, Spooled};
+use crate::files::{inside, private_directory, private_file};
+use crate::fleet::{BUNDLE, Kept, LINES_FILE, PART_FILE};
+use crate::wire::{Carried, Heard, Order, Part, Start, Told};
+use bounds::Bounds;
+use spool::{ERRORS_FILE, SENT_FILE, Spooled};
 
 /// See the module's description.
-pub(super) struct Supervisor {
+pub struct Supervisor {
     /// Where parts of runs lie, a directory each.
-    pub(super) directory: PathBuf,
+    pub directory: PathBuf,
     /// Flags of its owner: limits of what a child may take of this machine.
-    pub(super) flags: Vec<String>,
+    pub flags: Vec<String>,
     /// Up to where a child may go, whatever is ordered.
-    pub(super) ceiling: Ceiling,
+    pub ceiling: Ceiling,
     /// What a record says of this host.
-    pub(super) host: Raw,
+    pub host: Raw,
 }
 
 impl Host for Supervisor {
@@ -172,7 +175,7 @@ impl Supervisor {
     }
 
     /// Removes what was sent wholly so long ago.
-    pub(super) fn tidy(&self, kept: Duration) {
+    pub fn tidy(&self, kept: Duration) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         for home in entries.flatten().map(|entry| entry.path()) {
             let sent = fs::metadata(home.join(SENT_FILE));
@@ -192,7 +195,7 @@ fn place(begin: &Begin<'_>) -> usize {
 }
 
 /// The child of a part.
-pub(super) struct Making {
+pub struct Making {
     sender: Sender<String>,
     lines: PathBuf,
     bounds: Bounds,
