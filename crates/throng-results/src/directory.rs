@@ -27,6 +27,11 @@ pub const SCENARIO_FILE: &str = "scenario.yaml";
 /// No file of a record is larger that is read at once: `run.json`, `scenario.yaml`.
 pub(crate) const FILE_BYTES_MAX: usize = 256 << 20;
 
+/// Where run directories are created unless the user names one, relative to the working directory.
+pub const RECORDS: &str = "throng-runs";
+/// Length of the start time with which the name of a run directory begins: `20261121-120301`.
+pub(crate) const STAMP_BYTES: usize = 15;
+
 pub const RUN_FILE: &str = "run.json";
 pub const INTERVALS_FILE: &str = "intervals.ndjson";
 pub const EVENTS_FILE: &str = "events.ndjson";

@@ -12,12 +12,16 @@ use throng_metrics::Interval;
 
 use crate::collector::Collector;
 use crate::directory::{
-    EVENTS_FILE, FILE_BYTES_MAX, FORMAT, FORMAT_MIN, RUN_FILE, RunInfo, SCENARIO_FILE,
+    EVENTS_FILE, FILE_BYTES_MAX, FORMAT, FORMAT_MIN, RECORDS, RUN_FILE, RunInfo, SCENARIO_FILE,
+    STAMP_BYTES,
 };
 use crate::event::Event;
 use crate::lines::{Accepted, Parsed, Records};
 use crate::segments::{self, Chain, Checkpoint, MINUTE_S, Sums};
 use crate::summary::{Damage, Summary};
+
+/// How many run directories are read for one that fits.
+const NEWEST_MAX: usize = 1_000;
 
 /// A run directory.
 #[derive(Debug)]
@@ -45,6 +49,22 @@ impl Run {
         let scenario = read_file(&directory.join(SCENARIO_FILE)).unwrap_or_default();
         let scenario = String::from_utf8_lossy(&scenario).into_owned();
         Ok(Run { directory: directory.to_path_buf(), info, scenario })
+    }
+
+    /// The newest run below [`RECORDS`] that fits. Only the last thousand directories are read.
+    pub fn newest(fits: impl Fn(&Run) -> bool) -> Option<Run> {
+        let entries = std::fs::read_dir(RECORDS).ok()?;
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        // Names begin with the time, to the second.
+        paths.sort_unstable_by(|a, b| b.cmp(a));
+        let runs = paths.iter().take(NEWEST_MAX).filter_map(|path| Run::open(path).ok());
+        let mut runs = runs.filter(fits);
+        let first = runs.next()?;
+        let stamp = stamp(&first.directory);
+        let later = runs.take_while(|run| self::stamp(&run.directory) == stamp);
+        std::iter::once(first)
+            .chain(later.collect::<Vec<_>>())
+            .max_by(|a, b| a.info.time.started.cmp(&b.info.time.started))
     }
 
     /// The intervals in the order in which they were written.
@@ -196,6 +216,11 @@ fn ahead(files: Vec<PathBuf>, mut take: impl FnMut(Interval)) {
 const PARSERS: usize = 2;
 /// How many lines, and how many intervals, wait for each.
 const AHEAD_MAX: usize = 4;
+
+fn stamp(directory: &Path) -> Option<Vec<u8>> {
+    let name = directory.file_name()?.as_encoded_bytes();
+    name.get(..STAMP_BYTES).map(<[u8]>::to_vec)
+}
 
 fn check_format(path: &Path, text: &[u8]) -> Result<(), Box<Diagnostic>> {
     #[derive(Deserialize)]

@@ -47,7 +47,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::{Diagnostic, Said, Secrets, Source, StepId};
+use throng_base::ids::run_id;
+use throng_base::{Diagnostic, Random, Said, Secrets, Source, StepId, random};
 use throng_metrics::{AbortRule, Threshold};
 use throng_program::{
     Audit, Delivery, Load, Monitor, Phase, Program, Session, Statement, Step, StepKind, TimedEvent,
@@ -114,6 +115,28 @@ pub struct RunOptions {
     pub labels: Vec<(String, String)>,
     /// Thresholds that the command gives, besides those of the scenario.
     pub thresholds: Vec<String>,
+}
+
+impl RunOptions {
+    /// Of a run that begins now: a new id, and a new seed unless one is given.
+    pub fn fresh(seed: Option<u64>) -> RunOptions {
+        let id = run_id(&mut Random::new(random::fresh()));
+        RunOptions { id, seed, fresh_seed: random::fresh_seed(), ..RunOptions::default() }
+    }
+}
+
+impl CompileOptions<'static> {
+    /// For a scenario that is examined but not run: files are read from the disk, with paths
+    /// relative to `base`, and variables from the environment of this process.
+    pub fn of_process(set: Vec<(String, String)>, base: PathBuf) -> CompileOptions<'static> {
+        let run = RunOptions::default();
+        CompileOptions { set, base, read_file: &read_disk, env: &read_variable, run }
+    }
+}
+
+/// Reads a variable of this process's environment; for [`CompileOptions::env`].
+pub fn read_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Reads a plain file from the disk; for [`CompileOptions::read_file`].

@@ -2,10 +2,6 @@
 //! what it is, and waits; the load of a run is made by a child process within the limits that the
 //! owner of the machine has set here, whatever a run asks for.
 
-mod bounds;
-mod spool;
-mod supervisor;
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,17 +16,17 @@ use throng_fleet::agent::{About, Agent, Happened};
 use throng_fleet::orphan::Patience;
 use throng_fleet::presence::Incarnation;
 use throng_fleet::wire::{Ceiling, Raw, Registered, WIRE};
+use throng_plan::machine::Machine;
 use throng_program::Sources;
+use throng_run::agent::Supervisor;
+use throng_run::files::private_directory;
+use throng_run::fleet::bus::build_name;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
 use crate::arguments::{AgentArguments, LimitArguments};
-use crate::files::private_directory;
-use crate::fleet;
-use crate::machine::Machine;
 use crate::screen::Screen;
 use crate::signals::stop_requested;
-use supervisor::Supervisor;
 
 /// What was sent wholly is kept for so long, for those who lost the disk of the bus.
 const KEPT_TIME: Duration = Duration::from_hours(7 * 24);
@@ -165,7 +161,7 @@ fn about(arguments: &AgentArguments, token: Token, (ceiling, host): (Ceiling, Ra
         registered: Registered {
             wire: WIRE,
             life: Incarnation(life),
-            version: fleet::build(),
+            version: build_name(&crate::version::build()),
             cores: machine.cores,
             memory_bytes: arguments.limits.max_memory.unwrap_or(machine.memory_bytes),
             descriptors,

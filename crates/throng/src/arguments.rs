@@ -24,7 +24,7 @@ use throng_base::Language;
 
 use crate::version;
 pub(crate) use bench::{BenchArguments, Verify};
-pub(crate) use capacity::{CapacityArguments, SearchArguments};
+pub(crate) use capacity::CapacityArguments;
 pub(crate) use control::{ControlArguments, What};
 pub(crate) use duel::DuelArguments;
 pub(crate) use files::{ExplainArguments, InitArguments, InitKind, SchemaArguments, SchemaKind};
@@ -49,7 +49,6 @@ pub(crate) use target::{
     DeliveryArguments, PushArguments, QueueArguments, TargetArguments, TargetKind,
 };
 use values::language;
-pub(crate) use values::{FLEET, LoadPart, count, duration, rate};
 
 #[derive(Debug, Parser)]
 #[command(

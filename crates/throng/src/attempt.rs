@@ -14,10 +14,10 @@ use throng_base::units::format_duration;
 use throng_base::{Diagnostic, Exit, Said};
 use throng_engine::{Gate, Kept, Options, Run, StoppedBy, Update, start};
 use throng_program::{Drive, Iterations, Load, OncePart, Pause, Phase, Program, Statement};
+use throng_run::guard::Guard;
+use throng_run::not_started;
 
 use crate::arguments::TryArguments;
-use crate::conduct::not_started;
-use crate::guard::Guard;
 use crate::scenario;
 use crate::screen::{self, Screen};
 use crate::signals::stop_requested;
@@ -44,7 +44,7 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    let guard = match Guard::read(errors) {
+    let guard = match Guard::read(&errors) {
         Ok(guard) => guard,
         Err(exit) => return exit,
     };
@@ -283,9 +283,9 @@ impl Look<'_> {
         let errors = Screen::errors(self.arguments.no_color);
         let run = match start(&program, &options) {
             Ok(run) => run,
-            Err(error) => return Err(not_started(&error, None, errors)),
+            Err(error) => return Err(not_started(&error, &errors)),
         };
-        self.guard.warn(&program, &run, errors);
+        self.guard.warn(&program, &run, &errors);
         let mut telling = Telling::new(&program, part, self.arguments, self.screen);
         let users = if part.is_some() { 1 } else { self.arguments.users };
         let mut progress = Progress::of(users);

@@ -6,26 +6,27 @@ use std::sync::Arc;
 use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Exit, Said, Source, plain};
 use throng_program::{Family, HttpVersion, Program, Scheme};
+use throng_run::{Conduct, capacity};
 use throng_scenario::bench::{
     Bench, BenchBody, BenchRoute, BenchShape, BenchUntil, BenchUrl, parse_urls, schemes_with, write,
 };
 use throng_scenario::{
-    Recorded, RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl,
+    Recorded, RunOptions, Url, abstract_socket_of_curl, read_disk, read_variable,
+    unix_socket_of_curl,
 };
 use throng_scenario::{SOURCE_BYTES_MAX, curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify, metadata};
-use crate::capacity;
-use crate::conduct::Conduct;
 use crate::reflect;
-use crate::scenario::{compile_run, fresh, variable};
+use crate::scenario::compile_run;
 use crate::screen::Screen;
+use crate::terminal::Terminal;
 
 /// `throng bench`.
 pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
     with_bench(arguments, |conduct| match arguments.capacity.is_empty() {
         true => conduct.run(),
-        false => capacity::search(conduct, &arguments.searched()),
+        false => capacity::search(conduct, &arguments.searched().options()),
     })
 }
 
@@ -39,16 +40,12 @@ pub(crate) fn with_bench(
         Ok(compiled) => compiled,
         Err(exit) => return exit,
     };
-    let (output, limits) = (&arguments.output, &arguments.limits);
+    let terminal = Terminal::new(&arguments.output);
     then(Conduct {
-        search: None,
-        duel: None,
-        program: Arc::new(program),
-        recorded,
-        rerun_of: None,
         command: command(),
-        output,
-        limits,
+        settings: arguments.output.settings(),
+        limits: arguments.limits.limits(),
+        ..Conduct::new(Arc::new(program), recorded, &terminal)
     })
 }
 
@@ -81,8 +78,8 @@ pub(crate) fn compiled(
         _ if is_given(arguments, path) => plain::read_given(path, bytes_max),
         _ => read_disk(path, bytes_max),
     };
-    let run = RunOptions { labels: arguments.output.labels.clone(), ..fresh(None) };
-    match compile_run(&source, Vec::new(), (PathBuf::new(), &variable), run, &read) {
+    let run = RunOptions { labels: arguments.output.labels.clone(), ..RunOptions::fresh(None) };
+    match compile_run(&source, Vec::new(), (PathBuf::new(), &read_variable), run, &read) {
         Ok((program, more, recorded)) => {
             warnings.extend(more);
             errors.diagnostics(&warnings);

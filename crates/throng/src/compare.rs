@@ -12,9 +12,9 @@ use throng_results::compare::{Comparison, Condition, Sampled, comparisons_json, 
 use throng_results::markdown::comparison_markdown;
 use throng_results::page::{Series, renderings};
 use throng_results::terminal::comparison_text;
+use throng_run::files::write_html;
 
 use crate::arguments::CompareArguments;
-use crate::files::write_html;
 use crate::screen::Screen;
 
 /// Runs on the same axes, each in a colour of its own.

@@ -7,14 +7,14 @@ use std::time::Duration;
 use throng_base::clean::clean;
 use throng_base::{Diagnostic, Exit, Said, units};
 use throng_results::Run;
-
-use crate::arguments::{ControlArguments, What};
-use crate::conduct::command::{
+use throng_results::directory::RECORDS;
+use throng_run::control::command::{
     Answer, Command, LINE_BYTES_MAX, LoadStatus, Request, SOCKET, VERSION,
 };
-use crate::conduct::wire::Change;
-use crate::conduct::{RECORDS, connect};
-use crate::report::newest;
+use throng_run::control::socket::connect;
+use throng_run::wire::Change;
+
+use crate::arguments::{ControlArguments, What};
 use crate::screen::Screen;
 
 /// A run that is so busy answers later than this only if it is stuck.
@@ -86,7 +86,7 @@ fn show(status: &LoadStatus, screen: Screen) {
 fn find(run: Option<&str>) -> Result<PathBuf, Box<Diagnostic>> {
     let goes_on = |run: &Run| run.directory.join(SOCKET).exists();
     let Some(named) = run else {
-        return newest(goes_on).map(|run| run.directory).ok_or_else(|| {
+        return Run::newest(goes_on).map(|run| run.directory).ok_or_else(|| {
             let message = say!("no run is in progress in ./{RECORDS}");
             no_run(message)
         });
@@ -95,7 +95,7 @@ fn find(run: Option<&str>) -> Result<PathBuf, Box<Diagnostic>> {
     if path.is_dir() {
         return Ok(path.to_path_buf());
     }
-    let by_id = newest(|run| run.info.id == named).map(|run| run.directory);
+    let by_id = Run::newest(|run| run.info.id == named).map(|run| run.directory);
     by_id.ok_or_else(|| no_run(say!("`{named}` is neither a run directory nor a run ID")))
 }
 

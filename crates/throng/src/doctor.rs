@@ -1,20 +1,17 @@
 //! `throng doctor`: every limit that stands between this host and so many users, and what cures it.
-//! `needs`: what a scenario asks of a host.
 
-mod needs;
 mod page;
 
 use serde_json::{Value, json};
 use throng_base::{Exit, Said};
 use throng_host::Root;
 use throng_host::doctor::{Applied, Examination, Fix, Host, Needs, Role, apply, examine};
+use throng_load::Forecast;
+use throng_plan::needs::needs;
 
 use crate::arguments::{DoctorArguments, ScenarioArguments};
 use crate::scenario;
 use crate::screen::Screen;
-use throng_load::Forecast;
-
-pub(crate) use needs::{needs, share_to, users_at_once};
 
 /// Where neither a scenario nor `--users` says how many.
 const USERS: u64 = 10_000;
@@ -120,12 +117,4 @@ fn as_json(needs: &Needs, examination: &Examination, applied: &[Applied]) -> Val
         "findings": findings.collect::<Vec<Value>>(),
         "applied": applied.collect::<Vec<Value>>(),
     })
-}
-
-/// What cures a finding first, as one line.
-pub(crate) fn first_cure(fixes: &[Fix]) -> Option<Said> {
-    let commands = fixes.iter().filter_map(Fix::now);
-    let lines = fixes.iter().flat_map(Fix::for_good);
-    let advice = fixes.iter().filter_map(Fix::advice).cloned();
-    commands.chain(lines).map(Said::of_others).chain(advice).next()
 }

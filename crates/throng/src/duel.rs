@@ -8,13 +8,16 @@ use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Exit, Said, Side, Source, Turns, plain};
 use throng_program::{Coming, Drive, Phase, Points, Program, Rate, Users};
 use throng_results::compare::{Condition, Plan, SLICE_S_MIN};
-use throng_scenario::{Recorded, RunOptions, SOURCE_BYTES_MAX, Url, read_disk, whole};
+use throng_run::{Conduct, Opponent};
+use throng_scenario::{
+    Recorded, RunOptions, SOURCE_BYTES_MAX, Url, read_disk, read_variable, whole,
+};
 
 use crate::arguments::DuelArguments;
 use crate::bench;
-use crate::conduct::{Conduct, Opponent};
-use crate::scenario::{assignments, compile_run, fresh, variable};
+use crate::scenario::{assignments, compile_run};
 use crate::screen::Screen;
+use crate::terminal::Terminal;
 
 /// How long it goes on if it is not decided earlier.
 const TIME: Duration = Duration::from_mins(5);
@@ -47,15 +50,14 @@ pub(crate) fn duel(arguments: &DuelArguments) -> Exit {
 }
 
 fn fight([a, b]: [Program; 2], recorded: Recorded, plan: Plan, arguments: &DuelArguments) -> Exit {
+    let bench = &arguments.bench;
+    let terminal = Terminal::new(&bench.output);
     let conduct = Conduct {
-        search: None,
         duel: Some(Opponent { program: Arc::new(b), plan }),
-        program: Arc::new(a),
-        recorded,
-        rerun_of: None,
         command: bench::command(),
-        output: &arguments.bench.output,
-        limits: &arguments.bench.limits,
+        settings: bench.output.settings(),
+        limits: bench.limits.limits(),
+        ..Conduct::new(Arc::new(a), recorded, &terminal)
     };
     conduct.run()
 }
@@ -149,11 +151,11 @@ fn of_scenario(arguments: &DuelArguments, errors: Screen) -> Result<Sides, Exit>
     })?;
     let source = Source::new(path.display().to_string(), without_mark(&text));
     let base = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    let run = fresh(arguments.bench.seed);
+    let run = RunOptions::fresh(arguments.bench.seed);
     let labels = arguments.bench.output.labels.clone();
     let of = |own: &[String], target: Option<&String>, base: PathBuf, run: RunOptions| {
         let set = assignments(&[&arguments.set[..], own].concat(), errors)?;
-        match compile_run(&source, set, (base, &variable), run, &read_disk) {
+        match compile_run(&source, set, (base, &read_variable), run, &read_disk) {
             Ok((mut program, warnings, recorded)) => {
                 if let Some(url) = target {
                     redirect(&mut program, url).map_err(|told| refused(&told))?;
@@ -171,7 +173,7 @@ fn of_scenario(arguments: &DuelArguments, errors: Screen) -> Result<Sides, Exit>
         of(&arguments.set_a, arguments.targets.first(), base.clone(), run)?;
     errors.diagnostics(&warnings);
     recorded.path = whole(path);
-    let again = RunOptions { id: a.run_id.clone(), seed: Some(a.seed), ..fresh(None) };
+    let again = RunOptions { id: a.run_id.clone(), seed: Some(a.seed), ..RunOptions::fresh(None) };
     let (b, ..) = of(&arguments.set_b, arguments.targets.get(1), base, again)?;
     Ok(([a, b], recorded))
 }

@@ -1,11 +1,9 @@
 //! What [`system`](crate) is on Linux, for other systems: throng reads, checks, compares and serves
 //! records there; load, and measurements of the host, need Linux.
 
-use std::io;
-use std::path::Path;
 use std::process::Command;
 
-use throng_base::{Diagnostic, system::LocalStream};
+use throng_base::Diagnostic;
 
 use crate::arguments;
 
@@ -24,19 +22,6 @@ pub(crate) fn use_no_huge_pages() {}
 
 /// Children that are left behind end by themselves, or are told to.
 pub(crate) fn end_with_parent(_: &mut Command) {}
-
-/// No run goes on here.
-pub(crate) fn in_directory<T>(
-    directory: &Path,
-    name: &str,
-    work: impl FnOnce(&Path) -> io::Result<T>,
-) -> io::Result<T> {
-    work(&directory.join(name))
-}
-
-pub(crate) fn is_owner(_: &LocalStream) -> bool {
-    false
-}
 
 pub(crate) fn reserve_no_address_space() {}
 

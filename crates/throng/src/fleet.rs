@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -15,70 +15,23 @@ use throng_bus::keys::Keys;
 use throng_bus::nats::{Nats, Room};
 use throng_bus::server::{Program, Server, is_durable, not_durable};
 use throng_bus::{Bus as _, BusError, Link};
-use throng_fleet::wire::{Heartbeat, Plan, Registered, Signed, Stage, from_json, names, to_json};
+use throng_fleet::wire::{Heartbeat, Registered, Stage, from_json, names};
+use throng_run::fleet::bus::{FLEET, absolute, bus_failed, connected, opened, told, wrong_keys};
+use throng_run::fleet::{Collect, Resume};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 
-use crate::arguments::{FleetArguments, FleetWhat};
+use crate::arguments::{CollectArguments, FleetArguments, FleetWhat, ResumeArguments};
 use crate::screen::Screen;
 use crate::signals::stop_requested;
-use crate::version;
+use crate::terminal::Terminal;
 
-const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Each agent sends a heartbeat within this time.
 const HEARD_TIME: Duration = Duration::from_millis(2_200);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The server of a bus reads a new token's key within this time.
 const ADMIT_TIME: Duration = Duration::from_secs(5);
 const REACH_TIME: Duration = Duration::from_millis(300);
-
-/// Of which build an agent is: all of a fleet have the same.
-pub(crate) fn build() -> String {
-    match version::commit() {
-        "" => version::VERSION.to_string(),
-        commit => format!("{} ({commit})", version::VERSION),
-    }
-}
-
-/// What a bus has said, for people.
-pub(crate) fn told(error: &BusError) -> Said {
-    match error {
-        BusError::Cut => say!("the bus does not respond"),
-        BusError::Conflict => say!("another process wrote at the same time"),
-        BusError::Full => say!("its disk is full"),
-        BusError::Refused(why) => why.clone(),
-    }
-}
-
-/// The keys, or what is wrong with them.
-pub(crate) fn opened(directory: &Path) -> Result<Keys, Box<Diagnostic>> {
-    Keys::open(&absolute(directory)).map_err(|why| {
-        let help = say!("set --fleet to the directory that `throng fleet init` created");
-        Box::new(Diagnostic::error("fleet-keys", why).help(help))
-    })
-}
-
-/// The plan with the operator's signature.
-pub(crate) fn signed(keys: &Keys, plan: &Plan) -> Result<Signed, Said> {
-    let plan = String::from_utf8_lossy(&to_json(plan)).into_owned();
-    Ok(Signed { signature: keys.signer()?.sign(plan.as_bytes())?, plan })
-}
-
-/// The server reads paths that stand in its file from wherever it runs.
-fn absolute(directory: &Path) -> PathBuf {
-    std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf())
-}
-
-pub(crate) fn wrong_keys(why: Said) -> Box<Diagnostic> {
-    Box::new(Diagnostic::error("fleet-keys", why))
-}
-
-pub(crate) fn bus_failed(address: SocketAddr, why: &Said) -> Box<Diagnostic> {
-    let message = say!("the fleet's bus at {address}: {why}");
-    let help =
-        say!("check that `throng fleet serve` is running, and that its address has not changed");
-    Box::new(Diagnostic::error("fleet-unfit", message).help(help))
-}
 
 pub(crate) fn fleet(arguments: &FleetArguments) -> Exit {
     let errors = Screen::errors(arguments.no_color);
@@ -98,6 +51,24 @@ pub(crate) fn fleet(arguments: &FleetArguments) -> Exit {
             if diagnostic.code == "fleet-keys" { Exit::Usage } else { Exit::HostUnfit }
         }
     }
+}
+
+/// `throng resume`.
+pub(crate) fn resume(arguments: &ResumeArguments) -> Exit {
+    let mut settings = arguments.output.settings();
+    settings.fleet.get_or_insert_with(|| FLEET.into());
+    let asked = Resume { run: arguments.run.clone(), standby: arguments.standby, settings };
+    throng_run::resume(&asked, &Terminal::new(&arguments.output))
+}
+
+/// `throng collect`.
+pub(crate) fn collect(arguments: &CollectArguments) -> Exit {
+    let asked = Collect {
+        directories: arguments.directories.clone(),
+        run: arguments.run.clone(),
+        settings: arguments.output.settings(),
+    };
+    throng_run::collect(&asked, &Terminal::new(&arguments.output))
 }
 
 fn init(directory: &Path, address: &[SocketAddr], screen: Screen) -> Result<(), Box<Diagnostic>> {
@@ -202,24 +173,6 @@ fn serve(directory: &Path, given: Option<&Path>, errors: Screen) -> Result<(), B
         drop(bus);
         server.end().map_err(unfit)
     })
-}
-
-/// A connection as the controller, once it is up.
-pub(crate) async fn connected(keys: &Keys) -> Result<Nats, Box<Diagnostic>> {
-    let address = keys.address();
-    let identity = keys.controller().map_err(wrong_keys)?;
-    let bus = Nats::connect(identity).map_err(|why| bus_failed(address, &why))?;
-    let mut link = bus.link();
-    let up = link.wait_for(|link| matches!(link, Link::Up | Link::Refused(_)));
-    let link = timeout(CONNECT_TIME, up).await.ok().and_then(Result::ok).map(|link| link.clone());
-    match link {
-        Some(Link::Up) => Ok(bus),
-        Some(Link::Refused(why)) => Err(bus_failed(address, &why)),
-        _ => {
-            let seconds = CONNECT_TIME.as_secs();
-            Err(bus_failed(address, &say!("no response within {seconds} s")))
-        }
-    }
 }
 
 /// What is known of an agent.

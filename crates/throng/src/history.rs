@@ -4,11 +4,11 @@ use std::path::Path;
 
 use throng_base::{Diagnostic, Exit};
 use throng_results::compare::{Asked, Condition, History, exit_of, history_json};
+use throng_results::directory::RECORDS;
 use throng_results::markdown::history_markdown;
 use throng_results::terminal::history_text;
 
 use crate::arguments::HistoryArguments;
-use crate::conduct::RECORDS;
 use crate::screen::Screen;
 
 pub(crate) fn history(arguments: &HistoryArguments) -> Exit {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_scenario::bench::{Bench, write_requests};
-use throng_scenario::curl;
+use throng_scenario::{CompileOptions, compile, curl};
 
 use crate::arguments::{InitArguments, InitKind};
 use crate::bench::read_curl;
@@ -125,7 +125,7 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
 fn look_at(target: &str) -> Result<(), Vec<Diagnostic>> {
     let rest = "sessions: {a: {steps: [{think: 1s}]}}\nload: [{users: 1, for: 10s}]\n";
     let source = Source::new("--target", format!("target: {target}\n{rest}"));
-    crate::scenario::compile(&source, Vec::new(), PathBuf::new()).map(drop)
+    compile(&source, &CompileOptions::of_process(Vec::new(), PathBuf::new())).map(drop)
 }
 
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Box<Diagnostic>> {

@@ -2,20 +2,17 @@
 //!
 //! - `arguments`: the command line, one definition per flag. `choice`: a value that is one of a
 //!   few. `fingers`: what other tools' users type. `instead`: what to write for it.
-//! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
+//! - `bench`: a command line becomes a scenario. `terminal`: a run as a user sees it.
 //! - `duel`: two targets under the same load in turn.
-//! - `guard`: which targets may be loaded; `budget`: how much, at most.
 //! - `mcp`: the commands as tools of an AI assistant.
-//! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
-//!   drawn, decoded, encoded.
-//! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
+//! - `plan`: how many machines it takes. `protocol`: private protocols, drawn, decoded, encoded.
+//! - `rerun`: a run once more, from its directory.
 //! - `replay`: an access log becomes a scenario. `record`: what a browser does becomes one.
 //! - `monitor`: this host for the runs of others.
 //! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
 //! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
 //! - `system`: what only Linux does; `elsewhere`: the same for other systems, which make no load.
 //! - `signals`: who asks the process to stop; of Unix, and of Windows.
-//! - `saved`: what the pages give to be saved.
 //! - `post`: one of several processes of a run. `compare`, `history`, `report`, `target`: the other
 //!   commands. `screen`: everything that is printed. `speech`: in which language.
 
@@ -26,44 +23,34 @@ mod agent;
 mod arguments;
 mod attempt;
 mod bench;
-mod budget;
-mod bundle;
 mod capacity;
 mod check;
 mod choice;
 mod compare;
-mod conduct;
 mod control;
 mod doctor;
 mod duel;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 mod explain;
-mod files;
 mod fingers;
 mod fleet;
-mod guard;
 mod history;
 mod import;
 mod init;
 mod instead;
-mod link;
-mod machine;
 mod manual;
 mod mcp;
 mod merge;
 mod monitor;
-mod permit;
 mod plan;
 mod post;
-mod preflight;
 mod protocol;
 mod record;
 mod reflect;
 mod replay;
 mod report;
 mod rerun;
-mod saved;
 mod scenario;
 mod screen;
 mod serve;
@@ -74,6 +61,7 @@ mod system;
 #[cfg(not(target_os = "linux"))]
 use elsewhere as system;
 mod target;
+mod terminal;
 mod version;
 mod why;
 
@@ -115,7 +103,7 @@ static HAS_BUG: AtomicBool = AtomicBool::new(false);
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         if !HAS_BUG.swap(true, Ordering::Relaxed) {
-            conduct::restore_terminal();
+            terminal::restore();
             screen::bug(panic);
         }
     }));
@@ -180,8 +168,8 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Post => post::post(),
         Command::Fleet(arguments) => fleet::fleet(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
-        Command::Resume(arguments) => conduct::resume(&arguments),
-        Command::Collect(arguments) => conduct::collect(&arguments),
+        Command::Resume(arguments) => fleet::resume(&arguments),
+        Command::Collect(arguments) => fleet::collect(&arguments),
         Command::Rerun(arguments) => rerun::rerun(arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Monitor(arguments) => monitor::monitor(arguments),

@@ -11,10 +11,11 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use throng_base::Exit;
+use throng_run::files;
 
 use crate::arguments::{Arguments, CompletionsArguments, ManArguments, ShellKind};
 use crate::screen::{self, Screen};
-use crate::{files, speech, version};
+use crate::{speech, version};
 
 /// In the manual of the binary itself only.
 const ENVIRONMENT: [(&str, &str); 5] = [

@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
+use throng_plan::budget::Budget;
 use throng_web::server::in_thread;
 
 use crate::arguments::McpArguments;
-use crate::budget::Budget;
 use crate::screen::{self, Screen};
 use crate::signals::Signals;
 use call::{Running, Site, allowed_list, refused, result};

@@ -21,13 +21,14 @@ use throng_host::probe::Format;
 use throng_host::probe::listeners::WINDOW_MAX;
 use throng_host::set_nice;
 use throng_monitor::{Asked, Readings};
+use throng_run::fleet::bus;
+use throng_run::live::link::{Access, Link};
 use throng_web::server::{Connections, in_thread};
 use throng_web::{Reply, Request};
 
 use crate::agent::token;
 use crate::arguments::MonitorArguments;
 use crate::fleet;
-use crate::link::{Access, Link};
 use crate::screen::Screen;
 use crate::signals::stop_requested;
 
@@ -264,7 +265,7 @@ async fn watch(bus: &Nats, errors: Screen) -> Said {
 /// Answers each question; what is none is passed over.
 async fn answer(bus: &Nats, name: &str, readings: &Readings, idle: &Idle) -> Result<(), Said> {
     let asked = bus.subscribe(&names::monitor(name)).await;
-    let mut asked = asked.map_err(|error| fleet::told(&error))?;
+    let mut asked = asked.map_err(|error| bus::told(&error))?;
     while let Some(message) = asked.recv().await {
         let Some(question) = Question::from_bytes(&message.payload) else { continue };
         idle.seen();

@@ -1,21 +1,21 @@
 //! `throng post`: a process that is a part of a run, as `--processes` starts it.
 
 use throng_base::{Diagnostic, Exit};
+use throng_run::{Conduct, capacity};
 
 use crate::arguments::Command;
-use crate::conduct::{self, Conduct};
 use crate::screen::Screen;
-use crate::{bench, capacity, fingers, replay, rerun, speech};
+use crate::{bench, fingers, replay, rerun, speech};
 
 pub(crate) fn post() -> Exit {
-    let Some(part) = conduct::told() else {
+    let Some(part) = throng_run::told() else {
         let message = say!("`throng post` is started by `throng run --processes`");
         Screen::errors(false).diagnostic(&Diagnostic::error("flag-without-effect", message));
         return Exit::Usage;
     };
     let words = part.words.iter().map(Into::into).collect();
     let parsed = fingers::understood(words).ok().and_then(|words| speech::parse(words).ok());
-    let be = |conduct: Conduct<'_>| conduct::be(conduct, &part);
+    let be = |conduct: Conduct<'_>| throng_run::be(conduct, &part);
     match parsed.map(|arguments| arguments.command) {
         Some(Command::Run(arguments)) => replay::with_run(&arguments, be),
         Some(Command::Rerun(arguments)) => {
@@ -28,10 +28,10 @@ pub(crate) fn post() -> Exit {
             bench::with_bench(&arguments, be)
         }
         Some(Command::Bench(arguments)) => bench::with_bench(&arguments, |conduct| {
-            capacity::searching(conduct, &arguments.searched(), be)
+            capacity::searching(conduct, &arguments.searched().options(), be)
         }),
         Some(Command::Capacity(arguments)) => replay::with_run(&arguments.run, |conduct| {
-            capacity::searching(conduct, &arguments.search, be)
+            capacity::searching(conduct, &arguments.search.options(), be)
         }),
         _ => Exit::Bug,
     }

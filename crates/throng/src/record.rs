@@ -12,18 +12,18 @@ use throng_engine::{AllowList, certificate_words, tls_config};
 use throng_import::{Format, Options};
 use throng_program::Tls;
 use throng_record::{Authority, BODY_BYTES_MAX, Event, Har, Setup, Verdict};
+use throng_run::guard::{self, Guard};
+use throng_run::live::link;
 use throng_scenario::whole;
 
 use crate::arguments::RecordArguments;
-use crate::guard::{self, Guard};
 use crate::import::{scenario_stem, tell, unwritable, write};
-use crate::link;
 use crate::screen::Screen;
 use crate::signals::Signals;
 
 pub(crate) fn record(arguments: &RecordArguments) -> Exit {
     let errors = Screen::errors(false);
-    let guard = match Guard::read(errors) {
+    let guard = match Guard::read(&errors) {
         Ok(guard) => guard,
         Err(exit) => return exit,
     };

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use throng_base::{Diagnostic, Exit, Said, Source, units};
 use throng_engine::ReflectError;
 use throng_program::Scheme;
-use throng_scenario::Url;
+use throng_run::files::write_whole;
+use throng_run::guard::Guard;
+use throng_run::not_started;
 use throng_scenario::bench::{Bench, BenchRoute, write};
+use throng_scenario::{CompileOptions, Url, compile};
 
 use crate::arguments::{ProtocolArguments, ReflectionArguments, metadata};
-use crate::conduct::not_started;
-use crate::files::write_whole;
-use crate::guard::Guard;
-use crate::scenario::compile;
 use crate::screen::{Screen, output};
 
 /// What a set of descriptors is called that came by reflection.
@@ -24,12 +23,13 @@ pub(crate) const FILE: &str = "reflection.desc";
 /// Asks the target of a command line for these services, or for all that it has; gives a set of
 /// descriptors. What is wrong is told.
 pub(crate) fn reflect(bench: &Bench, services: &[String], errors: Screen) -> Result<Vec<u8>, Exit> {
-    let program = compile(&Source::new(FILE, write(&way(bench))), Vec::new(), PathBuf::new());
+    let options = CompileOptions::of_process(Vec::new(), PathBuf::new());
+    let program = compile(&Source::new(FILE, write(&way(bench))), &options);
     let (program, _) = program.map_err(|diagnostics| {
         errors.diagnostics(&diagnostics);
         Exit::Usage
     })?;
-    let guard = Guard::read(errors)?;
+    let guard = Guard::read(&errors)?;
     let found = throng_engine::reflect(&program, services, &bench.headers, &guard.lists);
     // What a server says of a name that it does not know tells no other.
     let found = match found {
@@ -40,7 +40,7 @@ pub(crate) fn reflect(bench: &Bench, services: &[String], errors: Screen) -> Res
     };
     match found {
         Ok(discovery) => Ok(discovery.descriptor_set()),
-        Err(ReflectError::Start(error)) => Err(not_started(&error, None, errors)),
+        Err(ReflectError::Start(error)) => Err(not_started(&error, &errors)),
         Err(ReflectError::Failed { message, help }) => {
             errors.diagnostic(&Diagnostic::error("reflection-failed", message).help(help));
             Err(Exit::TargetUnreachable)

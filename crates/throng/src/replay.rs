@@ -15,12 +15,13 @@ use std::time::Duration;
 use throng_base::units::write_duration;
 use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_data::access_log;
-use throng_scenario::{RunOptions, Url, read_disk};
+use throng_run::Conduct;
+use throng_scenario::{RunOptions, Url, read_disk, read_variable};
 
 use crate::arguments::RunArguments;
-use crate::conduct::{Conduct, with_file};
-use crate::scenario::{compile_run, data_failed, fresh, variable};
+use crate::scenario::{compile_run, data_failed, with_file};
 use crate::screen::Screen;
+use crate::terminal::Terminal;
 use visits::{ROWS, Visits};
 
 const VISITS: &str = "visits.jsonl";
@@ -67,20 +68,17 @@ fn with_log(arguments: &RunArguments, log: &Path, then: impl FnOnce(Conduct<'_>)
     let given = RunOptions {
         labels: arguments.output.labels.clone(),
         thresholds: arguments.thresholds.clone(),
-        ..fresh(arguments.scenario.seed)
+        ..RunOptions::fresh(arguments.scenario.seed)
     };
-    match compile_run(&source, Vec::new(), (base, &variable), given, &read_disk) {
+    match compile_run(&source, Vec::new(), (base, &read_variable), given, &read_disk) {
         Ok((program, warnings, recorded)) => {
             errors.diagnostics(&warnings);
+            let terminal = Terminal::new(&arguments.output);
             then(Conduct {
-                search: None,
-                duel: None,
-                program: std::sync::Arc::new(program),
-                recorded,
-                rerun_of: None,
                 command: crate::bench::command(),
-                output: &arguments.output,
-                limits: &arguments.limits,
+                settings: arguments.output.settings(),
+                limits: arguments.limits.limits(),
+                ..Conduct::new(std::sync::Arc::new(program), recorded, &terminal)
             })
         }
         Err(diagnostics) => {

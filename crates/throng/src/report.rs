@@ -2,24 +2,20 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use throng_base::{Diagnostic, Exit};
 use throng_results::csv::seconds_csv;
+use throng_results::directory::RECORDS;
 use throng_results::terminal::summary_text;
 use throng_results::{Run, exit_code, summary_json};
+use throng_run::files::{PAGE_FILE, unwritable, write_files, write_page, write_whole};
 
 use crate::arguments::ReportArguments;
-use crate::conduct::RECORDS;
-use crate::files::{PAGE_FILE, unwritable, write_files, write_page, write_whole};
 use crate::screen::Screen;
 
 /// A path that stands for standard output.
 const OUTPUT: &str = "-";
-/// How many run directories are looked at for one that fits.
-const RUNS_MAX: usize = 1_000;
-/// Of a run directory's name: when the run began, `20261121-120301`.
-const STAMP_BYTES: usize = 15;
 
 pub(crate) fn report(arguments: &ReportArguments) -> Exit {
     told(arguments).unwrap_or_else(|diagnostics| {
@@ -85,7 +81,7 @@ fn write_csv(run: &Run, path: &Path, screen: Screen) -> Result<(), Box<Diagnosti
 pub(crate) fn given_or_newest(given: Option<&Path>) -> Result<Run, Box<Diagnostic>> {
     match given {
         Some(directory) => Run::open(directory),
-        None => newest(|_| true).ok_or_else(no_runs),
+        None => Run::newest(|_| true).ok_or_else(no_runs),
     }
 }
 
@@ -94,25 +90,4 @@ fn no_runs() -> Box<Diagnostic> {
     let help =
         say!("give a run directory, or change to the directory where `throng run` was started");
     Box::new(Diagnostic::error("run-unreadable", message).help(help))
-}
-
-/// The newest run that fits below `throng-runs`.
-pub(crate) fn newest(fits: impl Fn(&Run) -> bool) -> Option<Run> {
-    let entries = std::fs::read_dir(RECORDS).ok()?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    // Names begin with the time, to the second.
-    paths.sort_unstable_by(|a, b| b.cmp(a));
-    let runs = paths.iter().take(RUNS_MAX).filter_map(|path| Run::open(path).ok());
-    let mut runs = runs.filter(fits);
-    let first = runs.next()?;
-    let stamp = stamp(&first.directory);
-    let later = runs.take_while(|run| self::stamp(&run.directory) == stamp);
-    std::iter::once(first)
-        .chain(later.collect::<Vec<_>>())
-        .max_by(|a, b| a.info.time.started.cmp(&b.info.time.started))
-}
-
-fn stamp(directory: &Path) -> Option<Vec<u8>> {
-    let name = directory.file_name()?.as_encoded_bytes();
-    name.get(..STAMP_BYTES).map(<[u8]>::to_vec)
 }

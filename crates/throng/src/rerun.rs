@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Exit};
 use throng_results::Run;
+use throng_run::bundle::{Given, load};
+use throng_run::{Conduct, LoadPart, SearchOptions, capacity};
 
-use crate::arguments::{LoadPart, RerunArguments, SearchArguments};
-use crate::bundle::{Given, load};
-use crate::capacity;
-use crate::conduct::Conduct;
+use crate::arguments::RerunArguments;
 use crate::scenario::assignments;
 use crate::screen::Screen;
+use crate::terminal::Terminal;
 
 pub(crate) fn rerun(arguments: RerunArguments) -> Exit {
     with_record(arguments, |conduct, search| match search {
@@ -23,7 +23,7 @@ pub(crate) fn rerun(arguments: RerunArguments) -> Exit {
 /// search.
 pub(crate) fn with_record(
     mut arguments: RerunArguments,
-    then: impl FnOnce(Conduct<'_>, Option<SearchArguments>) -> Exit,
+    then: impl FnOnce(Conduct<'_>, Option<SearchOptions>) -> Exit,
 ) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
     let run = match Run::open(&arguments.run) {
@@ -45,7 +45,7 @@ pub(crate) fn with_record(
     };
     let labels = arguments.output.labels.clone();
     let given = Given { set, labels, allow_changed: arguments.allow_changed, ..Given::default() };
-    let loaded = match load(&run, &given, errors) {
+    let loaded = match load(&run, &given, &errors) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -68,15 +68,13 @@ pub(crate) fn with_record(
             return Exit::Usage;
         }
     };
+    let terminal = Terminal::new(&arguments.output);
     let conduct = Conduct {
-        search: None,
-        duel: None,
-        program: Arc::new(loaded.program),
-        recorded: loaded.recorded,
         rerun_of: Some(run.info.id),
         command: std::env::args().collect(),
-        output: &arguments.output,
-        limits: &arguments.limits,
+        settings: arguments.output.settings(),
+        limits: arguments.limits.limits(),
+        ..Conduct::new(Arc::new(loaded.program), loaded.recorded, &terminal)
     };
     then(conduct, search)
 }

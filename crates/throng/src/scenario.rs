@@ -3,23 +3,40 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::ids::run_id;
-use throng_base::{Diagnostic, Exit, Random, Said, Source, plain, random};
+use throng_base::{Diagnostic, Exit, Said, Source, plain};
 use throng_data::DataError;
 use throng_program::Program;
+use throng_run::Conduct;
+use throng_run::bundle::Loaded;
 use throng_scenario::{
     CompileOptions, ReadFile, ReadVariable, Recorded, RunOptions, SOURCE_BYTES_MAX, read_disk,
-    whole,
+    read_variable, whole,
 };
 
-use crate::arguments::ScenarioArguments;
+use crate::arguments::{RunArguments, ScenarioArguments};
 use crate::screen::Screen;
+use crate::terminal::Terminal;
 
-/// A scenario without mistakes; its warnings have been told.
-pub(crate) struct Loaded {
-    pub(crate) program: Program,
-    pub(crate) warnings: usize,
-    pub(crate) recorded: Recorded,
+/// With the run of a scenario file, what is told of it.
+pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
+    let given = RunOptions {
+        load: arguments.load.changes(),
+        labels: arguments.output.labels.clone(),
+        thresholds: arguments.thresholds.clone(),
+        ..RunOptions::default()
+    };
+    let errors = Screen::errors(arguments.output.no_color);
+    let Loaded { program, recorded, .. } = match load_changed(&arguments.scenario, given, errors) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    let terminal = Terminal::new(&arguments.output);
+    then(Conduct {
+        command: std::env::args().collect(),
+        settings: arguments.output.settings(),
+        limits: arguments.limits.limits(),
+        ..Conduct::new(Arc::new(program), recorded, &terminal)
+    })
 }
 
 /// Reads and compiles a file; what is wrong is told.
@@ -42,8 +59,8 @@ pub(crate) fn load_changed(
     let folder = arguments.file.parent().filter(|_| !plain::is_given(&arguments.file));
     let base = folder.unwrap_or(Path::new("")).to_path_buf();
     let RunOptions { load, labels, thresholds, .. } = given;
-    let run = RunOptions { load, labels, thresholds, ..fresh(arguments.seed) };
-    match compile_run(&source, set, (base, &variable), run, &read_disk) {
+    let run = RunOptions { load, labels, thresholds, ..RunOptions::fresh(arguments.seed) };
+    match compile_run(&source, set, (base, &read_variable), run, &read_disk) {
         Ok((program, warnings, mut recorded)) => {
             errors.diagnostics(&warnings);
             recorded.path = whole(&arguments.file);
@@ -83,27 +100,6 @@ fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
             .help(say!("give the path of a scenario file (YAML), or start with `throng init`")),
     );
     Exit::Usage
-}
-
-/// What a run has of its own that begins now, with the seed that the command line gives.
-pub(crate) fn fresh(seed: Option<u64>) -> RunOptions {
-    let id = run_id(&mut Random::new(random::fresh()));
-    RunOptions { id, seed, fresh_seed: random::fresh_seed(), ..RunOptions::default() }
-}
-
-/// Compiles a scenario that is looked at and not run; its paths count from `base`.
-pub(crate) fn compile(
-    source: &Arc<Source>,
-    set: Vec<(String, String)>,
-    base: PathBuf,
-) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let compiled = compile_run(source, set, (base, &variable), RunOptions::default(), &read_disk);
-    compiled.map(|(program, warnings, _)| (program, warnings))
-}
-
-/// Of this process's environment.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 /// Compiles a scenario for a run, and for its record.

@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use throng_base::language::spoken;
 use throng_base::{Diagnostic, Exit};
 use throng_results::page::served_html;
+use throng_run::live::link::Link;
+use throng_run::live::saved::{Form, Saving};
 use throng_web::server::{Connections, in_thread};
 use throng_web::{Gate, Reply, Request};
 use tokio::sync::oneshot;
 
 use crate::arguments::ServeArguments;
-use crate::link::Link;
-use crate::saved::{Form, Saving};
 use crate::screen::Screen;
 use crate::signals::stop_requested;
 use folder::{Folder, Wanted, find};
@@ -49,7 +49,7 @@ fn begin(arguments: &ServeArguments, errors: Screen) -> Result<Exit, Box<Diagnos
     let folders = [Some(&arguments.folder), arguments.allow_run.as_ref()];
     folders.into_iter().flatten().try_for_each(|folder| is_folder(folder))?;
     let link = Link::open(&arguments.listen, "--listen")?;
-    link.print(&say!("runs"), errors);
+    link.print(&say!("runs"), &errors);
     let started = arguments.allow_run.as_ref().map(|scenarios| {
         let runs_max = usize::try_from(arguments.runs_max).unwrap_or(usize::MAX);
         Started::new(scenarios, &arguments.folder, (link.address().ip(), runs_max))

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use throng_results::BuildInfo;
+
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// `108dfbd 2026-11-23`; empty where the build knew neither git nor an archive's commit.
 const COMMIT: &str = env!("THRONG_COMMIT");
@@ -38,4 +40,9 @@ pub(crate) fn commit() -> &'static str {
 /// The day of the commit; empty where it is not known.
 pub(crate) fn date() -> &'static str {
     COMMIT.split_once(' ').map_or("", |(_, date)| date)
+}
+
+/// For records, and for the agents of a fleet, which have the same.
+pub(crate) fn build() -> BuildInfo {
+    BuildInfo { version: VERSION.into(), commit: commit().into() }
 }

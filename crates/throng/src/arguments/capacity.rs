@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use throng_run::SearchOptions;
 
 use super::run::RunArguments;
 use super::values::{duration, load};
@@ -16,9 +16,8 @@ pub(crate) struct CapacityArguments {
     pub(crate) search: SearchArguments,
 }
 
-/// How a capacity is searched; see docs/capacity.md. They are recorded, so that the search can be
-/// repeated, also by the agents of a fleet.
-#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+/// How a capacity is searched; see docs/capacity.md.
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Search for the capacity")]
 pub(crate) struct SearchArguments {
     /// Maximum time under load; the search then reports what it has found
@@ -53,4 +52,22 @@ pub(crate) struct SearchArguments {
     /// Search even if the target has a public address and no list of allowed targets contains it
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+impl SearchArguments {
+    pub(crate) fn options(&self) -> SearchOptions {
+        let SearchArguments { budget, from, max, confirm, overload, no_overload, .. } = *self;
+        SearchOptions {
+            budget,
+            from,
+            max,
+            confirm,
+            overload,
+            no_overload,
+            vary: self.vary.clone(),
+            at_least: self.at_least,
+            peak: self.peak,
+            yes: self.yes,
+        }
+    }
 }

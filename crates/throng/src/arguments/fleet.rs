@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use throng_run::fleet::bus::FLEET;
 
 use super::run::{LimitArguments, OutputArguments};
-use super::values::{FLEET, count, duration, label, rate};
+use super::values::{count, duration, label, rate};
 
 #[derive(Args, Debug)]
 pub(crate) struct FleetArguments {

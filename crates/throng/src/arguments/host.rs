@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::Args;
 
 use super::values::{count, duration, part, rate};
-use crate::machine::Described;
 use throng_host::probe::Wanted;
 use throng_monitor::Service;
+use throng_plan::machine::Described;
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use throng_program::Output;
+use throng_run::fleet::bus::FLEET;
+use throng_run::{HostLimits, LoadPart, Settings};
 use throng_scenario::LoadChanges;
 
 use super::values::{
-    FLEET, LoadPart, agents, bandwidth, count, duration, export, factor, few, label, load_part,
-    memory, nice, precision, rate, shards, share_of_processors, size,
+    agents, bandwidth, count, duration, export, factor, few, label, load_part, memory, nice,
+    precision, rate, shards, share_of_processors, size,
 };
 
 #[derive(Args, Debug)]
@@ -107,6 +109,33 @@ pub(crate) struct OutputArguments {
     pub(crate) part: Option<LoadPart>,
 }
 
+impl OutputArguments {
+    /// What of it the run is told; the rest is for the terminal.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            build: crate::version::build(),
+            give_back: Some(crate::give_back_memory),
+            labels: self.labels.clone(),
+            out: self.out.clone(),
+            no_record: self.no_record,
+            copy_max: self.copy_max,
+            junit: self.junit.clone(),
+            markdown: self.markdown.clone(),
+            html: self.html.clone(),
+            exports: self.exports.clone(),
+            live: self.live.clone(),
+            allow_commands: self.allow_commands,
+            shards: self.shards,
+            part: self.part,
+            processes: self.processes,
+            fleet: self.fleet.clone(),
+            agents: self.agents,
+            agent_labels: self.agent_label.clone(),
+            redistribute: self.redistribute,
+        }
+    }
+}
+
 /// What the generator may take of its host; see docs/limits.md.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Generator limits")]
@@ -137,6 +166,14 @@ pub(crate) struct LimitArguments {
     /// Start even if this host does not meet the requirements; `throng doctor` shows them
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+impl LimitArguments {
+    pub(crate) fn limits(&self) -> HostLimits {
+        let LimitArguments { max_cpu, max_memory, max_bandwidth, max_packets, .. } = *self;
+        let LimitArguments { back_off, nice, force, .. } = *self;
+        HostLimits { max_cpu, max_memory, max_bandwidth, max_packets, back_off, nice, force }
+    }
 }
 
 /// A scenario and what is set in it.

@@ -7,18 +7,8 @@ use throng_base::{Language, Said, units};
 use throng_fleet::presence::AGENTS_MAX;
 use throng_program::load::PRECISION_MAX;
 use throng_program::{HttpVersion, Output};
+use throng_run::LoadPart;
 use throng_scenario::bench::BenchStage;
-
-/// The directory with the keys of a fleet, where none is named.
-pub(crate) const FLEET: &str = "throng-fleet";
-
-/// A part of the load: the first of so many, how many of them, and of how many in all.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LoadPart {
-    pub(crate) first: u64,
-    pub(crate) width: u64,
-    pub(crate) of: u64,
-}
 
 pub(super) fn export(text: &str) -> Result<Output, String> {
     text.parse().map_err(|told: Said| told.spoken())
@@ -60,7 +50,7 @@ pub(super) fn any_count(text: &str) -> Result<u64, String> {
     units::parse_count(text).map_err(|error| in_words(&error))
 }
 
-pub(crate) fn count(text: &str) -> Result<u64, String> {
+pub(super) fn count(text: &str) -> Result<u64, String> {
     match any_count(text)? {
         0 => Err(tell!("it must be at least 1")),
         count => Ok(count),
@@ -88,7 +78,7 @@ pub(super) fn language(text: &str) -> Result<Language, String> {
 }
 
 /// A duration; a number alone is seconds, as in a scenario, in wrk and ab.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let duration = units::parse_time(text).map_err(|error| in_words(&error))?;
     match duration.is_zero() {
         true => Err(tell!("it must be more than 0")),
@@ -143,7 +133,7 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
 }
 
 /// A rate; a bare number is per second.
-pub(crate) fn rate(text: &str) -> Result<f64, String> {
+pub(super) fn rate(text: &str) -> Result<f64, String> {
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
     let rate = units::parse_rate(&format!("{number}/{unit}")).map_err(|error| in_words(&error))?;
     match rate > 0.0 {

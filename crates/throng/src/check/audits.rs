@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use throng_base::clean;
 use throng_base::units::write_duration;
 use throng_program::{Audit, AuditWhat, Books, RedisKind, Source, View};
+use throng_run::permit::written;
 
 use super::{ROWS_SHOWN_MAX, Report};
-use crate::permit::written;
 
 impl Report<'_> {
     pub(super) fn audits(&self) -> String {

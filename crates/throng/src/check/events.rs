@@ -7,10 +7,10 @@ use throng_base::clean;
 use throng_base::columns::left;
 use throng_base::units::write_duration;
 use throng_program::{Action, Steering, TimedEvent, Trigger};
+use throng_run::permit::command;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{ROWS_SHOWN_MAX, Report};
-use crate::permit::command;
 
 impl Report<'_> {
     pub(super) fn events(&self) -> String {

@@ -13,12 +13,12 @@ use throng_base::clock::wall_now;
 use throng_base::system::in_own_group;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time, language};
 use throng_host::{SIGINT, signal_group};
+use throng_plan::budget::{self, Budget};
 use throng_results::create_directory;
+use throng_results::directory::RECORDS;
+use throng_run::guard::{self, MCP_LIST, MCP_VARIABLE};
 
 use super::tools::{Tool, Words};
-use crate::budget::{self, Budget};
-use crate::conduct::RECORDS;
-use crate::guard::{MCP_LIST, MCP_VARIABLE};
 
 /// How often a child is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -219,7 +219,7 @@ impl Site {
 /// What `allowed` means in a message.
 pub(super) fn allowed_list(targets: &[String]) -> Result<String, Box<Diagnostic>> {
     let text = targets.join("\n");
-    crate::guard::list(MCP_LIST, &text).map(|_| text)
+    guard::list(MCP_LIST, &text).map(|_| text)
 }
 
 /// Runs a command to its end.

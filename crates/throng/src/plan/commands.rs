@@ -5,14 +5,14 @@ use std::path::Path;
 
 use throng_base::units::format_count;
 use throng_base::{Said, Source, plain};
+use throng_plan::USERS_MIN;
+use throng_plan::needs::needs;
 use throng_program::Scheme;
 use throng_results::terminal::Style;
-use throng_scenario::SOURCE_BYTES_MAX;
+use throng_scenario::{CompileOptions, SOURCE_BYTES_MAX, compile};
 
 use super::Planned;
-use super::measured::USERS_MIN;
 use super::page::{head, sentence};
-use crate::scenario;
 
 /// How many users a run should have that measures what one costs.
 const MEASURED_USERS: u64 = 10_000;
@@ -22,7 +22,7 @@ const ADDED_MAX: u64 = 200;
 const BLOCK_BITS_MIN: u32 = 15;
 
 pub(super) fn commands(planned: &Planned, style: &Style) -> String {
-    let text = match planned.reckoned.machines_with_addresses {
+    let text = match planned.plan.reckoned.machines_with_addresses {
         u64::MAX => return String::new(),
         1 => say!("what to do"),
         _ => say!("what to do on each machine"),
@@ -42,12 +42,12 @@ pub(super) fn command(text: Said, command: &str, style: &Style) -> String {
 
 /// A run that is small enough for any host, for the cost of a user.
 fn measuring(planned: &Planned, style: &Style) -> String {
-    let is_known = planned.measured.as_ref().is_some_and(|it| it.user_bytes.is_some());
+    let is_known = planned.plan.measured.as_ref().is_some_and(|it| it.user_bytes.is_some());
     let Some(file) = planned.file.as_deref().filter(|_| !is_known) else { return String::new() };
-    if planned.wish.users < USERS_MIN {
+    if planned.plan.wish.users < USERS_MIN {
         return String::new();
     }
-    let users = MEASURED_USERS.min(planned.wish.users);
+    let users = MEASURED_USERS.min(planned.plan.wish.users);
     if let Some(set) = with_users(planned, file, users) {
         let text = say!("measure the cost per user, then plan again:");
         return command(text, &run(file, &set), style);
@@ -61,12 +61,12 @@ fn measuring(planned: &Planned, style: &Style) -> String {
 }
 
 fn ready(planned: &Planned, style: &Style) -> String {
-    let each = &planned.reckoned.each;
+    let each = &planned.plan.reckoned.each;
     let name = planned.file.as_deref().map(|file| format!(" {}", quoted(file)));
     let (name, users) = (name.unwrap_or_default(), each.users);
     let text = say!("check what is missing and how to fix it:");
     let mut out = command(text, &format!("throng doctor{name} --users {users}"), style);
-    if each.tables > 1 && planned.machine.is_this_host {
+    if each.tables > 1 && planned.plan.machine.is_this_host {
         let text =
             say!("only if you want a single descriptor table (throng creates more automatically):");
         let descriptors = users + throng_host::costs::DESCRIPTORS_RESERVED;
@@ -77,8 +77,8 @@ fn ready(planned: &Planned, style: &Style) -> String {
 
 /// Where the addresses come from that are missing: examples, of the range for benchmarks.
 fn addresses(planned: &Planned, style: &Style) -> String {
-    let wanted = planned.reckoned.each.addresses;
-    let missing = wanted.saturating_sub(planned.machine.addresses);
+    let wanted = planned.plan.reckoned.each.addresses;
+    let missing = wanted.saturating_sub(planned.plan.machine.addresses);
     if missing == 0 {
         return String::new();
     }
@@ -100,13 +100,13 @@ fn addresses(planned: &Planned, style: &Style) -> String {
 }
 
 fn running(planned: &Planned, style: &Style) -> String {
-    let (each, wish) = (&planned.reckoned.each, &planned.wish);
+    let (each, wish) = (&planned.plan.reckoned.each, &planned.plan.wish);
     let text = say!("run it:");
     let Some(file) = planned.file.as_deref() else {
         return command(text, &bench(planned), style);
     };
-    let is_whole = planned.reckoned.machines_with_addresses == 1
-        && wish.users == super::needs(&planned.program).users;
+    let is_whole = planned.plan.reckoned.machines_with_addresses == 1
+        && wish.users == needs(&planned.plan.program).users;
     let set = match is_whole {
         true => Some(planned.set.iter().map(|set| format!(" --set {set}")).collect()),
         false => with_users(planned, file, each.users),
@@ -128,9 +128,9 @@ fn run(file: &Path, set: &str) -> String {
 
 /// The load without a scenario.
 fn bench(planned: &Planned) -> String {
-    let each = &planned.reckoned.each;
+    let each = &planned.plan.reckoned.each;
     let users = each.users;
-    match planned.program.targets.iter().any(|it| it.scheme == Scheme::Http) {
+    match planned.plan.program.targets.iter().any(|it| it.scheme == Scheme::Http) {
         true => {
             let rate = each.requests_per_s.ceil();
             format!("throng bench http://HOST/ -c {users} --rate {rate}/s -d 10m")
@@ -149,7 +149,7 @@ fn with_users(planned: &Planned, file: &Path, users: u64) -> Option<String> {
     let pairs = set.iter().filter_map(|it| it.split_once('='));
     let pairs = pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let base = file.parent().unwrap_or(Path::new("")).to_path_buf();
-    let (program, _) = scenario::compile(&source, pairs, base).ok()?;
+    let (program, _) = compile(&source, &CompileOptions::of_process(pairs, base)).ok()?;
     let fits = program.staying_max() == users;
     fits.then(|| set.iter().map(|it| format!(" --set {it}")).collect())
 }

@@ -4,13 +4,13 @@
 use throng_base::Said;
 use throng_base::units::{format_bytes, format_count};
 use throng_engine::{SizeKind, TYPICAL_OCTAVES};
+use throng_plan::Plan;
 use throng_results::terminal::Style;
 
-use super::Planned;
 use super::page::{head, sentence, table};
 
-pub(super) fn explain(planned: &Planned, style: &Style) -> String {
-    ours(planned, style) + &kernel(planned, style) + &recorder(planned, style)
+pub(super) fn explain(plan: &Plan, style: &Style) -> String {
+    ours(plan, style) + &kernel(plan, style) + &recorder(plan, style)
 }
 
 fn name(kind: SizeKind) -> Said {
@@ -30,9 +30,9 @@ fn name(kind: SizeKind) -> Said {
     }
 }
 
-fn ours(planned: &Planned, style: &Style) -> String {
+fn ours(plan: &Plan, style: &Style) -> String {
     let mut rows = Vec::new();
-    for part in &planned.sizes.parts {
+    for part in &plan.sizes.parts {
         let bytes = format_count(part.bytes);
         let label = name(part.kind).spoken();
         rows.push(match part.kind.is_within() {
@@ -40,9 +40,9 @@ fn ours(planned: &Planned, style: &Style) -> String {
             false => [label, bytes, String::new()],
         });
     }
-    let sum = planned.sizes.user_bytes();
+    let sum = plan.sizes.user_bytes();
     rows.push([tell!("total"), format_count(sum), String::new()]);
-    let measured = planned.measured.as_ref().and_then(|it| it.user_bytes);
+    let measured = plan.measured.as_ref().and_then(|it| it.user_bytes);
     if let Some(measured) = measured {
         let more = (measured / sum as f64 - 1.0) * 100.0;
         let bytes = format_count(measured.round() as u64);
@@ -57,7 +57,7 @@ fn ours(planned: &Planned, style: &Style) -> String {
     out
 }
 
-fn kernel(planned: &Planned, style: &Style) -> String {
+fn kernel(plan: &Plan, style: &Style) -> String {
     let what = |slab: &str| match slab {
         "TCP" => say!("the TCP socket"),
         "UDP" => say!("the UDP socket"),
@@ -66,7 +66,7 @@ fn kernel(planned: &Planned, style: &Style) -> String {
         "dentry" => say!("its directory entry"),
         _ => say!("its epoll entry"),
     };
-    let (parts, is_told) = &planned.socket;
+    let (parts, is_told) = &plan.socket;
     let mut rows: Vec<[String; 3]> = Vec::new();
     for part in parts {
         let label = what(part.slab).spoken();
@@ -89,9 +89,9 @@ fn kernel(planned: &Planned, style: &Style) -> String {
     out
 }
 
-fn recorder(planned: &Planned, style: &Style) -> String {
-    let recorder = &planned.sizes.recorder;
-    let shards = planned.reckoned.each.shards;
+fn recorder(plan: &Plan, style: &Style) -> String {
+    let recorder = &plan.sizes.recorder;
+    let shards = plan.reckoned.each.shards;
     let row = |label: Said, bytes: u64| [label.spoken(), format_bytes(bytes as f64), String::new()];
     let rows = [
         row(say!("one shard, empty"), recorder.shard_empty_bytes),

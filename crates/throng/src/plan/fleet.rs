@@ -1,5 +1,5 @@
-//! How many agents of a fleet make the load, each on a machine like the one that was measured: what
-//! limits a machine, how sure that is, and the commands that start them.
+//! How many agents of a fleet make the load: what limits each, how sure that is, and the commands
+//! that start them.
 
 use std::time::Duration;
 
@@ -7,86 +7,17 @@ use serde_json::{Value, json};
 use throng_base::units::{format_bytes, format_count, format_duration};
 use throng_fleet::presence::AGENTS_MAX;
 use throng_load::Forecast;
+use throng_plan::agents::{Agents, Load};
+use throng_plan::reckon::Resource;
+use throng_plan::{arrives_only, wish};
 use throng_results::terminal::Style;
 
 use super::Planned;
 use super::commands::{command, quoted};
-use super::measured::Measured;
 use super::page::{head, resource_word, sentence, table};
-use super::reckon::{Cost, Resource, Row, Wish, reckon};
-use crate::machine::Machine;
 
 /// What an agent is to do more than so many times what was measured is a long way off.
 const TIMES_FAR: f64 = 10.0;
-
-/// See the module's description.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Agents {
-    /// [`u64::MAX`] where no number is enough.
-    pub(super) count: u64,
-    /// As many if a request costs what it cost in the cheapest and in the dearest seconds.
-    range: Option<(u64, u64)>,
-    /// What a request cost then.
-    request_ns: Option<(f64, f64)>,
-    rows: Vec<Load>,
-    /// Bytes per second that each receives and sends.
-    network: Option<(f64, f64)>,
-    /// Each is to do so many times what the run did: have users, or ask.
-    times: f64,
-}
-
-/// What each agent takes of a resource.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Load {
-    resource: Resource,
-    taken: f64,
-    /// What may be taken.
-    given: f64,
-}
-
-impl Load {
-    fn share(&self) -> f64 {
-        self.taken / self.given.max(f64::MIN_POSITIVE)
-    }
-}
-
-pub(super) fn agents(
-    (wish, cost, machine): (&Wish, &Cost, &Machine),
-    measured: &Measured,
-) -> Agents {
-    let reckoned = reckon(wish, cost, machine);
-    let with = |request_ns: f64| {
-        // Where a request costs more, a connection does, too.
-        let times = request_ns / cost.request_ns.max(f64::MIN_POSITIVE);
-        let cost = Cost { request_ns, connect_ns: cost.connect_ns * times, ..*cost };
-        reckon(wish, &cost, machine).machines
-    };
-    let count = reckoned.machines;
-    let part = count as f64;
-    let load =
-        |row: &Row| Load { resource: row.resource, taken: row.needed / part, given: row.given };
-    let per_agent = |bytes: f64| bytes * wish.requests_per_s / part;
-    Agents {
-        count,
-        range: measured.request_range_ns.map(|(low, high)| (with(low), with(high))),
-        request_ns: measured.request_range_ns,
-        rows: reckoned.rows.iter().map(load).collect(),
-        network: measured
-            .request_bytes
-            .map(|(input, output)| (per_agent(input), per_agent(output))),
-        times: match measured.requests_per_s > 0.0 && wish.requests_per_s > 0.0 {
-            true => wish.requests_per_s / part / measured.requests_per_s,
-            false => wish.users as f64 / part / measured.users.max(1) as f64,
-        },
-    }
-}
-
-impl Agents {
-    /// What there is least of on each.
-    fn limit(&self) -> Option<&Load> {
-        self.rows.iter().max_by(|one, other| one.share().total_cmp(&other.share()))
-    }
-}
 
 pub(super) fn json(agents: &Agents) -> Value {
     let load = |load: &Load| {
@@ -112,7 +43,7 @@ pub(super) fn page(planned: &Planned, agents: &Agents, style: &Style) -> String 
     }
     let count = format_count(agents.count);
     let mut out = head(say!("fleet agents"), style);
-    let (cores, memory) = (planned.machine.cores, planned.machine.memory_bytes as f64);
+    let (cores, memory) = (planned.plan.machine.cores, planned.plan.machine.memory_bytes as f64);
     let memory = format_bytes(memory);
     out += &sentence(say!("{count}, each with {cores} cores and {memory} of memory"), style);
     let mut rows: Vec<[String; 3]> = agents.rows.iter().map(|load| row(load, agents)).collect();
@@ -148,17 +79,17 @@ fn row(load: &Load, agents: &Agents) -> [String; 3] {
 
 /// What makes the load of the scenario the one that is wanted.
 fn load(planned: &Planned) -> String {
-    let program = &planned.program;
-    let own = super::wish(program, &planned.given.of_scenario(), planned.measured.as_ref());
+    let program = &planned.plan.program;
+    let own = wish(program, &planned.plan.given.of_scenario(), planned.plan.measured.as_ref());
     let times = match own.requests_per_s > 0.0 {
-        true => planned.wish.requests_per_s / own.requests_per_s,
-        false => planned.wish.users as f64 / own.users.max(1) as f64,
+        true => planned.plan.wish.requests_per_s / own.requests_per_s,
+        false => planned.plan.wish.users as f64 / own.users.max(1) as f64,
     };
     let rate = Forecast::new(program).arrivals_per_second();
-    match rate.filter(|_| super::arrives_only(program)) {
+    match rate.filter(|_| arrives_only(program)) {
         _ if (times - 1.0).abs() < 1e-6 => String::new(),
         Some(rate) => format!(" --rate {}/s", (rate * times * 10.0).round() / 10.0),
-        None => format!(" --users {}", planned.wish.users),
+        None => format!(" --users {}", planned.plan.wish.users),
     }
 }
 

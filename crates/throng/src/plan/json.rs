@@ -1,19 +1,20 @@
 //! For programs: the same in English. `docs/plan.md` says what each field is.
 
 use serde_json::{Value, json};
+use throng_plan::Plan;
+use throng_plan::reckon::Row;
 
 use super::Planned;
 use super::page::resource_word;
-use super::reckon::Row;
 
 pub(super) fn json(planned: &Planned) -> Value {
-    let Planned { wish, reckoned, machine, sizes, .. } = planned;
+    let Plan { wish, reckoned, machine, sizes, .. } = &planned.plan;
     let parts = sizes.parts.iter().map(|part| {
         let (word, is_within) = (part.kind.word(), part.kind.is_within());
         json!({ "part": word, "bytes": part.bytes, "within_task": is_within })
     });
     json!({
-        "name": planned.program.name,
+        "name": planned.plan.program.name,
         "users": wish.users,
         "requests_per_s": wish.requests_per_s,
         "heartbeats_per_s": wish.heartbeats_per_s,
@@ -43,13 +44,13 @@ pub(super) fn json(planned: &Planned) -> Value {
         "each": each(planned),
         "coming_seconds": reckoned.coming_seconds,
         "peak": peak(planned),
-        "fleet": planned.agents.as_ref().map(super::fleet::json),
+        "fleet": planned.plan.agents.as_ref().map(super::fleet::json),
     })
 }
 
 fn cost(planned: &Planned) -> Value {
-    let cost = &planned.cost;
-    let measured = planned.measured.as_ref().map(|it| {
+    let cost = &planned.plan.cost;
+    let measured = planned.plan.measured.as_ref().map(|it| {
         json!({
             "directory": it.directory.display().to_string(),
             "name": it.name,
@@ -63,8 +64,8 @@ fn cost(planned: &Planned) -> Value {
     json!({
         "user_bytes": cost.user_bytes,
         "kernel_bytes": cost.kernel_bytes,
-        "kernel_is_measured": planned.socket.1,
-        "target_bytes": planned.wish.is_local.then_some(cost.target_bytes),
+        "kernel_is_measured": planned.plan.socket.1,
+        "target_bytes": planned.plan.wish.is_local.then_some(cost.target_bytes),
         "connect_cpu_ns": cost.connect_ns,
         "request_cpu_ns": cost.request_ns,
         "measured": measured,
@@ -81,7 +82,7 @@ fn need(row: &Row) -> Value {
 }
 
 fn each(planned: &Planned) -> Value {
-    let each = &planned.reckoned.each;
+    let each = &planned.plan.reckoned.each;
     json!({
         "users": each.users,
         "opened_per_s": each.opened_per_s,
@@ -96,8 +97,8 @@ fn each(planned: &Planned) -> Value {
 }
 
 fn peak(planned: &Planned) -> Option<Value> {
-    let peak = planned.peak?;
-    let per_machine = planned.per_machine.or(planned.sustained());
+    let peak = planned.plan.peak?;
+    let per_machine = planned.per_machine.or(planned.plan.sustained());
     Some(json!({
         "views_per_day": peak.views,
         "share": peak.share,

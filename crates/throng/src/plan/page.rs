@@ -7,12 +7,13 @@ use throng_base::Said;
 use throng_base::columns::{left, right, wrap};
 use throng_base::units::{format_bytes, format_count, format_duration};
 use throng_load::Forecast;
+use throng_plan::reckon::{CORES_SHARE, MEMORY_SHARE, Resource, Row};
+use throng_plan::{Measured, NAMES, arrives_only};
 use throng_program::Program;
 use throng_results::terminal::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::Planned;
-use super::reckon::{CORES_SHARE, MEMORY_SHARE, Resource, Row};
 
 /// Wider text is hard to read.
 const WIDTH_MAX: usize = 110;
@@ -85,18 +86,18 @@ fn cpu(ns: f64) -> String {
 }
 
 fn wanted(planned: &Planned, style: &Style) -> String {
-    let wish = &planned.wish;
+    let wish = &planned.plan.wish;
     let name = match planned.file {
-        Some(_) => planned.program.name.clone(),
-        None => super::NAMES
+        Some(_) => planned.plan.program.name.clone(),
+        None => NAMES
             .into_iter()
-            .find(|name| *name == planned.program.name)
+            .find(|name| *name == planned.plan.program.name)
             .map(|said| said.spoken())
             .unwrap_or_default(),
     };
     let mut out = format!("{}\n", style.bold(&name));
     let users = format_count(wish.users);
-    let target = planned.program.targets.first().filter(|_| planned.file.is_some());
+    let target = planned.plan.program.targets.first().filter(|_| planned.file.is_some());
     let to = target.map(|it| format!("{}://{}", it.scheme.word(), it.authority()));
     out += &match (to, wish.endpoints) {
         (None, _) => sentence(say!("{users} concurrent users, one connection each"), style),
@@ -110,7 +111,7 @@ fn wanted(planned: &Planned, style: &Style) -> String {
             style,
         ),
     };
-    match (wish.opened_per_s, planned.reckoned.coming_seconds) {
+    match (wish.opened_per_s, planned.plan.reckoned.coming_seconds) {
         (Some(per_s), _) if per_s >= 1.0 => {
             out += &sentence(say!("up to {} users start per second", rate(per_s)), style);
         }
@@ -123,8 +124,8 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         }
         _ => {}
     }
-    if planned.measured.is_none() && super::arrives_only(&planned.program) {
-        out += &sentence(guessed_users(&planned.program), style);
+    if planned.plan.measured.is_none() && arrives_only(&planned.plan.program) {
+        out += &sentence(guessed_users(&planned.plan.program), style);
     }
     let requests = wish.requests_per_s - wish.heartbeats_per_s;
     if requests >= 0.05 {
@@ -137,8 +138,8 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         let per_s = rate(wish.reopened_per_s);
         out += &sentence(say!("{per_s} connections/s are closed and reopened"), style);
     }
-    if planned.reckoned.kept > 0 {
-        let kept = format_count(planned.reckoned.kept);
+    if planned.plan.reckoned.kept > 0 {
+        let kept = format_count(planned.plan.reckoned.kept);
         let text = say!("{kept} silently dropped connections are kept for 2 minutes");
         out += &sentence(text, style);
     }
@@ -161,14 +162,14 @@ fn guessed_users(program: &Program) -> Said {
 
 /// A day's views and their peak, with the numbers in the formula.
 fn peak(planned: &Planned, style: &Style) -> String {
-    let Some(peak) = planned.peak else { return String::new() };
+    let Some(peak) = planned.plan.peak else { return String::new() };
     let (views, rate) = (format_count(peak.views), peak.rate().ceil());
     let percent = |share: f64| format!("{}%", (share * 1e4).round() / 1e2);
     let (share, of_day) = (percent(peak.share), percent(peak.of_day));
     let mut out = head(say!("daily peak"), style);
     let at = format_count(rate as u64);
     out += &sentence(say!("({views} x {share}) / (86,400 s x {of_day}) = {at}/s"), style);
-    let (per_machine, from) = match (planned.per_machine, planned.sustained()) {
+    let (per_machine, from) = match (planned.per_machine, planned.plan.sustained()) {
         (Some(given), _) => (given, String::new()),
         (None, Some(sustained)) => (sustained, "measured".to_string()),
         (None, None) => {
@@ -193,8 +194,8 @@ fn peak(planned: &Planned, style: &Style) -> String {
 }
 
 fn cost(planned: &Planned, style: &Style) -> String {
-    let cost = &planned.cost;
-    let measured = planned.measured.as_ref();
+    let cost = &planned.plan.cost;
+    let measured = planned.plan.measured.as_ref();
     let (users, name) = measured.map_or((String::new(), String::new()), |it| {
         let name = it.directory.file_name().map(|name| name.to_string_lossy().into_owned());
         (format_count(it.users), name.unwrap_or_else(|| it.directory.display().to_string()))
@@ -203,9 +204,9 @@ fn cost(planned: &Planned, style: &Style) -> String {
         true => say!("measured").spoken(),
         false => otherwise.spoken(),
     };
-    let told = |of: fn(&super::Measured) -> Option<f64>| measured.and_then(of).is_some();
+    let told = |of: fn(&Measured) -> Option<f64>| measured.and_then(of).is_some();
     let sizes = say!("from the object sizes in this build, +15 %");
-    let kernel = match planned.socket.1 {
+    let kernel = match planned.plan.socket.1 {
         true => say!("from the slab sizes of this kernel"),
         false => say!("from Linux 6.18; run as root to use the values of this kernel"),
     };
@@ -215,7 +216,7 @@ fn cost(planned: &Planned, style: &Style) -> String {
         ["throng".to_string(), format_bytes(cost.user_bytes), by(told(|it| it.user_bytes), sizes)],
         row(KERNEL, format_bytes(cost.kernel_bytes), kernel.clone().spoken()),
     ];
-    if planned.wish.is_local {
+    if planned.plan.wish.is_local {
         let note = say!("maximum, based on `throng target`");
         rows.push(row(say!("target"), format_bytes(cost.target_bytes), note.spoken()));
         rows.push(row(
@@ -227,13 +228,13 @@ fn cost(planned: &Planned, style: &Style) -> String {
     let connect = by(told(|it| it.connect_ns), bench.clone());
     rows.push(row(say!("CPU per user start"), cpu(cost.connect_ns), connect));
     let request = by(told(|it| it.request_ns), bench);
-    let asking = match planned.asks_over_http() {
+    let asking = match planned.plan.asks_over_http() {
         true => say!("CPU per request"),
         false => say!("CPU per message"),
     };
     rows.push(row(asking, cpu(cost.request_ns), request));
     let mut out = head(say!("cost per user"), style) + &table(&rows, style);
-    if measured.is_some_and(|it| it.name != planned.program.name) {
+    if measured.is_some_and(|it| it.name != planned.plan.program.name) {
         let other = measured.map_or("", |it| it.name.as_str());
         out += &sentence(say!("that run used a different scenario, `{other}`"), style);
     }
@@ -266,7 +267,7 @@ pub(super) fn resource_word(resource: Resource) -> &'static str {
 }
 
 fn needs(planned: &Planned, style: &Style) -> String {
-    let machine = &planned.machine;
+    let machine = &planned.plan.machine;
     let name = |row: &Row| match row.resource {
         Resource::Memory => say!("memory").spoken(),
         Resource::Cores => CORES.spoken(),
@@ -293,7 +294,7 @@ fn needs(planned: &Planned, style: &Style) -> String {
             say!("{} with {ports} ports", format_count(row.given as u64))
         }
         Resource::Descriptors => {
-            let tables = planned.reckoned.each.tables;
+            let tables = planned.plan.reckoned.each.tables;
             let size = format_count(machine.descriptors);
             match tables {
                 1 => say!("1 table of {size}"),
@@ -307,7 +308,7 @@ fn needs(planned: &Planned, style: &Style) -> String {
     };
     let heads = [say!("total need"), head_of, MACHINES].map(|said| said.spoken());
     let mut rows = vec![[String::new(), heads[0].clone(), heads[1].clone(), heads[2].clone()]];
-    for row in &planned.reckoned.rows {
+    for row in &planned.plan.reckoned.rows {
         let machines = match row.machines {
             u64::MAX => "∞".to_string(),
             machines => format_count(machines),
@@ -331,7 +332,7 @@ fn wide_table(rows: &[[String; 4]]) -> String {
 }
 
 fn machines(planned: &Planned, style: &Style) -> String {
-    let (reckoned, machine) = (&planned.reckoned, &planned.machine);
+    let (reckoned, machine) = (&planned.plan.reckoned, &planned.plan.machine);
     let each = &reckoned.each;
     let mut out = head(say!("how many machines"), style);
     let count = reckoned.machines_with_addresses;
@@ -371,7 +372,7 @@ fn machines(planned: &Planned, style: &Style) -> String {
         };
         out += &sentence(text, style);
     }
-    if planned.wish.is_local && count > 1 {
+    if planned.plan.wish.is_local && count > 1 {
         let text = say!(
             "other machines cannot reach a target on the loopback interface: move the target to \
              another host, with an address that they can reach"

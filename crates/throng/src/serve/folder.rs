@@ -12,10 +12,10 @@ use throng_metrics::Percentile;
 use throng_results::compare::{Asked, History, Sampled, compare, history_json};
 use throng_results::page::{renderings, report_data};
 use throng_results::{Run, Summary};
+use throng_run::control::command::SOCKET;
 
 use super::Job;
 use crate::compare::{may_show, page_data};
-use crate::conduct::command::SOCKET;
 
 /// The newest runs, by their names; older ones are counted.
 const RUNS_MAX: usize = 5_000;

@@ -17,9 +17,9 @@ use throng_base::clock::wall_now;
 use throng_base::system::in_own_group;
 use throng_base::{Clock, Said, Source, Time, plain};
 use throng_results::create_directory;
+use throng_run::control::command;
 use throng_scenario::inputs;
 
-use crate::conduct::command;
 use crate::control::ask;
 use crate::speech;
 

@@ -1,0 +1,74 @@
+//! How many agents of a fleet generate a load, each on a machine like the one that was measured:
+//! what limits a machine, and how sure that is.
+
+use crate::machine::Machine;
+use crate::measured::Measured;
+use crate::reckon::{Cost, Resource, Row, Wish, reckon};
+
+/// See the module's description.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agents {
+    /// [`u64::MAX`] where no number is enough.
+    pub count: u64,
+    /// As many if a request costs what it cost in the cheapest and in the dearest seconds.
+    pub range: Option<(u64, u64)>,
+    /// What a request cost then.
+    pub request_ns: Option<(f64, f64)>,
+    pub rows: Vec<Load>,
+    /// Bytes per second that each receives and sends.
+    pub network: Option<(f64, f64)>,
+    /// Each is to do so many times what the run did: have users, or ask.
+    pub times: f64,
+}
+
+/// What each agent takes of a resource.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    pub resource: Resource,
+    pub taken: f64,
+    /// What may be taken.
+    pub given: f64,
+}
+
+impl Load {
+    /// Taken of given; above 1 if it is not enough.
+    pub fn share(&self) -> f64 {
+        self.taken / self.given.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Divides the load over agents that each cost what `measured` shows.
+pub fn agents((wish, cost, machine): (&Wish, &Cost, &Machine), measured: &Measured) -> Agents {
+    let reckoned = reckon(wish, cost, machine);
+    let with = |request_ns: f64| {
+        // Where a request costs more, a connection does, too.
+        let times = request_ns / cost.request_ns.max(f64::MIN_POSITIVE);
+        let cost = Cost { request_ns, connect_ns: cost.connect_ns * times, ..*cost };
+        reckon(wish, &cost, machine).machines
+    };
+    let count = reckoned.machines;
+    let part = count as f64;
+    let load =
+        |row: &Row| Load { resource: row.resource, taken: row.needed / part, given: row.given };
+    let per_agent = |bytes: f64| bytes * wish.requests_per_s / part;
+    Agents {
+        count,
+        range: measured.request_range_ns.map(|(low, high)| (with(low), with(high))),
+        request_ns: measured.request_range_ns,
+        rows: reckoned.rows.iter().map(load).collect(),
+        network: measured
+            .request_bytes
+            .map(|(input, output)| (per_agent(input), per_agent(output))),
+        times: match measured.requests_per_s > 0.0 && wish.requests_per_s > 0.0 {
+            true => wish.requests_per_s / part / measured.requests_per_s,
+            false => wish.users as f64 / part / measured.users.max(1) as f64,
+        },
+    }
+}
+
+impl Agents {
+    /// What there is least of on each.
+    pub fn limit(&self) -> Option<&Load> {
+        self.rows.iter().max_by(|one, other| one.share().total_cmp(&other.share()))
+    }
+}

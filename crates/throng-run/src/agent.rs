@@ -1,0 +1,263 @@
+//! The machine of an agent: the child that makes the load is a process of its own, `throng post`.
+//! It hears on its standard input, as any process of a run does, and writes what it tells into a
+//! file: so it can neither be held up by the agent nor lose a line when the agent is killed. The
+//! end of its standard input ends its load in order.
+
+mod bounds;
+mod spool;
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::Shutdown;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use throng_base::private::Private as _;
+use throng_base::system::{LocalStream, in_own_group, to_child};
+use throng_base::{Said, clock::wall_now};
+use throng_fleet::agent::{Begin, Child, Host};
+use throng_fleet::presence::Incarnation;
+use throng_fleet::wire::{Ceiling, Raw, to_json};
+use throng_results::MachineInfo;
+
+use crate::files::{inside, private_directory, private_file};
+use crate::fleet::{BUNDLE, Kept, LINES_FILE, PART_FILE};
+use crate::wire::{Carried, Heard, Order, Part, Start, Told};
+use bounds::Bounds;
+use spool::{ERRORS_FILE, SENT_FILE, Spooled};
+
+/// See the module's description.
+pub struct Supervisor {
+    /// Where parts of runs lie, a directory each.
+    pub directory: PathBuf,
+    /// Flags of its owner: limits of what a child may take of this machine.
+    pub flags: Vec<String>,
+    /// Up to where a child may go, whatever is ordered.
+    pub ceiling: Ceiling,
+    /// What a record says of this host.
+    pub host: Raw,
+}
+
+impl Host for Supervisor {
+    type Child = Making;
+    type Spool = Spooled;
+
+    fn unix_ns(&self) -> u64 {
+        u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    async fn begin(&self, begin: Begin<'_>) -> Result<(Making, Spooled), Said> {
+        let home = self.home(&begin.plan.run, begin.life);
+        let failed = |error: io::Error| {
+            let error = Said::of_error(&error);
+            say!("{}: {error}", home.display())
+        };
+        let told: Told = begin
+            .plan
+            .told
+            .read()
+            .ok_or_else(|| say!("the plan of run {} cannot be read", begin.plan.run))?;
+        private_directory(&home).map_err(failed)?;
+        for (file, blob) in begin.plan.files.iter().zip(&begin.files) {
+            let path = inside(&home.join(BUNDLE), &file.path).ok_or_else(|| {
+                say!("the file `{}` of the run is outside its directory", file.path)
+            })?;
+            private_file(&path, blob).map_err(failed)?;
+        }
+        let plan = begin.plan.clone();
+        let kept = Kept { place: place(&begin), host: self.host.clone(), plan };
+        private_file(&home.join(PART_FILE), &to_json(&kept)).map_err(failed)?;
+        let part = self.part(&home, &begin, &told);
+        self.start(&home, (&part, begin.plan.rate_max), &told).map_err(failed)
+    }
+
+    fn left(&self) -> Vec<(String, Incarnation, Spooled)> {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return Vec::new() };
+        let mut left = Vec::new();
+        for home in entries.flatten().map(|entry| entry.path()) {
+            let name = home.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some((run, life)) = name.rsplit_once('.') else { continue };
+            let Ok(life) = life.parse() else { continue };
+            if let Some(spool) = Spooled::left(&home) {
+                left.push((run.to_string(), Incarnation(life), spool));
+            }
+        }
+        left
+    }
+}
+
+impl Supervisor {
+    fn home(&self, run: &str, life: Incarnation) -> PathBuf {
+        self.directory.join(format!("{run}.{}", life.0))
+    }
+
+    fn part(&self, home: &Path, begin: &Begin<'_>, told: &Told) -> Part {
+        let name = told.names.get(place(begin)).cloned().unwrap_or_default();
+        let bundle = home.join(BUNDLE).display().to_string();
+        let words = ["throng", "rerun", &bundle].map(String::from).into_iter();
+        Part {
+            words: words.chain(told.flags.clone()).chain(self.flags.clone()).collect(),
+            // Each of its files was checked by its digest.
+            scenario: None,
+            seed: told.seed,
+            run_id: told.run_id.clone(),
+            values: told.values.clone(),
+            machine: MachineInfo {
+                name,
+                first: begin.part.first,
+                width: begin.part.width,
+                of: begin.part.of,
+                ..MachineInfo::default()
+            },
+            neighbours: 1,
+            audits: true,
+        }
+    }
+
+    fn start(
+        &self,
+        home: &Path,
+        (part, rate_max): (&Part, Option<f64>),
+        told: &Told,
+    ) -> io::Result<(Making, Spooled)> {
+        let lines =
+            File::options().create_new(true).append(true).private().open(home.join(LINES_FILE))?;
+        // It belongs to what is opened, so the child holds it for as long as it lives.
+        lines.try_lock()?;
+        let errors =
+            File::options().create(true).append(true).private().open(home.join(ERRORS_FILE))?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("post").current_dir(home).envs(&told.environment);
+        let (mut input, theirs) = to_child()?;
+        let said = input.try_clone()?;
+        in_own_group(&mut command).stdin(theirs).stdout(lines).stderr(errors);
+        let mut child = command.spawn()?;
+        // Its own handles of the lines and of the socket are closed with it.
+        drop(command);
+        let announced = Announced::default();
+        let heard = Arc::clone(&announced);
+        let listener = std::thread::spawn(move || listen(said, &heard));
+        let (sender, texts) = channel::<String>();
+        std::thread::spawn(move || {
+            for text in texts {
+                // One that is gone has its end in its file.
+                if input.write_all(text.as_bytes()).and_then(|()| input.write_all(b"\n")).is_err() {
+                    return;
+                }
+            }
+            let _ = input.shutdown(Shutdown::Write);
+        });
+        let text = serde_json::to_string(part)?;
+        let _ = sender.send(text);
+        let ended = Arc::new(OnceLock::new());
+        let seen = Arc::clone(&ended);
+        std::thread::spawn(move || {
+            if let Ok(status) = child.wait() {
+                let _ = seen.set(status);
+            }
+        });
+        let spool = Spooled::of(home, Some(Arc::clone(&ended)))?;
+        let making = Making {
+            sender,
+            lines: home.join(LINES_FILE),
+            bounds: Bounds::new(self.ceiling, &part.machine, rate_max),
+            announced,
+            listener: Some(listener),
+            ended,
+        };
+        Ok((making, spool))
+    }
+
+    /// Removes what was sent wholly so long ago.
+    pub fn tidy(&self, kept: Duration) {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return };
+        for home in entries.flatten().map(|entry| entry.path()) {
+            let sent = fs::metadata(home.join(SENT_FILE));
+            let is_old = sent
+                .and_then(|sent| sent.modified())
+                .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > kept));
+            if is_old {
+                let _ = fs::remove_dir_all(home);
+            }
+        }
+    }
+}
+
+/// The place of a part in its plan.
+fn place(begin: &Begin<'_>) -> usize {
+    begin.plan.parts.iter().position(|it| it.first == begin.part.first).unwrap_or(usize::MAX)
+}
+
+/// The child of a part.
+pub struct Making {
+    sender: Sender<String>,
+    lines: PathBuf,
+    bounds: Bounds,
+    announced: Announced,
+    listener: Option<JoinHandle<()>>,
+    ended: Arc<OnceLock<ExitStatus>>,
+}
+
+/// What a child has announced to those of other machines, and was not asked for yet.
+type Announced = Arc<Mutex<Vec<String>>>;
+
+/// More is lost, which the others notice.
+const ANNOUNCED_MAX: usize = 64;
+
+fn listen(said: LocalStream, announced: &Announced) {
+    for line in BufReader::new(said).lines().map_while(Result::ok) {
+        let mut waiting = announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < ANNOUNCED_MAX {
+            waiting.push(line);
+        }
+    }
+}
+
+impl Child for Making {
+    fn start(&mut self, unix_ns: u64) {
+        self.say(&Start { unix_ns });
+    }
+
+    fn order(&mut self, order: &str) -> bool {
+        let Ok(order) = serde_json::from_str::<Order>(order) else { return false };
+        // Whatever is ordered, its owner's word stands.
+        let is_allowed = self.bounds.allow(&order);
+        self.say(&Heard::<()>::Order(if is_allowed { order } else { Order::Decline }));
+        is_allowed
+    }
+
+    fn announced(&mut self) -> Vec<String> {
+        // Behind its end nothing is on the way any more but what is being read.
+        if self.ended.get().is_some()
+            && let Some(listener) = self.listener.take()
+        {
+            let _ = listener.join();
+        }
+        std::mem::take(&mut self.announced.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn hear(&mut self, announced: &str, error_ns: u64) {
+        // What is no JSON is none of ours.
+        if let Ok(announced) = serde_json::from_str::<&RawValue>(announced) {
+            self.say(&Heard::Announced(Carried { announced, error_ns }));
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        fs::metadata(&self.lines).is_ok_and(|lines| lines.len() > 0)
+    }
+}
+
+impl Making {
+    fn say(&self, line: &impl Serialize) {
+        if let Ok(text) = serde_json::to_string(line) {
+            let _ = self.sender.send(text);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Up to where the owner of a machine lets a part of a run go, whatever is ordered meanwhile.
+
+use throng_fleet::wire::Ceiling;
+use throng_results::MachineInfo;
+
+use crate::wire::{Change, Order};
+
+pub(super) struct Bounds {
+    ceiling: Ceiling,
+    /// The part that this machine has of the run.
+    part: f64,
+    /// Starts per second of the whole run, at most, by its plan and what was ordered so far.
+    rate: f64,
+    /// So many times its part this machine makes.
+    times: f64,
+}
+
+impl Bounds {
+    pub(super) fn new(ceiling: Ceiling, machine: &MachineInfo, rate_max: Option<f64>) -> Bounds {
+        let part = machine.width as f64 / machine.of.max(1) as f64;
+        Bounds { ceiling, part, rate: rate_max.unwrap_or(0.0), times: 1.0 }
+    }
+
+    /// Whether this may be done; only then it counts for what comes behind it.
+    pub(super) fn allow(&mut self, order: &Order) -> bool {
+        let (users, rate, times) = match *order {
+            Order::Amend { change, users_max, .. } => {
+                let rate = match change {
+                    Change::Rate(rate) => self.rate.max(rate),
+                    Change::Times(times) => self.rate * times.max(1.0),
+                    Change::Users(_) | Change::EndPhase => self.rate,
+                };
+                (users_max, rate, self.times)
+            }
+            Order::Take { users_max, times, .. } => (users_max, self.rate, times),
+            Order::Stop | Order::Abort | Order::Pause | Order::GoOn => return true,
+            Order::Mark { .. }
+            | Order::Record { .. }
+            | Order::Presence { .. }
+            | Order::Audit { .. }
+            | Order::Decline => return true,
+        };
+        let is_within =
+            |whole: f64, max: Option<f64>| max.is_none_or(|max| whole * self.part <= max);
+        let allows = is_within(users as f64, self.ceiling.users.map(|users| users as f64))
+            && is_within(rate * times, self.ceiling.rate);
+        if allows {
+            (self.rate, self.times) = (rate, times);
+        }
+        allows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amend(change: Change, users_max: u64) -> Order {
+        Order::Amend { load: 0, at_ns: 0, change, users_max }
+    }
+
+    #[test]
+    fn nothing_that_is_ordered_goes_beyond_the_owners_word() {
+        let machine = MachineInfo { width: 1, of: 4, ..MachineInfo::default() };
+        let ceiling = Ceiling { users: Some(100), rate: Some(50.0) };
+        let mut bounds = Bounds::new(ceiling, &machine, Some(100.0));
+        assert!(bounds.allow(&amend(Change::Users(400), 400)));
+        assert!(!bounds.allow(&amend(Change::Users(401), 401)));
+        assert!(bounds.allow(&amend(Change::Times(2.0), 0)), "50 a second here");
+        assert!(!bounds.allow(&amend(Change::Times(1.1), 0)));
+        assert!(!bounds.allow(&amend(Change::Rate(201.0), 0)));
+        assert!(!bounds.allow(&Order::Take { at_ns: 0, times: 1.5, users_max: 0 }));
+        assert!(bounds.allow(&Order::Pause) && bounds.allow(&Order::Stop));
+        let mut free = Bounds::new(Ceiling::default(), &machine, None);
+        assert!(free.allow(&amend(Change::Rate(1e9), u64::MAX)));
+    }
+}

@@ -1,0 +1,132 @@
+//! One of several processes of a run (`throng post`). It hears on its standard input what part it
+//! has and when to begin, then orders; it tells on its standard output what happens, a line each.
+//! Its standard input is a socket: what its ledgers announce to other machines goes back there.
+
+use std::io::{BufRead as _, Write as _};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use throng_base::{Clock, Diagnostic, Exit, clock::wall_now};
+use throng_engine::{Announced, Options, Spare, prepare};
+use throng_program::Program;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::guard::Guard;
+use crate::permit::audits_reach;
+use crate::post::Post;
+use crate::post::announcer::Announcer;
+use crate::post::auditor::Auditor;
+use crate::wire::{Carried, Heard, Message, Order, Part, Start, share_of};
+use crate::{Conduct, not_started};
+
+/// What part this process is told to be; nothing where no desk has started it.
+pub fn told() -> Option<Part> {
+    read()
+}
+
+/// Is a part of the run until its load is over.
+pub fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
+    let errors = conduct.operator;
+    let wanted = part.scenario.as_ref();
+    if wanted.is_some_and(|wanted| conduct.recorded.text(&[]) != *wanted) {
+        let message = say!("the scenario changed while the run was starting");
+        errors.diagnostic(
+            &Diagnostic::error("scenario-changed", message).help(say!("run the command again")),
+        );
+        return Exit::Usage;
+    }
+    conduct.program = Arc::new(Program {
+        seed: part.seed,
+        run_id: part.run_id.clone(),
+        setup_values: part.values.iter().cloned().map(Into::into).collect(),
+        ..(*conduct.program).clone()
+    });
+    let guard = match Guard::read(errors) {
+        Ok(guard) => guard,
+        Err(exit) => return exit,
+    };
+    // That of an agent's owner is not that of the agent, which has to be heard.
+    if let Err(diagnostic) = crate::be_nice(&conduct.limits) {
+        errors.diagnostic(&diagnostic);
+        return Exit::HostUnfit;
+    }
+    let Some(runtime) = crate::runtime(errors) else { return Exit::HostUnfit };
+    // Where the owner of an agent does not let it send, its audits do not read either.
+    if part.audits
+        && let Err(diagnostic) = audits_reach(&conduct.program.audits, &guard.lists)
+    {
+        errors.diagnostic(&diagnostic);
+        return Exit::Usage;
+    }
+    let options = conduct.options(&guard, part.neighbours.max(1));
+    let options = Options { share: share_of(&part.machine), ..options };
+    let ready = match prepare(&conduct.program, &options) {
+        Ok(ready) => ready,
+        Err(error) => return not_started(&error, errors),
+    };
+    let Spare { users: users_spare, limit: spare_limit } = ready.users_spare;
+    tell(&Message::Ready { shards: ready.shards as u64, users_spare, spare_limit });
+    // Where there is no start, the desk is gone: nothing was sent.
+    let Some(Start { unix_ns }) = read() else { return Exit::Success };
+    tell(&Message::Begun { unix_ns });
+    let ahead = std::time::Duration::from_nanos(unix_ns).saturating_sub(wall_now());
+    let mut run = ready.begin(Clock::start_in(ahead));
+    let (lines, told) = unbounded_channel();
+    let (orders, announced) = hear();
+    let teller = std::thread::spawn(move || tell_all(told));
+    let (bridge, clock) = (run.bridge.take(), run.clock.clone());
+    let auditor = part.audits.then(|| run.presences.clone()).flatten().map(|presences| {
+        let ways = (presences, &clock);
+        Auditor::begin(&conduct.program, share_of(&part.machine), ways, lines.clone())
+    });
+    let post = Post::new(&conduct.program, run, &conduct.limits, (0, lines)).auditing(auditor);
+    runtime.block_on(async {
+        let announcer = bridge.map(|bridge| Announcer::new(bridge, clock, announced));
+        post.announcing(announcer).work(orders).await;
+    });
+    let _ = teller.join();
+    Exit::Success
+}
+
+/// The orders that come, and what other machines announce; nobody gives any when the desk is gone.
+fn hear() -> (UnboundedReceiver<Order>, UnboundedReceiver<Carried<Announced>>) {
+    let (sender, orders) = unbounded_channel();
+    let (carrier, announced) = unbounded_channel();
+    std::thread::spawn(move || {
+        while let Some(heard) = read() {
+            let is_gone = match heard {
+                Heard::Order(order) => sender.send(order).is_err(),
+                Heard::Announced(carried) => {
+                    // Without ledgers nobody listens.
+                    let _ = carrier.send(carried);
+                    false
+                }
+            };
+            if is_gone {
+                return;
+            }
+        }
+    });
+    (orders, announced)
+}
+
+fn tell_all(mut told: UnboundedReceiver<(u16, Message)>) {
+    while let Some((_, message)) = told.blocking_recv() {
+        tell(&message);
+    }
+}
+
+/// What nobody hears any more is lost: the run ends in order, as there are no orders either.
+fn tell(line: &impl Serialize) {
+    let Ok(mut line) = serde_json::to_vec(line) else { return };
+    line.push(b'\n');
+    let mut output = std::io::stdout().lock();
+    let _ = output.write_all(&line).and_then(|()| output.flush());
+}
+
+fn read<T: DeserializeOwned>() -> Option<T> {
+    let mut line = Vec::new();
+    std::io::stdin().lock().read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}

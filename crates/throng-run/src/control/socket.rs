@@ -1,0 +1,100 @@
+//! The socket of a run that goes on (`throng control`): a line of JSON to it, a line back. Only who
+//! owns the run is heard; whoever is slow or says nonsense holds nobody up.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use throng_base::system::{LocalListener, LocalStream, listen};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::control::command::{Answer, LINE_BYTES_MAX, Request, SOCKET, VERSION};
+use crate::system;
+
+/// Who says nothing for so long is not listened to any more.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Who comes when there are so many is turned away.
+const CLIENTS_MAX: usize = 8;
+
+/// What is asked, and where the answer goes.
+pub(crate) type Asked = (Request, Box<dyn FnOnce(Answer) + Send>);
+
+/// Of one run; it is gone with this.
+pub(crate) struct Socket {
+    path: PathBuf,
+}
+
+impl Socket {
+    /// In the directory of the run. None where the file system has no sockets: the run goes on.
+    pub(crate) fn open(directory: &Path, asked: UnboundedSender<Asked>) -> Option<Socket> {
+        let path = directory.join(SOCKET);
+        let listener = system::in_directory(directory, SOCKET, listen).ok()?;
+        std::thread::Builder::new()
+            .name("control".into())
+            .spawn(move || hear(&listener, &asked))
+            .ok()?;
+        Some(Socket { path })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// To the run that is recorded there.
+pub fn connect(directory: &Path) -> std::io::Result<LocalStream> {
+    system::in_directory(directory, SOCKET, throng_base::system::connect)
+}
+
+fn hear(listener: &LocalListener, asked: &UnboundedSender<Asked>) {
+    let clients = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming() {
+        if asked.is_closed() {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        if clients.load(Ordering::Relaxed) >= CLIENTS_MAX || !system::is_owner(&stream) {
+            continue;
+        }
+        clients.fetch_add(1, Ordering::Relaxed);
+        let (mine, asked) = (Arc::clone(&clients), asked.clone());
+        let spawned = std::thread::Builder::new().spawn(move || {
+            let _ = serve(&stream, &asked);
+            mine.fetch_sub(1, Ordering::Relaxed);
+        });
+        if spawned.is_err() {
+            clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One line, one answer.
+fn serve(stream: &LocalStream, asked: &UnboundedSender<Asked>) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(LINE_BYTES_MAX)).read_until(b'\n', &mut line)?;
+    let answer = match serde_json::from_slice::<Request>(&line) {
+        Ok(request) if request.version == VERSION => {
+            let (sender, answered) = mpsc::channel();
+            // Who has gone has no answer.
+            let reply = Box::new(move |answer| drop(sender.send(answer)));
+            let _ = asked.send((request, reply));
+            answered.recv_timeout(PATIENCE).ok()
+        }
+        _ => None,
+    };
+    let answer = answer.unwrap_or_else(|| Answer::Refused {
+        message: say!("the run did not accept this command, or has ended"),
+        help: say!("use the version of throng that started the run"),
+    });
+    let mut line = serde_json::to_vec(&answer)?;
+    line.push(b'\n');
+    let mut stream = stream;
+    stream.write_all(&line)
+}

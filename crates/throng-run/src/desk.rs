@@ -1,0 +1,696 @@
+//! The side of a run that a person sees: it takes what posts tell, records and sums it up, draws
+//! it, hears signals, and gives the orders. There is one in a run.
+
+mod act;
+mod auditing;
+pub(crate) mod audits;
+mod cpu;
+mod duel;
+mod events;
+mod levels;
+pub(crate) mod monitors;
+mod moves;
+pub(crate) mod pilot;
+mod redistribute;
+mod rules;
+mod search;
+mod steer;
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use throng_base::{Clock, Diagnostic, Exit, Said, Time};
+use throng_engine::{Options, Spare};
+use throng_export::{Exports, Opened};
+use throng_load::plan;
+use throng_metrics::{Interval, StepInterval};
+use throng_results::terminal::Progress;
+use throng_results::{
+    AbortRules, AllGauges, Collector, Event, Line as Merged, Merge, OnceRun, Recorder, RunInfo,
+    StopBy, is_connecting, machine_name, moved,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+use crate::control::socket::{Asked, Socket};
+use crate::ending::Ending;
+use crate::live::Live;
+use crate::once::tear_down;
+use crate::running::Running;
+use crate::wire::{Message, Order, Past};
+use crate::{Conduct, Line, StopRequests};
+use audits::{Audits, BooksBefore};
+use duel::Ring;
+use events::Events;
+use monitors::{Hosts, Monitors};
+use moves::Moves;
+use pilot::Pilot;
+use redistribute::Parts;
+use rules::Holds;
+use steer::Steer;
+
+/// A target that nobody could connect to for so long is not there.
+const UNREACHABLE_AFTER: Time = Time(3_000_000_000);
+/// A target that answers nobody and lets nobody connect for so long is gone. Only a load that
+/// has no time of its own needs to be told.
+const LOST_AFTER: Duration = Duration::from_secs(30);
+/// How often the operator hears how far the run is.
+const REDRAW: Duration = Duration::from_millis(200);
+/// What is left of a second at the end of a run gets a line of its own from this length on.
+const LINE_TIME_MIN: Duration = Duration::from_millis(250);
+/// Since when nothing has been answered, nobody is connected, and those who try fail.
+#[derive(Debug, Default)]
+struct Loss {
+    since: Option<Time>,
+}
+
+impl Loss {
+    fn add(&mut self, interval: &Interval) {
+        let steps = || interval.steps.iter();
+        let mut causes = steps().flat_map(|step| &step.errors).map(|(cause, _)| *cause);
+        let is_alive = interval.gauges.connections_open > 0
+            || steps().any(|step| step.ok > 0)
+            || !causes.all(is_connecting);
+        if is_alive {
+            self.since = None;
+        } else if steps().any(|step| step.failed() > 0) {
+            self.since.get_or_insert(Time::from_secs(interval.second));
+        }
+    }
+
+    fn lasts(&self, now: Time) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+}
+
+/// What ties a desk to its posts.
+pub(crate) struct Posts {
+    /// Zero is the start of the run.
+    pub(crate) clock: Clock,
+    pub(crate) orders: Orders,
+    pub(crate) lines: UnboundedReceiver<(u16, Message)>,
+    /// How many users more than planned can be there at once.
+    pub(crate) users_spare: Spare,
+    /// What some of them leave out is made by the others.
+    pub(crate) redistributes: bool,
+    /// Ends when posts of a fleet know that there are no more orders.
+    pub(crate) closing: Option<JoinHandle<()>>,
+}
+
+/// How orders come to the posts.
+pub(crate) enum Orders {
+    /// Posts in this process, or in others of this machine, by their numbers.
+    Here(Vec<UnboundedSender<Order>>),
+    /// So many machines of a fleet; each order with the one that it is not for.
+    Fleet(usize, UnboundedSender<(Option<usize>, Order)>),
+}
+
+impl Orders {
+    fn posts(&self) -> usize {
+        match self {
+            Orders::Here(posts) => posts.len(),
+            Orders::Fleet(count, _) => *count,
+        }
+    }
+
+    /// Posts on other machines, which read the views of audits themselves.
+    fn is_fleet(&self) -> bool {
+        matches!(self, Orders::Fleet(..))
+    }
+
+    /// To all but, perhaps, one of them. One whose load is over obeys nothing any more.
+    fn give(&self, except: Option<usize>, order: Order) {
+        match self {
+            Orders::Here(posts) => {
+                let others = posts.iter().enumerate().filter(|(post, _)| Some(*post) != except);
+                for (_, orders) in others {
+                    let _ = orders.send(order.clone());
+                }
+            }
+            Orders::Fleet(_, orders) => {
+                let _ = orders.send((except, order));
+            }
+        }
+    }
+}
+
+/// Where what is told of a run goes, besides the terminal.
+pub(crate) struct Outlets {
+    pub(crate) recorder: Option<Recorder>,
+    pub(crate) exports: Opened,
+    pub(crate) live: Option<Live>,
+    pub(crate) hosts: Hosts,
+    /// What the books of the target said before the load, by audit.
+    pub(crate) before: BooksBefore,
+}
+
+/// See the module's description.
+pub(crate) struct Desk<'a> {
+    conduct: &'a Conduct<'a>,
+    posts: Posts,
+    info: RunInfo,
+    recorder: Option<Recorder>,
+    exports: Exports,
+    /// Taken when the run begins.
+    hosts: Hosts,
+    live_page: Option<Live>,
+    /// What is asked over the socket and from the live page.
+    asked: (UnboundedSender<Asked>, UnboundedReceiver<Asked>),
+    merge: Merge,
+    moves: Moves,
+    collector: Collector,
+    /// The second that has figures but no line yet.
+    pending: Option<u64>,
+    line_until: Time,
+    running: Running,
+    steer: Steer,
+    /// Sets the load, in a search for the capacity.
+    pilot: Option<Pilot>,
+    /// Compares the sides, in a duel.
+    ring: Option<Ring>,
+    /// What is done at set times.
+    events: Option<Events>,
+    parts: Parts,
+    audits: Option<Audits>,
+    attempted: u64,
+    opened: u64,
+    failed: u64,
+    loss: Loss,
+    /// Of all machines together.
+    gauges: AllGauges,
+    rules: AbortRules,
+    holds: Holds,
+    stops: u32,
+    /// Posts whose load is over, when the last of them was, and whether all ended well.
+    over: usize,
+    ended_ns: u64,
+    whole: bool,
+    /// Orders of the desk that had the run before, and up to when it is only read again.
+    past: VecDeque<Past>,
+    since: Time,
+}
+
+impl<'a> Desk<'a> {
+    pub(crate) fn new(
+        conduct: &'a Conduct<'a>,
+        posts: Posts,
+        info: RunInfo,
+        outlets: Outlets,
+    ) -> Desk<'a> {
+        let Outlets { recorder, exports, mut live, hosts, before } = outlets;
+        let asked = unbounded_channel();
+        if let Some(live) = &mut live {
+            let directory = recorder.as_ref().map(Recorder::directory);
+            live.begin(&info, directory, asked.0.clone());
+        }
+        let rules = AbortRules::new(&conduct.program.abort_when, &info);
+        let holds = Holds::new(&conduct.program.hold_when, &info);
+        Desk {
+            moves: Moves::default(),
+            merge: Merge::new(posts.orders.posts()),
+            collector: Collector::new(&info),
+            running: Running::new(&conduct.program),
+            steer: Steer::new(&conduct.program, posts.users_spare),
+            pilot: conduct.search.as_ref().map(|it| Pilot::new(it.clone(), &conduct.program)),
+            ring: None,
+            events: None,
+            parts: Parts::new(posts.orders.posts()),
+            audits: Audits::begin(
+                &conduct.program.audits,
+                &posts.clock,
+                (posts.orders.posts(), posts.orders.is_fleet()),
+                &before,
+            ),
+            conduct,
+            posts,
+            exports: exports.begin(&info),
+            hosts,
+            live_page: live,
+            asked,
+            info,
+            recorder,
+            pending: None,
+            line_until: Time::ZERO,
+            attempted: 0,
+            opened: 0,
+            failed: 0,
+            loss: Loss::default(),
+            gauges: AllGauges::default(),
+            rules,
+            holds,
+            stops: 0,
+            over: 0,
+            ended_ns: 0,
+            whole: true,
+            past: VecDeque::new(),
+            since: Time::ZERO,
+        }
+    }
+
+    /// The desk of a run that another has had before, with the orders that this one gave.
+    pub(crate) fn behind(mut self, past: VecDeque<Past>) -> Desk<'a> {
+        (self.past, self.since) = (past, self.posts.clock.now());
+        self
+    }
+
+    fn begin_all(&mut self) {
+        let (info, clock) = (Cow::Borrowed(&self.info), self.posts.clock.clone());
+        self.conduct.operator.tell(Line::Began { info, clock });
+        self.begin_search();
+        self.begin_duel();
+        self.begin_events();
+    }
+
+    /// `setup` is what was done before, where there was something to do.
+    pub(crate) async fn work(
+        mut self,
+        setup: Option<OnceRun>,
+        options: &Options,
+        mut signals: StopRequests,
+    ) -> Exit {
+        if let Some(once) = setup {
+            self.event(&Event::Once { at_ns: 0, once: Box::new(once) });
+        }
+        let mut redraw = tokio::time::interval(REDRAW);
+        let directory = self.recorder.as_ref().map(|recorder| recorder.directory());
+        let socket = directory.and_then(|directory| Socket::open(directory, self.asked.0.clone()));
+        let hosts = std::mem::take(&mut self.hosts);
+        let sources = &self.conduct.program.monitors;
+        let mut monitors = Monitors::begin(sources, hosts, &self.posts.clock);
+        self.begin_all();
+        let mut keys = self.conduct.operator.keys();
+        while self.over < self.posts.orders.posts() {
+            tokio::select! {
+                biased;
+                () = signals.next() => self.interrupted(),
+                line = self.posts.lines.recv() => match line {
+                    Some((machine, message)) => self.messages(machine, message),
+                    None => break,
+                },
+                Some((request, answer)) = self.asked.1.recv() => {
+                    let (command, load) = (&request.command, request.load.as_deref());
+                    answer(command.refusal().unwrap_or_else(|| self.command(command, load)));
+                }
+                Some(key) = pressed(&mut keys) => self.key(key),
+                Some(ask) = Audits::next(&mut self.audits) => self.asks(ask),
+                Some(told) = Monitors::next(&mut monitors) => {
+                    let told = monitors.as_mut().map(|monitors| monitors.take(told));
+                    let (events, text) = told.unwrap_or_default();
+                    rules::read(&mut self, &events);
+                    text.into_iter().for_each(|text| self.say(text));
+                }
+                Some(told) = Events::next(&mut self.events) => self.act(told),
+                _ = redraw.tick() => self.tell_progress(),
+            }
+        }
+        drop((socket, keys, monitors));
+        self.conduct.operator.tell(Line::Over);
+        self.finish_audits(&mut signals).await;
+        self.end_search();
+        self.print_line();
+        self.end_duel();
+        self.recover(Time::NEVER);
+        self.end_events();
+        let at_ns = self.ended_ns;
+        self.event(&Event::RunEnded { at_ns });
+        if let Some(once) = tear_down(self.conduct, options, &mut signals).await {
+            self.event(&Event::Once { at_ns, once: Box::new(once) });
+        }
+        self.finish_exports();
+        let Desk { conduct, posts, info, collector, recorder, live_page: live, whole, .. } = self;
+        drop(posts.orders);
+        if let Some(closing) = posts.closing {
+            let _ = closing.await;
+        }
+        Ending { conduct, info, collector, recorder, live }.conclude(whole)
+    }
+
+    /// Takes what has come so far. A second is printed when all that was told of it has come: with
+    /// several loads that is more than one line.
+    fn messages(&mut self, machine: u16, message: Message) {
+        self.message(machine, message);
+        while let Ok((machine, message)) = self.posts.lines.try_recv() {
+            self.message(machine, message);
+        }
+        // A phase that ended inside this second leaves a part of it to come.
+        let is_over = |second: u64| self.posts.clock.now() >= Time::from_secs(second + 1);
+        if self.pending.is_some_and(is_over) {
+            self.print_line();
+        }
+    }
+
+    fn message(&mut self, machine: u16, message: Message) {
+        let number = usize::from(machine);
+        match message {
+            Message::Interval(mut interval) => {
+                interval.machine = machine;
+                self.merge.push(number, Merged::Interval(interval));
+            }
+            Message::Event(mut event) => {
+                if let Event::BackedOff { machine: own, .. }
+                | Event::MachineLost { machine: own, .. } = &mut event
+                {
+                    *own = machine;
+                }
+                if self.moves.is_known(&event) {
+                    return;
+                }
+                self.tell(machine, &event);
+                self.merge.push(number, Merged::Event(event));
+            }
+            Message::Notice { at_ns, text } => {
+                self.say(text.clone());
+                self.event(&Event::Notice { at_ns, text: text.english() });
+            }
+            Message::Over { at_ns, whole } => {
+                self.audits.iter_mut().for_each(|audits| audits.post_over(number));
+                self.over += 1;
+                self.ended_ns = self.ended_ns.max(at_ns);
+                self.whole &= whole;
+                self.merge.over(number);
+            }
+            Message::Lost { detail } => {
+                self.audits.iter_mut().for_each(|audits| audits.lost(number));
+                let at_ns = self.posts.clock.now().as_nanos();
+                let name =
+                    self.info.generator.machines.get(number).map_or("", |it| it.name.as_str());
+                let text = say!("{name} and all its users were lost: {detail}", detail = &detail);
+                self.say(text);
+                self.event(&Event::MachineLost { at_ns, machine, detail });
+                self.over += 1;
+                self.ended_ns = self.ended_ns.max(at_ns);
+                self.merge.over(number);
+            }
+            Message::Presence { ask, known } => {
+                let audits = self.audits.iter_mut();
+                audits.for_each(|it| it.presence(number, ask, known.clone()));
+            }
+            Message::Audited(tally) => {
+                if let Some(audits) = &mut self.audits {
+                    audits.tally(number, *tally);
+                }
+            }
+            Message::Said { text } => {
+                self.conduct.operator.tell(Line::Text(Cow::Owned(text)));
+            }
+            Message::StopWanted => self.interrupted(),
+            Message::Ready { .. } | Message::Begun { .. } => {}
+        }
+        while let Some((machine, line)) = self.merge.pop() {
+            match line {
+                Merged::Interval(interval) => {
+                    self.recover(Time::from_secs(interval.second));
+                    self.interval(&interval);
+                    if let Some(live) = &mut self.live_page {
+                        live.line(interval);
+                    }
+                }
+                Merged::Event(event) => self.event_of(machine as u16, &event),
+            }
+        }
+    }
+
+    /// Follows what happens, and says at once what a person has to know.
+    fn tell(&mut self, machine: u16, event: &Event) {
+        self.events.iter_mut().for_each(|events| events.hear(event));
+        match event {
+            Event::PhaseBegun { at_ns, phase } => self.running.begun(*phase, Time(*at_ns)),
+            Event::PhaseEnded { phase, .. } => self.running.ended(*phase),
+            Event::Log { at_ns, user, text } => {
+                let (at, text) = (Some((*at_ns, *user)), Cow::Borrowed(text.as_str()));
+                self.conduct.operator.tell(Line::Log { at, text });
+            }
+            Event::Held { detail, .. } => self.say(say!("growth paused: {detail}")),
+            Event::Released { .. } => self.say(say!("growth resumed")),
+            Event::GrowthGivenUp { detail, .. } => {
+                self.say(say!("growth ended ({detail}); the run continues with the current users"));
+            }
+            Event::BackedOff { percent, detail, .. } => {
+                let name = machine_name(&self.info, machine);
+                self.say(say!(
+                    "{name} now generates {percent} % of its share of the load: {detail}"
+                ));
+                self.makes(machine, f64::from(*percent) / 100.0);
+            }
+            Event::MachineLost { .. } => self.makes(machine, 0.0),
+            Event::AddressesChanged { host, before, after, .. } => {
+                let moved = moved(host, before, after);
+                self.say(say!("the target's addresses have changed: {moved}"));
+            }
+            // A rule or a bug that ends the run on one machine ends it on all. Rows are each
+            // machine's own: the others go on until theirs are used up, so that none is left over.
+            Event::Stopped { by: StopBy::Rule | StopBy::Bug, .. } => {
+                self.posts.orders.give(Some(usize::from(machine)), Order::Stop);
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&self, text: Said) {
+        self.conduct.operator.say(text);
+    }
+
+    fn interval(&mut self, interval: &Interval) {
+        self.attempted += interval.connections.counts.attempted;
+        self.opened += interval.connections.counts.opened;
+        self.failed += interval.steps.iter().map(StepInterval::failed).sum::<u64>();
+        self.loss.add(interval);
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.interval(interval)
+        {
+            let diagnostic = error.diagnostic();
+            self.trouble(&diagnostic);
+        }
+        self.exports.line(interval);
+        self.collector.interval(interval);
+        if self.pending.is_some_and(|pending| pending < interval.second) {
+            self.print_line();
+        }
+        self.pending = Some(interval.second);
+        self.fly(interval);
+        self.ring.iter_mut().for_each(|ring| ring.add(interval));
+        self.apply_rules(interval);
+        let until = Time::from_secs(interval.second + 1);
+        self.give_up_if_unreachable(until);
+        self.give_up_if_lost(until);
+    }
+
+    /// Waits for what receivers have not taken yet, and says what they never took. That changes
+    /// nothing of the result: the record has it all.
+    fn finish_exports(&mut self) {
+        for (wanted, told) in std::mem::take(&mut self.exports).finish() {
+            let throng_export::Told { seconds, lost, trouble } = told;
+            let Some(trouble) = trouble.filter(|_| lost > 0) else { continue };
+            let all = seconds + lost;
+            let export = wanted.to_string();
+            let text = say!("`--export {export}` failed for {lost} of {all} seconds: {trouble}");
+            self.event(&Event::Notice { at_ns: self.ended_ns, text: text.english() });
+            self.say(text);
+        }
+    }
+
+    fn print_line(&mut self) {
+        let Some(second) = self.pending.take() else { return };
+        self.searched(second);
+        self.dueled(second);
+        let until = Time::from_secs(second + 1).min(self.posts.clock.now());
+        if until < self.since {
+            return;
+        }
+        if until - self.line_until < LINE_TIME_MIN && self.line_until > Time::ZERO {
+            return;
+        }
+        self.line_until = until;
+        self.conduct.operator.tell(Line::Second(until));
+    }
+
+    /// Recording failed: said at once; the run goes on.
+    fn trouble(&self, diagnostic: &Diagnostic) {
+        self.conduct.operator.diagnostic(diagnostic);
+        self.say(say!("the run continues; results that cannot be recorded are lost"));
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.event_of(0, event);
+    }
+
+    fn event_of(&mut self, machine: u16, event: &Event) {
+        let event = &event.masked(&self.conduct.program.secrets);
+        self.conduct.operator.tell(Line::Event(Cow::Borrowed(event)));
+        self.collector.event(event);
+        if let Some(live) = &mut self.live_page {
+            live.event(event);
+        }
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.event_of(machine, event)
+        {
+            let diagnostic = error.diagnostic();
+            self.trouble(&diagnostic);
+        }
+    }
+
+    /// Ends or holds the run where one of its rules wants it.
+    fn apply_rules(&mut self, interval: &Interval) {
+        let load = self.running.load_of(interval.phase);
+        let gauges = self.gauges.add(load, interval);
+        let (shown, all) = (Cow::Borrowed(interval), Cow::Borrowed(&gauges));
+        self.conduct.operator.tell(Line::Interval { interval: shown, gauges: all });
+        let now = self.posts.clock.now();
+        self.events.iter_mut().for_each(|events| events.see(interval, &gauges, now));
+        self.count_for_audits(interval);
+        let (rulings, held) =
+            (self.rules.add(interval, &gauges), self.holds.add(interval, &gauges));
+        rules::judge(self, rulings);
+        rules::hold(self, held);
+    }
+
+    /// A run against a target that is not there is over soon.
+    fn give_up_if_unreachable(&mut self, now: Time) {
+        let tried = self.attempted > 0 && self.opened == 0;
+        if tried && self.failed > 0 && now >= UNREACHABLE_AFTER && self.stops == 0 {
+            self.stops = 1;
+            let text = say!("no connection was established in {} s, so the run ends", now.second());
+            self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
+            self.say(text);
+            self.event(&Event::TargetLost { at_ns: now.as_nanos() });
+            self.send_order(Order::Stop);
+        }
+    }
+
+    /// A load that ends only when something is done would never end when the target is gone.
+    fn give_up_if_lost(&mut self, now: Time) {
+        let of = |phase: u16| self.info.tables.phases.get(usize::from(phase));
+        let running = self.running.loads().iter().flatten().filter_map(|(phase, _)| of(*phase));
+        let has_end = running.into_iter().all(|phase| phase.planned_ns.is_some());
+        if has_end || self.stops > 0 || self.loss.lasts(now) < LOST_AFTER {
+            return;
+        }
+        self.stops = 1;
+        let text = say!(
+            "no response and no new connection in {} s, so the run ends",
+            self.loss.lasts(now).as_secs()
+        );
+        self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
+        self.say(text);
+        self.event(&Event::TargetLost { at_ns: now.as_nanos() });
+        self.send_order(Order::Stop);
+    }
+
+    fn send_order(&self, order: Order) {
+        if matches!(order, Order::Stop | Order::Abort) {
+            self.events.iter().for_each(Events::no_more);
+        }
+        self.posts.orders.give(None, order);
+    }
+
+    fn interrupted(&mut self) {
+        self.stops += 1;
+        self.conduct.operator.tell(Line::Interrupted);
+        if self.info.interrupted {
+            self.send_order(Order::Abort);
+            return;
+        }
+        self.info.interrupted = true;
+        self.say(say!(
+            "interrupted: users finish their step and leave; interrupt again to end now"
+        ));
+        self.event(&Event::Interrupted { at_ns: self.posts.clock.now().as_nanos() });
+        self.send_order(Order::Stop);
+    }
+
+    fn tell_progress(&self) {
+        if !self.conduct.operator.sees_progress() {
+            return;
+        }
+        let progress = match self.running.loads() {
+            [running] => self.progress_of_phase(running.unwrap_or((0, Time::ZERO))),
+            _ => Some(self.progress_of_loads()),
+        };
+        self.conduct.operator.tell(Line::Progress(progress));
+    }
+
+    /// Of the only load.
+    fn progress_of_phase(&self, (number, begun): (u16, Time)) -> Option<Progress> {
+        let phases = &self.info.tables.phases;
+        let phase = phases.get(usize::from(number))?;
+        let now = self.posts.clock.now();
+        let passed = now - begun;
+        let planned = phase.planned_ns.map(Duration::from_nanos);
+        let rest = phases.iter().skip(usize::from(number) + 1);
+        let rest: Option<u64> = rest.map(|phase| phase.planned_ns).sum();
+        let left = planned.map(|planned| planned.saturating_sub(passed));
+        Some(Progress {
+            phase: phase.name.clone(),
+            number: usize::from(number) + 1,
+            phases: phases.len(),
+            share: planned.map(|planned| passed.as_secs_f64() / planned.as_secs_f64().max(1e-9)),
+            left: left.and_then(|left| Some(left + Duration::from_nanos(rest?))),
+            elapsed: now - Time::ZERO,
+        })
+    }
+
+    /// Of all loads together: which of them go on, and how much of the whole run is over.
+    fn progress_of_loads(&self) -> Progress {
+        let loads = self.info.tables.loads.iter().zip(self.running.loads());
+        let running = loads.filter(|(_, running)| running.is_some());
+        let names: Vec<&str> = running.map(|(name, _)| name.as_str()).collect();
+        let ends = plan(&self.conduct.program.loads);
+        let ends = ends.iter().map(|one| Some(one.begin.saturating_add(one.length?)));
+        let end = ends.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().max());
+        let elapsed = self.posts.clock.now() - Time::ZERO;
+        Progress {
+            phase: names.join(", "),
+            number: 1,
+            phases: 1,
+            share: end.map(|end| elapsed.as_secs_f64() / end.as_secs_f64().max(1e-9)),
+            left: end.map(|end| end.saturating_sub(elapsed)),
+            elapsed,
+        }
+    }
+}
+
+/// The next key; waits forever if no keys are read.
+async fn pressed(keys: &mut Option<UnboundedReceiver<u8>>) -> Option<u8> {
+    match keys {
+        Some(keys) => match keys.recv().await {
+            Some(key) => Some(key),
+            // The operator's terminal is closed.
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_metrics::Cause;
+
+    use super::*;
+
+    #[test]
+    fn a_target_is_lost_while_nobody_gets_a_connection() {
+        let second = |second: u64, ok: u64, errors: &[(Cause, u64)], open: u64| {
+            let mut interval = Interval { second, ..Interval::default() };
+            let count = ok + errors.iter().map(|(_, n)| n).sum::<u64>();
+            let errors = errors.to_vec();
+            interval.steps = vec![StepInterval { count, ok, errors, ..StepInterval::default() }];
+            interval.gauges.connections_open = open;
+            interval
+        };
+        let refused = [(Cause::ConnectRefused, 4)];
+        let lasts = |intervals: &[Interval]| {
+            let mut loss = Loss::default();
+            intervals.iter().for_each(|interval| loss.add(interval));
+            loss.lasts(Time::from_secs(40)).as_secs()
+        };
+        let good = second(1, 100, &[], 4);
+        let torn = second(2, 0, &[(Cause::ClosedEarly, 4), (Cause::ConnectRefused, 1)], 0);
+        let [gone, silent] = [second(3, 0, &refused, 0), second(4, 0, &[], 0)];
+        assert_eq!(lasts(&[good.clone(), torn.clone()]), 0);
+        assert_eq!(lasts(&[good.clone(), torn, gone.clone(), silent.clone()]), 37);
+        assert_eq!(lasts(&[good, silent]), 0, "nobody tried: users think");
+        assert_eq!(lasts(&[gone.clone(), second(5, 0, &refused, 1)]), 0, "one is still there");
+        assert_eq!(lasts(&[gone, second(5, 1, &refused, 0)]), 0, "one was answered");
+    }
+}

@@ -1,0 +1,75 @@
+//! What the desk does for audits.
+
+use throng_audit::Ask;
+use throng_metrics::Interval;
+use throng_results::Event;
+
+use super::Desk;
+use crate::StopRequests;
+use crate::desk::audits::Audits;
+use crate::wire::Order;
+
+impl Desk<'_> {
+    /// An audit asks something, or has found something.
+    pub(super) fn asks(&mut self, ask: Ask) {
+        let Some(audits) = &mut self.audits else { return };
+        match ask {
+            Ask::Presence(tell) => {
+                if let Some(ask) = audits.gather(tell) {
+                    self.send_order(Order::Presence { ask });
+                }
+            }
+            Ask::Found(found) => {
+                let answer = found.event.map(|event| (event, audits.answer(&found)));
+                let (events, text) = audits.found(found);
+                events.iter().for_each(|event| self.event(event));
+                text.into_iter().for_each(|text| self.say(text));
+                if let Some((event, answer)) = answer {
+                    self.done(event, &answer);
+                }
+            }
+            Ask::Over => audits.one_is_over(),
+        }
+    }
+
+    /// Figures of a second have come.
+    pub(super) fn count_for_audits(&mut self, interval: &Interval) {
+        let Some(audits) = &mut self.audits else { return };
+        audits.interval(interval);
+        let events = audits.judged(false);
+        events.into_iter().for_each(|event| books_read(self, event));
+    }
+
+    /// The load is over: audits that look once more do so, unless a person does not want to wait.
+    pub(super) async fn finish_audits(&mut self, signals: &mut StopRequests) {
+        let Some(audits) = &self.audits else { return };
+        audits.end();
+        if !self.info.interrupted && self.conduct.program.audits.iter().any(|audit| audit.at_end) {
+            self.say(say!("the load has ended; the final audits are running"));
+        }
+        while self.audits.as_ref().is_some_and(|audits| !audits.are_over()) {
+            tokio::select! {
+                biased;
+                () = signals.next() => break,
+                ask = Audits::next(&mut self.audits) => match ask {
+                    Some(ask) => self.asks(ask),
+                    None => break,
+                },
+            }
+        }
+        while let Some(ask) = self.audits.as_mut().and_then(Audits::left) {
+            self.asks(ask);
+        }
+        let events = self.audits.as_mut().map(|audits| audits.judged(true)).unwrap_or_default();
+        events.into_iter().for_each(|event| books_read(self, event));
+        self.audits = None;
+    }
+}
+
+/// What a desk that takes over has to know of it is kept for it: it cannot read them again.
+fn books_read(desk: &mut Desk<'_>, event: Event) {
+    desk.event(&event);
+    if desk.audits.as_mut().is_some_and(|audits| audits.is_kept(&event)) {
+        desk.send_order(Order::Record { event: Box::new(event) });
+    }
+}

@@ -1,0 +1,228 @@
+//! What a person says to a run that goes on: checked, ordered, written down.
+
+use std::time::Duration;
+
+use throng_base::{Said, Time};
+use throng_engine::{GROWTH_AHEAD, Spare};
+use throng_program::Program;
+use throng_results::Event;
+
+use super::Desk;
+use crate::control::command::{Answer, Command, of_key};
+use crate::desk::levels::{Levels, Refusal};
+use crate::desk::pilot::Pilot;
+use crate::wire::{Change, Order};
+
+/// What was said so far.
+pub(super) struct Steer {
+    pub(super) levels: Levels,
+    pub(super) paused: bool,
+    /// When the last amendment is so: those of hammered keys follow each other.
+    amended: Time,
+    marks: u64,
+}
+
+impl Steer {
+    pub(super) fn new(program: &Program, users_spare: Spare) -> Steer {
+        let levels = Levels::new(program, users_spare);
+        Steer { levels, paused: false, amended: Time::ZERO, marks: 0 }
+    }
+}
+
+impl Desk<'_> {
+    /// A key was hit: a person sees what comes of it.
+    pub(super) fn key(&mut self, key: u8) {
+        if key == b'?' {
+            if self.conduct.operator.helps() {
+                return;
+            }
+            return self.say(say!(
+                "keys: + more, - less, p pause, g go on, n end this phase, m mark, q stop"
+            ));
+        }
+        let Some(command) = of_key(key) else { return };
+        match self.command(&command, None) {
+            Answer::Done(_) if command == Command::Stop => {}
+            Answer::Done(said) | Answer::Refused { message: said, .. } => self.say(said),
+            Answer::Status(_) => {}
+        }
+    }
+
+    /// Does what was said, or says why not.
+    pub(super) fn command(&mut self, command: &Command, load: Option<&str>) -> Answer {
+        let now = self.posts.clock.now();
+        let done = match command {
+            Command::Status => {
+                let (program, paused) = (&self.conduct.program, self.steer.paused);
+                let levels = &self.steer.levels;
+                return Answer::Status(levels.status(program, &self.running, (paused, now)));
+            }
+            Command::Change(Change::EndPhase) if self.pilot.is_some() => {
+                self.pilot.iter_mut().for_each(Pilot::skip);
+                Ok(say!("the search skips this level"))
+            }
+            Command::Change(_) | Command::Pause | Command::GoOn if self.ring.is_some() => Err((
+                say!("a duel sets the load of this run"),
+                say!("end the duel: `throng control stop`"),
+            )),
+            Command::Change(_) | Command::Pause | Command::GoOn if self.pilot.is_some() => Err((
+                say!("a search sets the load of this run"),
+                say!(
+                    "skip the level: `throng control end-phase`; end the search: `throng control stop`"
+                ),
+            )),
+            Command::Change(change) => self.change(*change, load, now),
+            Command::Pause | Command::GoOn => self.pause(command, now),
+            Command::Mark(name) => {
+                let marks = self.steer.marks + 1;
+                let name = if name.is_empty() { format!("mark {marks}") } else { name.clone() };
+                self.send_order(Order::Mark { name: name.clone() });
+                self.was_marked(name.clone(), now);
+                Ok(say!("marked: {name}"))
+            }
+            Command::Stop => {
+                self.interrupted();
+                Ok(say!("the run ends: users finish their step and leave"))
+            }
+            Command::Abort => {
+                self.interrupted();
+                self.send_order(Order::Abort);
+                Ok(say!("the run ends immediately"))
+            }
+        };
+        match done {
+            Ok(said) => Answer::Done(said),
+            Err((message, help)) => Answer::Refused { message, help },
+        }
+    }
+
+    fn pause(&mut self, command: &Command, now: Time) -> Result<Said, Refusal> {
+        let pauses = *command == Command::Pause;
+        if self.steer.paused == pauses {
+            return Ok(match pauses {
+                true => say!("already paused: no users are added until the command `go-on`"),
+                false => say!("the run was not paused"),
+            });
+        }
+        self.steer.paused = pauses;
+        self.send_order(if pauses { Order::Pause } else { Order::GoOn });
+        let running = self.running.loads().iter().flatten().next();
+        let phase = running.map_or(0, |(phase, _)| *phase);
+        self.amended(command, (now + GROWTH_AHEAD, self.running.load_of(phase), phase));
+        Ok(match pauses {
+            true => say!("paused: no users are added until the command `go-on`"),
+            false => say!("growth resumed"),
+        })
+    }
+
+    /// When the last change is so.
+    pub(super) fn amended_at(&self) -> Time {
+        self.steer.amended
+    }
+
+    pub(super) fn change(
+        &mut self,
+        change: Change,
+        load: Option<&str>,
+        now: Time,
+    ) -> Result<Said, Refusal> {
+        let number = self.load_named(load)?;
+        let program = &self.conduct.program;
+        let one = &program.loads[number];
+        let at = (now + GROWTH_AHEAD).max(self.steer.amended);
+        let Some((phase, begun)) = self.running.at(number, at) else {
+            let help = say!("show the running loads: `throng control status`");
+            return Err((say!("the load is not running now"), help));
+        };
+        let within = self.running.within(number, phase);
+        let passed: Duration = at.since(begun);
+        let users_max = self.steer.levels.change((one, number), (within, passed), change)?;
+        self.steer.amended = at;
+        let (load, at_ns) = (number as u16, at.as_nanos());
+        self.send_order(Order::Amend { load, at_ns, change, users_max });
+        if change == Change::EndPhase {
+            self.events.iter().for_each(|events| events.phase_ends(phase, at));
+        }
+        let command = Command::Change(change);
+        let name = one.phases[within].name.clone();
+        self.amended(&command, (at, number, phase));
+        Ok(match change {
+            Change::EndPhase => say!("phase `{name}` ends"),
+            _ => say!("phase `{name}`: {change}", change = Said::of_others(command.word())),
+        })
+    }
+
+    /// What the desk before this one had ordered up to a moment: told as it was, not ordered again.
+    pub(super) fn recover(&mut self, until: Time) {
+        while let Some(past) = self.past.pop_front_if(|past| past.at_ns <= until.as_nanos()) {
+            let at = Time(past.at_ns);
+            match past.order {
+                Order::Pause => self.was_paused(true, at),
+                Order::GoOn => self.was_paused(false, at),
+                Order::Amend { load, at_ns, change, .. } => {
+                    self.was_changed((usize::from(load), Time(at_ns)), change);
+                }
+                // One that came of a rule or of a machine is told by these again.
+                Order::Stop if !past.for_all || self.stops > 0 => {}
+                Order::Stop => {
+                    (self.stops, self.info.interrupted) = (1, true);
+                    self.event(&Event::Interrupted { at_ns: past.at_ns });
+                }
+                Order::Abort => self.stops += 1,
+                Order::Mark { name } => self.was_marked(name, at),
+                Order::Record { event } => self.event(&event),
+                // Who is lost, makes less or declines tells it again.
+                Order::Take { .. }
+                | Order::Presence { .. }
+                | Order::Audit { .. }
+                | Order::Decline => {}
+            }
+        }
+    }
+
+    fn was_marked(&mut self, name: String, at: Time) {
+        self.steer.marks += 1;
+        self.event(&Event::Marked { at_ns: at.as_nanos(), name });
+    }
+
+    fn was_paused(&mut self, pauses: bool, at: Time) {
+        self.steer.paused = pauses;
+        let running = self.running.loads().iter().flatten().next();
+        let phase = running.map_or(0, |(phase, _)| *phase);
+        let command = if pauses { Command::Pause } else { Command::GoOn };
+        self.amended(&command, (at, self.running.load_of(phase), phase));
+    }
+
+    fn was_changed(&mut self, (number, at): (usize, Time), change: Change) {
+        let program = &self.conduct.program;
+        let Some(one) = program.loads.get(number) else { return };
+        let Some((phase, begun)) = self.running.at(number, at) else { return };
+        let within = self.running.within(number, phase);
+        // It was allowed then.
+        let _ = self.steer.levels.change((one, number), (within, at.since(begun)), change);
+        self.steer.amended = at;
+        self.amended(&Command::Change(change), (at, number, phase));
+    }
+
+    fn load_named(&self, load: Option<&str>) -> Result<usize, Refusal> {
+        let loads = &self.conduct.program.loads;
+        let names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
+        let names = names.join(", ");
+        match load {
+            Some(load) => loads
+                .iter()
+                .position(|one| one.name == load)
+                .ok_or_else(|| (say!("the run has no load `{load}`"), say!("its loads: {names}"))),
+            None if loads.len() == 1 => Ok(0),
+            None => Err((
+                say!("the run has several loads"),
+                say!("choose one with `throng control --load NAME`: {names}"),
+            )),
+        }
+    }
+
+    fn amended(&mut self, command: &Command, (at, load, phase): (Time, usize, u16)) {
+        let (at_ns, load) = (at.as_nanos(), load as u16);
+        self.event(&Event::Amended { at_ns, load, phase, change: command.word() });
+    }
+}

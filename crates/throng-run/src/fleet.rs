@@ -1,0 +1,555 @@
+//! A run whose load is made by the agents of a fleet: they are gathered, get their parts and what
+//! the run is made of, begin at one instant, and what they tell comes to the desk as from posts
+//! beside it.
+
+mod begun;
+mod bridge;
+pub mod bus;
+mod collect;
+mod parcel;
+mod takeover;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use throng_base::units::format_count;
+use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now, random};
+use throng_bus::Bus as _;
+use throng_bus::keys::{Keys, Signer};
+use throng_bus::nats::{Nats, Room};
+use throng_engine::{Spare, addresses, sizes, source_count, source_ports};
+use throng_fleet::assign::{Capacity, Need, Part, Scarce, Shortage, assign};
+use throng_fleet::controller::{self, Controller, Input, Output};
+use throng_fleet::orphan::Patience;
+use throng_fleet::wire::{Assigned, FileRef, Plan, Raw, Registered, WIRE};
+use throng_load::Forecast;
+use throng_program::{Program, SourceBlock, Target};
+use throng_results::{MachineInfo, OnceRun, RunInfo};
+use tokio::sync::mpsc::{Receiver, UnboundedSender, unbounded_channel};
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::desk::audits::BooksBefore;
+use crate::desk::{Orders, Posts};
+use crate::wire::{Message, Plain, Told};
+use crate::{Conduct, Operator, Settings, StopRequests};
+use bridge::Bridge;
+pub(crate) use collect::collect;
+pub use collect::{BUNDLE, Kept, LINES_FILE, PART_FILE};
+pub(crate) use takeover::resume;
+
+/// For agents to come, where it is said how many.
+const GATHER_TIME: Duration = Duration::from_secs(60);
+/// For those that are there to be heard, where nothing is said.
+const HEARD_TIME: Duration = Duration::from_millis(2_500);
+const COMMAND_TIME: Duration = Duration::from_secs(15);
+/// Agents that a message names.
+const NAMES_MAX: usize = 20;
+const READY_TIME: Duration = Duration::from_secs(120);
+/// The load begins so long after the last agent is ready.
+const AHEAD: Duration = Duration::from_secs(2);
+/// A plan may be begun for so long.
+const VALID_TIME: Duration = Duration::from_mins(10);
+/// Clocks may differ by so much where nobody has measured them.
+const VALID_BEFORE: Duration = Duration::from_mins(5);
+
+/// A run of a fleet to take over.
+pub struct Resume {
+    /// By default the newest one that is not over.
+    pub run: Option<String>,
+    /// Waits until the other controller fails.
+    pub standby: bool,
+    pub settings: Settings,
+}
+
+/// A run to collect from the directories of its agents.
+pub struct Collect {
+    pub directories: Vec<PathBuf>,
+    /// Needed if they hold parts of several runs.
+    pub run: Option<String>,
+    pub settings: Settings,
+}
+
+/// A fleet whose agents wait for a plan.
+pub(crate) struct Fleet {
+    keys: Keys,
+    bus: Nats,
+    inputs: UnboundedSender<Input>,
+    outputs: Receiver<Output>,
+    members: Vec<Member>,
+    need: Need,
+}
+
+#[derive(Clone)]
+struct Member {
+    name: String,
+    registered: Registered,
+    part: Part,
+}
+
+/// Which agents a run wants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Wanted {
+    /// Of that build, as [`bus::build_name`] has it.
+    pub(crate) build: String,
+    pub(crate) count: Option<usize>,
+    pub(crate) labels: Vec<(String, String)>,
+}
+
+fn unfit(message: Said, help: Said) -> Diagnostic {
+    Diagnostic::error("fleet-unfit", message).help(help)
+}
+
+/// What was done and read before the load.
+#[derive(Clone, Copy)]
+pub(crate) struct Before<'a> {
+    pub(crate) setup: Option<&'a OnceRun>,
+    pub(crate) books: &'a BooksBefore,
+}
+
+impl Fleet {
+    /// Finds the agents that will make the load, or says what is missing.
+    pub(crate) async fn gather(
+        conduct: &Conduct<'_>,
+        directory: &Path,
+        wanted: &Wanted,
+        (signals, errors): (&mut StopRequests, &dyn Operator),
+    ) -> Result<Fleet, Exit> {
+        let refused = |exit: Exit| {
+            move |diagnostic: Box<Diagnostic>| {
+                errors.diagnostic(&diagnostic);
+                errors.say(say!("nothing was sent"));
+                exit
+            }
+        };
+        parcel::has_no_key(&conduct.recorded).map_err(refused(Exit::Usage))?;
+        let keys = bus::opened(directory).map_err(refused(Exit::Usage))?;
+        let bus = bus::connected(&keys).await.map_err(refused(Exit::HostUnfit))?;
+        let furnished = bus.furnish(Room::default()).await;
+        let failed = |error| bus::bus_failed(keys.address(), &bus::told(&error));
+        furnished.map_err(failed).map_err(refused(Exit::HostUnfit))?;
+        let signer = keys.signer().map_err(bus::wrong_keys).map_err(refused(Exit::Usage))?;
+        let (inputs, outputs) = control(&bus, signer);
+        let need = need(conduct);
+        let mut fleet = Fleet { keys, bus, inputs, outputs, members: Vec::new(), need };
+        let gathered = tokio::select! {
+            gathered = fleet.gathered(wanted, errors) => gathered,
+            () = signals.next() => return Err(Exit::Interrupted),
+        };
+        let agents = gathered.map_err(refused(Exit::HostUnfit))?;
+        fleet.members = members(agents, &fleet.need).map_err(refused(Exit::HostUnfit))?;
+        let names: Vec<&str> = fleet.members.iter().map(|it| it.name.as_str()).collect();
+        errors.say(say!("{} agents generate the load: {}", names.len(), listed(&names, ", ")));
+        Ok(fleet)
+    }
+
+    async fn gathered(
+        &mut self,
+        wanted: &Wanted,
+        errors: &dyn Operator,
+    ) -> Result<BTreeMap<String, Registered>, Box<Diagnostic>> {
+        let until = Instant::now() + if wanted.count.is_some() { GATHER_TIME } else { HEARD_TIME };
+        let commands_until = Instant::now() + COMMAND_TIME;
+        let (mut agents, mut others) = (BTreeMap::new(), BTreeMap::new());
+        let mut commands = false;
+        loop {
+            let is_enough = wanted.count.is_some_and(|count| agents.len() >= count);
+            let is_late = Instant::now() >= until;
+            if commands && (is_enough || is_late) {
+                break;
+            }
+            let next = if commands { until } else { commands_until };
+            tokio::select! {
+                output = self.outputs.recv() => match output {
+                    Some(Output::Commands) => commands = true,
+                    Some(Output::Agent { name, registered }) => {
+                        let is_wanted = wanted.labels.iter().all(|(label, value)| {
+                            registered.labels.get(label) == Some(value)
+                        });
+                        match why_not(&registered, &wanted.build) {
+                            Some(why) => {
+                                errors.say(say!("agent `{name}` does not take part: {why}", why = &why));
+                                others.insert(name, why);
+                            }
+                            None if is_wanted => drop(agents.insert(name, *registered)),
+                            None => drop(others.insert(name, other_labels(&registered.labels))),
+                        }
+                    }
+                    Some(Output::Failed(why)) => return Err(self.bus_failed(&why)),
+                    Some(_) => {}
+                    None => return Err(self.bus_failed(&say!("the connection to the bus is permanently lost"))),
+                },
+                () = sleep_until(next) => if !commands {
+                    let message = say!("another controller is using this fleet");
+                    let help = say!("wait until its run has ended, or end it: `throng fleet stop`");
+                    return Err(Box::new(unfit(message, help)));
+                },
+            }
+        }
+        let count = wanted.count.unwrap_or_else(|| agents.len().max(1));
+        if agents.len() >= count {
+            return Ok(agents.into_iter().take(count).collect());
+        }
+        let message = match wanted.count {
+            Some(count) => say!("{} of {count} agents are online", agents.len()),
+            None => say!("no suitable agent is online"),
+        };
+        let help = say!("start more: `throng agent --join TOKEN`; see `throng fleet agents`");
+        let others = others.iter().map(|(name, why)| format!("{name}: {}", why.spoken()));
+        let others: Vec<String> = others.collect();
+        let diagnostic = unfit(message, help);
+        Err(Box::new(match others.is_empty() {
+            true => diagnostic,
+            false => diagnostic.note(say!("others: {}", listed(&others, "; "))),
+        }))
+    }
+
+    fn bus_failed(&self, why: &Said) -> Box<Diagnostic> {
+        bus::bus_failed(self.keys.address(), why)
+    }
+
+    pub(crate) fn bus(&self) -> Nats {
+        self.bus.clone()
+    }
+
+    /// The machines of the run, as its record names them.
+    pub(crate) fn machines(&self) -> Vec<MachineInfo> {
+        let machine = |member: &Member| MachineInfo {
+            name: member.name.clone(),
+            host: member.registered.host.read().unwrap_or_default(),
+            first: member.part.first,
+            width: member.part.width,
+            of: member.part.of,
+            labels: member.registered.labels.clone(),
+            ..MachineInfo::default()
+        };
+        self.members.iter().map(machine).collect()
+    }
+
+    /// Gives the parts, waits until all are ready, and starts them. Where one is not, none begins,
+    /// and nothing was sent.
+    pub(crate) async fn start(
+        mut self,
+        conduct: &Conduct<'_>,
+        info: &mut RunInfo,
+        before: Before<'_>,
+        (signals, errors): (&mut StopRequests, &dyn Operator),
+    ) -> Result<Posts, Exit> {
+        let refused = |diagnostic: Box<Diagnostic>| {
+            errors.diagnostic(&diagnostic);
+            errors.say(say!("nothing was sent"));
+        };
+        let begun = tokio::select! {
+            begun = self.begin(conduct, info, before) => begun,
+            () = signals.next() => {
+                call_off(&self.inputs, &mut self.outputs).await;
+                return Err(Exit::Interrupted);
+            }
+        };
+        let ready = match begun {
+            Ok(ready) => ready,
+            Err(diagnostic) => {
+                refused(diagnostic);
+                call_off(&self.inputs, &mut self.outputs).await;
+                return Err(Exit::HostUnfit);
+            }
+        };
+        let unix_ns = u64::try_from((wall_now() + AHEAD).as_nanos()).unwrap_or(u64::MAX);
+        let clock = Clock::start_in(AHEAD);
+        let _ = self.inputs.send(Input::Start { unix_ns });
+        for (machine, ready) in info.generator.machines.iter_mut().zip(&ready) {
+            machine.shards = ready.shards;
+        }
+        info.generator.shards = info.generator.machines.iter().map(|machine| machine.shards).sum();
+        info.time.zero_unix_ns = unix_ns;
+        let users_spare = ready.iter().map(|ready| ready.users_spare).min().unwrap_or(Spare::NONE);
+        let names = self.members.iter().map(|member| member.name.clone()).collect();
+        let controller = (self.inputs, self.outputs, Vec::new());
+        Ok(posts(names, controller, clock, (users_spare, conduct.settings.redistribute)))
+    }
+
+    async fn begin(
+        &mut self,
+        conduct: &Conduct<'_>,
+        info: &RunInfo,
+        before: Before<'_>,
+    ) -> Result<Vec<Ready>, Box<Diagnostic>> {
+        let mut files = Vec::new();
+        for (path, bytes) in parcel::pack(conduct, info)? {
+            let length = bytes.len() as u64;
+            let stored = self.bus.store(bytes.into()).await;
+            let sha256 = stored.map_err(|error| self.bus_failed(&bus::told(&error)))?;
+            files.push(FileRef { path, sha256, bytes: length });
+        }
+        let plan = self.plan(conduct, files, before);
+        let signed = bus::signed(&self.keys, &plan).map_err(|why| self.bus_failed(&why))?;
+        let _ = self.inputs.send(Input::Begin { plan: Box::new(plan), signed });
+        self.ready().await
+    }
+
+    fn plan(&self, conduct: &Conduct<'_>, files: Vec<FileRef>, before: Before<'_>) -> Plan {
+        let program = &conduct.program;
+        let now = wall_now();
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let variables = conduct.recorded.environment.iter();
+        let environment = variables
+            .filter_map(|it| Some((it.name.clone(), std::env::var(&it.name).ok()?)))
+            .collect();
+        let shards = conduct.settings.shards.map(|shards| format!("--shards={shards}"));
+        let told = Told {
+            seed: program.seed,
+            run_id: program.run_id.clone(),
+            values: program.setup_values.iter().map(Plain::from).collect(),
+            setup: before.setup.cloned(),
+            books: before.books.iter().map(|it| it.clone()?.ok()).collect(),
+            flags: shards.into_iter().collect(),
+            environment,
+            names: self.members.iter().map(|member| member.name.clone()).collect(),
+            labels: self.members.iter().map(|it| it.registered.labels.clone()).collect(),
+            redistribute: conduct.settings.redistribute,
+        };
+        let assigned = |member: &Member| Assigned {
+            agent: member.name.clone(),
+            life: member.registered.life,
+            first: member.part.first,
+            width: member.part.width,
+            of: member.part.of,
+        };
+        Plan {
+            wire: WIRE,
+            run: program.run_id.clone(),
+            version: bus::build_name(&conduct.settings.build),
+            valid_from_ms: millis(now.saturating_sub(VALID_BEFORE)),
+            valid_until_ms: millis(now + VALID_TIME),
+            users_max: self.need.users,
+            rate_max: self.need.rate,
+            parts: self.members.iter().map(assigned).collect(),
+            files,
+            told: Raw::new(&told),
+        }
+    }
+
+    /// What each agent says when it waits for its start.
+    async fn ready(&mut self) -> Result<Vec<Ready>, Box<Diagnostic>> {
+        let mut ready: Vec<Option<Ready>> = self.members.iter().map(|_| None).collect();
+        let mut refusals = Vec::new();
+        let until = Instant::now() + READY_TIME;
+        while ready.iter().filter(|it| it.is_none()).count() > refusals.len() {
+            let output = tokio::select! {
+                output = self.outputs.recv() => output,
+                () = sleep_until(until) => break,
+            };
+            match output {
+                Some(Output::Lines { agent, lines }) => {
+                    if let Some(it) = lines.split(|byte| *byte == b'\n').find_map(ready_of) {
+                        ready[agent] = Some(it);
+                    }
+                }
+                Some(Output::Ended { agent, end }) => {
+                    let why = end.cut_short.unwrap_or_default().spoken();
+                    refusals.push(format!("{}: {why}", self.members[agent].name));
+                    ready[agent] = None;
+                }
+                Some(Output::Failed(why)) => return Err(self.bus_failed(&why)),
+                Some(_) => {}
+                None => {
+                    return Err(
+                        self.bus_failed(&say!("the connection to the bus is permanently lost"))
+                    );
+                }
+            }
+        }
+        if !refusals.is_empty() {
+            let message = say!("{} of {} agents refuse to start", refusals.len(), ready.len());
+            let diagnostic = unfit(
+                message,
+                say!("fix the problems they report, or use fewer agents with --agents"),
+            );
+            let more = refusals.len().saturating_sub(NAMES_MAX);
+            let first = refusals.into_iter().take(NAMES_MAX);
+            let rest = (more > 0).then(|| format!("… (+{more})"));
+            let noted = first.chain(rest).map(Said::of_others);
+            return Err(Box::new(noted.fold(diagnostic, Diagnostic::note)));
+        }
+        let silent = self.members.iter().zip(&ready).filter(|(_, ready)| ready.is_none());
+        let silent: Vec<&str> = silent.map(|(member, _)| member.name.as_str()).collect();
+        if !silent.is_empty() {
+            let message =
+                say!("not ready after {} s: {}", READY_TIME.as_secs(), listed(&silent, ", "));
+            let help = say!("check the output of these agents");
+            return Err(Box::new(unfit(message, help)));
+        }
+        Ok(ready.into_iter().flatten().collect())
+    }
+}
+
+/// The first of them, and how many more there are.
+fn listed(names: &[impl AsRef<str>], between: &str) -> String {
+    let mut told: Vec<&str> = names.iter().take(NAMES_MAX).map(AsRef::as_ref).collect();
+    let more = names.len() - told.len();
+    let rest = format!("… (+{more})");
+    told.extend((more > 0).then_some(rest.as_str()));
+    told.join(between)
+}
+
+/// What goes between the controller of a run and its desk, with what was heard of it before.
+fn posts(
+    names: Vec<String>,
+    (inputs, outputs, early): (UnboundedSender<Input>, Receiver<Output>, Vec<Output>),
+    clock: Clock,
+    (users_spare, redistributes): (Spare, bool),
+) -> Posts {
+    let (lines, told) = unbounded_channel();
+    let (orders, ordered) = unbounded_channel();
+    let orders = Orders::Fleet(names.len(), orders);
+    let mut bridge = Bridge::new(names, inputs, lines, clock.clone());
+    early.into_iter().for_each(|output| bridge.heard(output));
+    let closing = Some(tokio::spawn(bridge.work(outputs, ordered)));
+    Posts { clock, orders, lines: told, users_spare, redistributes, closing }
+}
+
+/// Nothing begins.
+async fn call_off(inputs: &UnboundedSender<Input>, outputs: &mut Receiver<Output>) {
+    let _ = inputs.send(Input::Over);
+    let _ = inputs.send(Input::Close);
+    let closed = async {
+        while let Some(output) = outputs.recv().await {
+            if output == Output::Closed {
+                return;
+            }
+        }
+    };
+    let _ = timeout(Duration::from_secs(3), closed).await;
+}
+
+/// What an agent's child says when it waits for its start.
+struct Ready {
+    shards: u64,
+    users_spare: Spare,
+}
+
+fn ready_of(line: &[u8]) -> Option<Ready> {
+    match serde_json::from_slice(line) {
+        Ok(Message::Ready { shards, users_spare, spare_limit }) => {
+            let users_spare = Spare { users: users_spare, limit: spare_limit };
+            Some(Ready { shards, users_spare })
+        }
+        _ => None,
+    }
+}
+
+/// An agent that the run does not want.
+fn other_labels(labels: &BTreeMap<String, String>) -> Said {
+    let labels = labels.iter().map(|(label, value)| format!("{label}={value}"));
+    let labels: Vec<String> = labels.collect();
+    match labels.is_empty() {
+        true => say!("it has no labels"),
+        false => say!("it has the labels {}", labels.join(", ")),
+    }
+}
+
+/// Why an agent cannot take part in a run of this throng.
+fn why_not(registered: &Registered, own: &str) -> Option<Said> {
+    (registered.wire != WIRE || registered.version != own).then(|| {
+        say!(
+            "it runs throng {}, but this is throng {own}: all machines of a fleet must use the \
+             same version",
+            registered.version
+        )
+    })
+}
+
+/// A controller on a thread of its own.
+fn control(bus: &Nats, signer: Signer) -> (UnboundedSender<Input>, Receiver<Output>) {
+    let (inputs, given) = unbounded_channel();
+    let (tell, outputs) = controller::outputs();
+    let bus = bus.clone();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let Ok(runtime) = runtime else { return };
+        let unix_ns = Box::new(|| u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX));
+        // One that cannot be signed is none to any agent.
+        let sign = Box::new(move |text: &str| signer.sign(text.as_bytes()).unwrap_or_default());
+        let (own, patience) = (random::fresh(), Patience::default());
+        let controller = Controller::new((bus, sign), own, patience, unix_ns, tell);
+        LocalSet::new().block_on(&runtime, controller.work(given));
+    });
+    (inputs, outputs)
+}
+
+/// What the run needs of all agents together.
+fn need(conduct: &Conduct<'_>) -> Need {
+    let program = &conduct.program;
+    let forecast = Forecast::new(program);
+    Need {
+        users: throng_plan::needs::users_at_once(program).max(1),
+        user_bytes: sizes(program).user_bytes().max(1),
+        user_connections: forecast.connections_per_user().ceil().max(1.0) as u64,
+        addresses: program.targets.len().max(1) as u64,
+        ports: own_ports(program).unwrap_or(0),
+        rate: forecast.arrivals_per_second(),
+    }
+}
+
+/// Source ports towards an address of any target that every agent has by the scenario: of a list of
+/// addresses, and on loopback.
+fn own_ports(program: &Program) -> Option<u64> {
+    let sources = &program.connection.sources;
+    let is_range = |block: &SourceBlock| matches!(block, SourceBlock::Range { .. });
+    let listed = !sources.blocks.is_empty() && sources.blocks.iter().all(is_range);
+    let of = |target: &Target| {
+        let (host, _) = program.connection.routing.next_hop(target);
+        let address: IpAddr = match listed {
+            true => addresses(program, target).ok()?.first()?.ip(),
+            false => host.parse().ok().filter(IpAddr::is_loopback)?,
+        };
+        Some(source_count(program, address).ok()?.saturating_mul(source_ports(sources)))
+    };
+    let all: Option<Vec<u64>> = program.targets.iter().map(of).collect();
+    all?.into_iter().min()
+}
+
+fn members(
+    agents: BTreeMap<String, Registered>,
+    need: &Need,
+) -> Result<Vec<Member>, Box<Diagnostic>> {
+    let capacity = |(name, agent): (&String, &Registered)| Capacity {
+        name: name.clone(),
+        cores: agent.cores,
+        memory_bytes: agent.memory_bytes,
+        descriptors: agent.descriptors,
+        ports: agent.ports,
+        rate_max: agent.ceiling.rate,
+    };
+    let capacities: Vec<Capacity> = agents.iter().map(capacity).collect();
+    let parts =
+        assign(&capacities, need).map_err(|shortage| short(&capacities, need, &shortage))?;
+    let members = agents.into_iter().zip(parts);
+    let member = |((name, registered), part): ((String, Registered), Option<Part>)| {
+        Some(Member { name, registered, part: part? })
+    };
+    Ok(members.filter_map(member).collect())
+}
+
+fn short(agents: &[Capacity], need: &Need, shortage: &Shortage) -> Box<Diagnostic> {
+    let message = say!(
+        "the {} agents can run only {} of the {} users",
+        agents.len(),
+        format_count(shortage.users),
+        format_count(need.users)
+    );
+    let diagnostic =
+        unfit(message, say!("start more agents, or reduce the number of users with --users"));
+    let notes = agents.iter().zip(&shortage.scarce).map(|(agent, scarce)| {
+        let name = &agent.name;
+        match scarce {
+            Scarce::Memory => say!("`{name}` has too little memory"),
+            Scarce::Descriptors => say!("`{name}` has too few file descriptors"),
+            Scarce::Ports => say!("`{name}` has too few source ports"),
+            Scarce::Rate => say!("the owner of `{name}` does not allow a higher rate"),
+        }
+    });
+    Box::new(notes.fold(diagnostic, Diagnostic::note))
+}

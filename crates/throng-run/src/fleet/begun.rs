@@ -1,0 +1,122 @@
+//! A run that has begun, and whose controller is gone: what it is made of, and how it goes on at
+//! another desk. All its lines come again from the first on, so that the desk has every figure.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::{Clock, Exit, clock::wall_now};
+use throng_fleet::wire::{Ordered, Plan};
+use throng_host::HostFacts;
+use throng_program::Program;
+use throng_results::{MachineInfo, Run, RunInfo, timestamp};
+
+use crate::bundle::{self, Given};
+use crate::desk::monitors::Hosts;
+use crate::desk::{Desk, Outlets, Posts};
+use crate::guard::Guard;
+use crate::permit::permit;
+use crate::wire::{Past, Told};
+use crate::{Conduct, Operator, Settings, StopRequests};
+
+/// What is known of it, whoever it is known from.
+pub(super) struct Begun {
+    pub(super) plan: Plan,
+    pub(super) told: Told,
+    pub(super) start_unix_ns: u64,
+    /// By place in the plan.
+    pub(super) machines: Vec<Machine>,
+    /// Its files.
+    pub(super) bundle: Run,
+    /// Orders that were given.
+    pub(super) past: VecDeque<Past>,
+    /// Nothing of it goes on: what follows a load was done, or will not be.
+    pub(super) is_over: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Machine {
+    pub(super) host: HostFacts,
+    pub(super) shards: u64,
+}
+
+/// An order as it stands on the bus.
+pub(super) fn past(ordered: &Ordered) -> Option<Past> {
+    let (at_ns, for_all) = (ordered.at_ns, ordered.except.is_none());
+    Some(Past { at_ns, for_all, order: ordered.order.read()? })
+}
+
+impl Begun {
+    /// The clock of the run, which has gone on.
+    pub(super) fn clock(&self) -> Clock {
+        Clock::started(wall_now().saturating_sub(Duration::from_nanos(self.start_unix_ns)))
+    }
+
+    fn info(&self) -> RunInfo {
+        let parts = self.plan.parts.iter().zip(&self.told.names).zip(&self.machines);
+        let labels = self.told.labels.iter().cloned().chain(std::iter::repeat(BTreeMap::new()));
+        let machines = parts.zip(labels).map(|(((part, name), machine), labels)| MachineInfo {
+            name: name.clone(),
+            host: machine.host.clone(),
+            shards: machine.shards,
+            first: part.first,
+            width: part.width,
+            of: part.of,
+            labels,
+            ..MachineInfo::default()
+        });
+        let mut info = self.bundle.info.clone();
+        info.generator.machines = machines.collect();
+        info.generator.shards = self.machines.iter().map(|machine| machine.shards).sum();
+        info.time.zero_unix_ns = self.start_unix_ns;
+        info.time.started = timestamp(Duration::from_nanos(self.start_unix_ns));
+        info
+    }
+
+    /// The run as it goes on, up to its end.
+    pub(super) async fn goes_on(
+        self,
+        (posts, hosts): (Posts, Hosts),
+        (settings, signals): (&Settings, StopRequests),
+        errors: &dyn Operator,
+    ) -> Result<Exit, Exit> {
+        let environment = self.told.environment.clone();
+        let labels = settings.labels.clone();
+        let given = Given { environment, labels, as_it_was: true, ..Given::default() };
+        let loaded = bundle::load(&self.bundle, &given, errors)?;
+        let mut program = Program {
+            seed: self.told.seed,
+            run_id: self.told.run_id.clone(),
+            setup_values: self.told.values.iter().cloned().map(Into::into).collect(),
+            ..loaded.program
+        };
+        if self.is_over {
+            program.teardown = None;
+            program.monitors = Vec::new();
+            program.events = Vec::new();
+        }
+        let mut info = self.info();
+        let conduct = Conduct {
+            rerun_of: info.sources.rerun_of.clone(),
+            command: info.command.clone(),
+            settings: settings.clone(),
+            ..Conduct::new(Arc::new(program), loaded.recorded, errors)
+        };
+        let refused = |diagnostic| {
+            errors.diagnostic(&diagnostic);
+            Exit::Usage
+        };
+        let guard = Guard::read(errors)?;
+        permit(&conduct.program, settings.allow_commands, &guard.lists)
+            .map_err(|it| refused(*it))?;
+        let options = conduct.options(&guard, 1);
+        let (exports, live) = conduct.open(&info, errors).map_err(|it| refused(*it))?;
+        let recorder = conduct.record(&mut info).map_err(|it| refused(*it))?;
+        // What the books say now has nothing to do with a run that is over.
+        let books = self.told.books.iter().filter(|_| !self.is_over);
+        let before = books.map(|said| said.map(Ok)).collect();
+        let outlets = Outlets { recorder, exports, live, hosts, before };
+        let desk = Desk::new(&conduct, posts, info, outlets).behind(self.past);
+        Ok(desk.work(self.told.setup, &options, signals).await)
+    }
+}

@@ -1,0 +1,780 @@
+//! Conducts a run: a compiled program becomes load, a record and a verdict. Knows no terminal and
+//! no command line; whoever starts a run is its [`Operator`] and gets each [`Line`] of it.
+//!
+//! - [`run()`]: a run in a thread of its own, as a stream of lines; for programs that embed throng.
+//!   [`Conduct`]: the same in this thread, with everything that a command line can ask for.
+//! - `post`: generates the load, on every machine of a run, within limits. `desk`: merges, records
+//!   and steers it; there is one per run. [`wire`]: what they send each other. `running`: which
+//!   phases go on.
+//! - [`fleet`]: the agents of a fleet as posts. `processes`: several processes of this machine as
+//!   posts; `child`: such a process. [`agent`]: the machine of an agent, which starts one.
+//! - `once`: what is done before and after the load; `ending`: the end of a run.
+//! - [`control`]: commands to a run, and the socket that takes them. [`live`]: the page of a run
+//!   while it goes on, its link, and what it gives to be saved.
+//! - [`capacity`]: a search sets the load. [`guard`]: which targets may be loaded; [`permit`]:
+//!   which commands may be executed.
+//! - [`bundle`]: what a run was made of, in its directory. [`files`]: what is written of a run
+//!   beside its record.
+//! - `system`: what only Linux does; `elsewhere`: the same for other systems.
+
+#[macro_use]
+extern crate throng_base;
+
+pub mod agent;
+pub mod bundle;
+pub mod capacity;
+mod child;
+pub mod control;
+mod desk;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+mod ending;
+pub mod files;
+pub mod fleet;
+pub mod guard;
+mod here;
+mod lines;
+pub mod live;
+mod once;
+mod operator;
+mod options;
+pub mod permit;
+mod post;
+mod processes;
+mod running;
+#[cfg(target_os = "linux")]
+mod system;
+#[cfg(not(target_os = "linux"))]
+use elsewhere as system;
+pub mod wire;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use throng_base::{Clock, Diagnostic, Exit, Said, Secrets, Share, Side, clock::wall_now};
+use throng_engine::{Options, Run, Spare, StartError, prepare};
+use throng_export::Opened;
+use throng_metrics::capacity::LoadUnit;
+use throng_plan::budget::Searched;
+use throng_plan::preflight;
+use throng_program::{Coming, Drive, OncePart, Program, Session, Users};
+use throng_results::compare::Plan;
+use throng_results::directory::{BundleInfo, RECORDS};
+use throng_results::{
+    GeneratorInfo, MachineInfo, ModeInfo, NetworkInfo, OnceRun, PhaseInfo, Recorder, RunInfo,
+    SourcesInfo, Stairs, StepInfo, TablesInfo, TargetsInfo, ThresholdInfo, create_directory,
+    timestamp,
+};
+use throng_scenario::Recorded;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::unbounded_channel;
+
+pub use child::{be, told};
+use desk::monitors;
+pub use desk::pilot::Wanted as Search;
+use desk::{Desk, Orders, Outlets, Posts, audits};
+use fleet::{Before, Fleet, Wanted};
+use guard::Guard;
+pub use lines::{Lines, run};
+use live::Live;
+use once::{do_once, not_begun, tear_down};
+pub use operator::{Line, Operator, StopRequests};
+pub use options::{HostLimits, LoadPart, SearchOptions, Settings};
+use permit::permit;
+use post::{Post, limits};
+
+/// `throng resume`: a run of a fleet whose controller is gone is taken over, up to its end.
+pub fn resume(asked: &fleet::Resume, operator: &dyn Operator) -> Exit {
+    with_files(&asked.settings, operator, fleet::resume(asked, operator))
+}
+
+/// `throng collect`: the results that agents have kept on their disks become one run.
+pub fn collect(asked: &fleet::Collect, operator: &dyn Operator) -> Exit {
+    with_files(&asked.settings, operator, fleet::collect(asked, operator))
+}
+
+/// Files that cannot be written are told before anything is done.
+fn with_files(
+    settings: &Settings,
+    errors: &dyn Operator,
+    work: impl Future<Output = Exit>,
+) -> Exit {
+    if let Err(diagnostic) = files::tried(settings) {
+        errors.diagnostic(&diagnostic);
+        return Exit::Usage;
+    }
+    let Some(runtime) = runtime(errors) else { return Exit::HostUnfit };
+    runtime.block_on(work)
+}
+
+/// The load of a run begins now, on so many shards.
+fn begins(info: &mut RunInfo, shards: u64) {
+    info.generator.shards = shards;
+    info.generator.machines.iter_mut().for_each(|machine| machine.shards = shards);
+    info.time.zero_unix_ns = u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX);
+}
+
+/// A run that is to be.
+pub struct Conduct<'a> {
+    pub program: Arc<Program>,
+    /// Sets the load level by level, in place of the scenario.
+    pub search: Option<Search>,
+    /// The other side of a duel; the program of this run is that of side A.
+    pub duel: Option<Opponent>,
+    /// The scenario as it is run.
+    pub recorded: Recorded,
+    /// The id of the run that is repeated.
+    pub rerun_of: Option<String>,
+    /// The command line, for the record; passwords in it are masked there.
+    pub command: Vec<String>,
+    pub settings: Settings,
+    pub limits: HostLimits,
+    pub operator: &'a dyn Operator,
+}
+
+/// Side B of a duel, and how the duel goes.
+#[derive(Clone)]
+pub struct Opponent {
+    pub program: Arc<Program>,
+    pub plan: Plan,
+}
+
+impl<'a> Conduct<'a> {
+    /// A run of this program alone, with the defaults of everything else.
+    pub fn new(
+        program: Arc<Program>,
+        recorded: Recorded,
+        operator: &'a dyn Operator,
+    ) -> Conduct<'a> {
+        Conduct {
+            program,
+            search: None,
+            duel: None,
+            recorded,
+            rerun_of: None,
+            command: Vec::new(),
+            settings: Settings::default(),
+            limits: HostLimits::default(),
+            operator,
+        }
+    }
+
+    /// Conducts the run in this thread, up to its end.
+    pub fn run(self) -> Exit {
+        let errors = self.operator;
+        if let Err(diagnostic) = be_nice(&self.limits) {
+            errors.diagnostic(&diagnostic);
+            errors.say(say!("nothing was sent"));
+            return Exit::HostUnfit;
+        }
+        if let Err(diagnostic) = files::tried(&self.settings) {
+            errors.diagnostic(&diagnostic);
+            errors.say(say!("nothing was sent"));
+            return Exit::Usage;
+        }
+        // Agents know themselves what they are fit for.
+        let fit = match self.settings.fleet.is_some() {
+            true => Ok(()),
+            false => self.preflight(errors),
+        };
+        let guard = match fit.and_then(|()| Guard::read(errors)) {
+            Ok(guard) => guard,
+            Err(exit) => return exit,
+        };
+        let within = guard.budget.permit(&self.program, self.searched().as_ref());
+        let permitted =
+            within.and_then(|()| permit(&self.program, self.settings.allow_commands, &guard.lists));
+        if let Err(diagnostic) = permitted {
+            errors.diagnostic(&diagnostic);
+            errors.say(say!("nothing was sent"));
+            return Exit::Usage;
+        }
+        let Some(runtime) = runtime(errors) else { return Exit::HostUnfit };
+        runtime.block_on(self.conduct(&guard, errors))
+    }
+
+    /// Whether this host has what the run needs; what it lacks is told.
+    fn preflight(&self, errors: &dyn Operator) -> Result<(), Exit> {
+        let stops = preflight(&self.program, self.limits.force);
+        stops.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
+        if stops.is_empty() || self.limits.force {
+            return Ok(());
+        }
+        errors.say(say!(
+            "nothing was sent; `throng doctor` shows all limits, and --force starts the run anyway"
+        ));
+        Err(Exit::HostUnfit)
+    }
+
+    /// What the search may come to, where there is one.
+    fn searched(&self) -> Option<Searched> {
+        self.search.as_ref().map(|wanted| Searched {
+            varies_users: wanted.settings.unit == LoadUnit::Users,
+            max: wanted.settings.max,
+            time: wanted.options.budget,
+        })
+    }
+
+    async fn conduct(mut self, guard: &Guard, errors: &dyn Operator) -> Exit {
+        let processes = self.settings.processes.unwrap_or(1);
+        let is_shared = processes > 1 || self.settings.fleet.is_some();
+        let is_apart = !is_shared && self.settings.part.is_some();
+        let unbridged = (is_shared || is_apart).then(|| processes::unbridged(&self, is_shared));
+        if let Some(diagnostic) = unbridged.flatten() {
+            errors.diagnostic(&diagnostic);
+            errors.say(say!("nothing was sent"));
+            return Exit::Usage;
+        }
+        // Heard from before there is anything on the disk; acted on once the run is there.
+        let mut signals = match hear(errors) {
+            Ok(signals) => signals,
+            Err(exit) => return exit,
+        };
+        let fleet = match self.fleet(&mut signals, errors).await {
+            Ok(fleet) => fleet,
+            Err(exit) => return exit,
+        };
+        let mut info = self.describe();
+        let mut conditions = self.duel.iter().flat_map(|duel| &duel.plan.conditions);
+        if let Err(diagnostic) = conditions.try_for_each(|one| one.check(&info)) {
+            errors.diagnostic(&diagnostic);
+            errors.say(say!("nothing was sent"));
+            return Exit::Usage;
+        }
+        if let Some(fleet) = &fleet {
+            info.generator.machines = fleet.machines();
+        }
+        let (exports, live) = match self.open(&info, errors) {
+            Ok(opened) => opened,
+            Err(diagnostic) => {
+                errors.diagnostic(&diagnostic);
+                errors.say(say!("nothing was sent"));
+                return Exit::Usage;
+            }
+        };
+        let recorder = match self.record(&mut info) {
+            Ok(recorder) => recorder,
+            Err(diagnostic) => {
+                errors.diagnostic(&diagnostic);
+                return Exit::Usage;
+            }
+        };
+        let options = self.options(guard, self.programs().count() as u64);
+        let setup = match do_once(&self, OncePart::Setup, &options, &mut signals).await {
+            Ok(setup) => setup,
+            Err(error) => return unbegun(&error, recorder, errors),
+        };
+        let mut told = None;
+        if let Some(setup) = setup {
+            let program = Program { setup_values: setup.values, ..(*self.program).clone() };
+            self.program = Arc::new(program);
+            if !setup.told.is_done() {
+                let ends = (recorder, live);
+                return not_begun(&self, setup.told, info, ends, (&options, signals)).await;
+            }
+            told = Some(setup.told);
+            // The clock of the load begins now.
+            info.time.started = timestamp(wall_now());
+        }
+        let bus = fleet.as_ref().map(Fleet::bus);
+        let hosts = monitors::reach(&self.program.monitors, bus, errors).await;
+        let before = audits::books_before(&self.program.audits);
+        let outlets = Outlets { recorder, exports, live, hosts, before };
+        let beside = (&options, signals);
+        match is_shared {
+            true => self.elsewhere(told, (fleet, info), outlets, beside).await,
+            false => self.here(told, info, outlets, (guard, beside)).await,
+        }
+    }
+
+    /// The load is made by this process.
+    async fn here(
+        &self,
+        setup: Option<OnceRun>,
+        mut info: RunInfo,
+        outlets: Outlets,
+        (guard, (options, mut signals)): (&Guard, (&Options, StopRequests)),
+    ) -> Exit {
+        let errors = self.operator;
+        let runs = match self.start(options) {
+            Ok(runs) => runs,
+            Err(error) => {
+                tear_down(self, options, &mut signals).await;
+                return unbegun(&error, outlets.recorder, errors);
+            }
+        };
+        begins(&mut info, runs.iter().map(|run| run.shards as u64).sum());
+        let (lines, told) = unbounded_channel();
+        let (mut orders, mut posts) = (Vec::new(), Vec::new());
+        let clock = runs[0].clock.clone();
+        let users_spare = runs.iter().map(|run| run.users_spare).reduce(Ord::min);
+        for (number, (program, run)) in (0..).zip(self.programs().zip(runs)) {
+            info.targets.same_host |= here::is_same_host(program, &run.addresses);
+            guard.warn(program, &run, errors);
+            let (order, obeyed) = unbounded_channel();
+            orders.push(order);
+            let post = Post::new(program, run, &self.limits, (number, lines.clone()));
+            posts.push(post.work(obeyed));
+        }
+        drop(lines);
+        self.program.changes.iter().for_each(|change| errors.say(change.clone()));
+        let of_posts = Posts {
+            clock,
+            orders: Orders::Here(orders),
+            lines: told,
+            users_spare: users_spare.unwrap_or(Spare::NONE),
+            redistributes: false,
+            closing: None,
+        };
+        let desk = Desk::new(self, of_posts, info, outlets);
+        let mut posts = posts.into_iter();
+        let (first, second) = (posts.next(), posts.next());
+        let (first, second) = (wait(first), wait(second));
+        tokio::join!(first, second, desk.work(setup, options, signals)).2
+    }
+
+    /// What is run here: the program, and in a duel that of the other side.
+    fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
+        std::iter::once(&self.program).chain(self.duel.iter().map(|duel| &duel.program))
+    }
+
+    /// Starts all of it at the same moment.
+    fn start(&self, options: &Options) -> Result<Vec<Run>, StartError> {
+        let ready = self.programs().map(|program| prepare(program, options));
+        let ready = ready.collect::<Result<Vec<_>, _>>()?;
+        let clock = Clock::start();
+        Ok(ready.into_iter().map(|one| one.begin(clock.clone())).collect())
+    }
+
+    /// Who is told of the run while it goes on: ports are taken and files made.
+    fn open(
+        &self,
+        info: &RunInfo,
+        errors: &dyn Operator,
+    ) -> Result<(Opened, Option<Live>), Box<Diagnostic>> {
+        let wanted = self.program.outputs.iter().chain(&self.settings.exports);
+        let exports = Opened::open(wanted, info)?;
+        let has_setup = self.program.once(OncePart::Setup).is_some();
+        let about = (info.generator.machines.len(), has_setup);
+        Ok((exports, Live::open(self.settings.live.as_deref(), about, errors)?))
+    }
+
+    /// The load is made elsewhere: by the agents of a fleet, or by processes of this machine.
+    async fn elsewhere(
+        &self,
+        setup: Option<OnceRun>,
+        (fleet, mut info): (Option<Fleet>, RunInfo),
+        outlets: Outlets,
+        (options, mut signals): (&Options, StopRequests),
+    ) -> Exit {
+        let errors = self.operator;
+        let posts = match fleet {
+            Some(fleet) => {
+                let before = Before { setup: setup.as_ref(), books: &outlets.before };
+                fleet.start(self, &mut info, before, (&mut signals, errors)).await
+            }
+            None => processes::start(self, &mut info, errors),
+        };
+        match posts {
+            Ok(posts) => {
+                self.program.changes.iter().for_each(|change| errors.say(change.clone()));
+                Desk::new(self, posts, info, outlets).work(setup, options, signals).await
+            }
+            Err(exit) => {
+                tear_down(self, options, &mut signals).await;
+                forget(outlets.recorder);
+                exit
+            }
+        }
+    }
+
+    /// The fleet that is to make the load, if one is.
+    async fn fleet(
+        &self,
+        signals: &mut StopRequests,
+        errors: &dyn Operator,
+    ) -> Result<Option<Fleet>, Exit> {
+        let Some(directory) = &self.settings.fleet else { return Ok(None) };
+        let count = self.settings.agents.and_then(|count| usize::try_from(count).ok());
+        let build = fleet::bus::build_name(&self.settings.build);
+        let wanted = Wanted { build, count, labels: self.settings.agent_labels.clone() };
+        Fleet::gather(self, directory, &wanted, (signals, errors)).await.map(Some)
+    }
+
+    /// Of one of so many processes.
+    fn options(&self, guard: &Guard, processes: u64) -> Options {
+        let room = throng_host::room(&throng_host::Root::default()).map(|room| room / processes);
+        Options {
+            shards: self.settings.shards,
+            give_back: self.settings.give_back,
+            allowed: guard.lists.clone(),
+            share: self.share(),
+            kept_bytes_max: limits::kept_bytes_max(&self.limits, room),
+            ..Options::default()
+        }
+    }
+
+    /// This process's part of the load, of which other processes or machines have the rest.
+    fn share(&self) -> Share {
+        let part = self.settings.part;
+        part.map_or(Share::WHOLE, |part| Share::of_machine(part.first, part.width, part.of))
+    }
+
+    /// Who makes the load, where that is not this process alone.
+    fn machines(&self) -> Vec<MachineInfo> {
+        if let Some(LoadPart { first, width, of }) = self.settings.part {
+            let host = throng_host::facts(env!("CARGO_PKG_VERSION"));
+            let name = host.hostname.clone().unwrap_or_default();
+            let name = format!("{name} {}/{of}", first + 1);
+            return vec![MachineInfo { name, host, first, width, of, ..MachineInfo::default() }];
+        }
+        if self.duel.is_some() {
+            return sides();
+        }
+        self.settings.processes.filter(|it| *it > 1).map_or_else(Vec::new, processes::machines)
+    }
+
+    /// What is known of the run before it begins.
+    fn describe(&self) -> RunInfo {
+        let (program, share) = (&self.program, self.share());
+        RunInfo {
+            build: self.settings.build.clone(),
+            generator: GeneratorInfo {
+                machines: self.machines(),
+                host: throng_host::facts(env!("CARGO_PKG_VERSION")),
+                ..GeneratorInfo::default()
+            },
+            command: masked_command(&program.secrets, &self.command),
+            seed: program.seed,
+            id: program.run_id.clone(),
+            labels: program.labels.clone(),
+            changes: program.changes.clone(),
+            mode: ModeInfo {
+                soak: self.recorded.load.soak.is_some(),
+                duel: self.duel.is_some(),
+                no_keep_alive: !self.program.connection.keep_alive,
+            },
+            targets: TargetsInfo {
+                urls: self.targets(),
+                services: program.services(),
+                ..TargetsInfo::default()
+            },
+            tables: self.tables(),
+            sources: SourcesInfo {
+                rerun_of: self.rerun_of.clone(),
+                bundle: self.search.as_ref().map(|wanted| BundleInfo {
+                    search: serde_json::to_value(&wanted.options).ok(),
+                    ..BundleInfo::default()
+                }),
+                ..SourcesInfo::default()
+            },
+            users_planned: share.part(program.staying_max()) * self.programs().count() as u64,
+            precision_ns: program.precision.as_nanos() as u64,
+            service_times: true,
+            ..RunInfo::new(program.name.clone(), wall_now())
+        }
+    }
+
+    fn tables(&self) -> TablesInfo {
+        let program = &self.program;
+        TablesInfo {
+            steps: program.steps.iter().map(step_info).collect(),
+            loads: match program.loads.as_slice() {
+                [_] => Vec::new(),
+                loads => loads.iter().map(|load| load.name.clone()).collect(),
+            },
+            sessions: match program.sessions.as_slice() {
+                [_] => Vec::new(),
+                sessions => sessions.iter().map(|session| session.name.clone()).collect(),
+            },
+            networks: networks(&program.sessions),
+            phases: self.phases(),
+            audits: audits::infos(&program.audits),
+            monitors: monitors::infos(&program.monitors, |text| {
+                program.secrets.mask(text).into_owned()
+            }),
+            thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
+        }
+    }
+
+    fn phases(&self) -> Vec<PhaseInfo> {
+        let (program, share) = (&self.program, self.share());
+        let (mut users_planned, mut users_before) = (None, 0);
+        let programs = self.programs().count() as u64;
+        let loads = program.loads.iter().enumerate();
+        let phases = loads.flat_map(|(load, one)| one.phases.iter().map(move |it| (load, it)));
+        let mut before = 0;
+        let phase = |(load, phase): (usize, &throng_program::Phase)| {
+            if std::mem::replace(&mut before, load) != load {
+                (users_planned, users_before) = (None, 0);
+            }
+            let stairs = stairs(&phase.drive, users_before, &share);
+            users_planned = match &phase.drive {
+                Drive::Users(users) => Some(users.to),
+                Drive::Iterations(iterations) => Some(iterations.users),
+                Drive::Arrivals(_) => None,
+                Drive::Hold => users_planned,
+            };
+            users_before = users_planned.unwrap_or(users_before);
+            PhaseInfo {
+                load: load as u16,
+                name: phase.name.clone(),
+                measured: phase.measured,
+                planned_ns: phase.time.map(|time| time.as_nanos() as u64),
+                users_planned: users_planned.map(|users| share.part(users) * programs),
+                stairs,
+            }
+        };
+        phases.map(phase).collect()
+    }
+
+    /// As reports name them, each once.
+    fn targets(&self) -> Vec<String> {
+        let mut targets = Vec::new();
+        for target in self.programs().flat_map(|program| &program.targets) {
+            let written = target.written();
+            if self.duel.is_none() || !targets.contains(&written) {
+                targets.push(written);
+            }
+        }
+        targets
+    }
+
+    fn record(&self, info: &mut RunInfo) -> Result<Option<Recorder>, Box<Diagnostic>> {
+        if self.settings.no_record {
+            return Ok(None);
+        }
+        let directory = match &self.settings.out {
+            Some(directory) => {
+                let mut there = std::fs::read_dir(directory).ok();
+                if there.as_mut().is_some_and(|entries| entries.next().is_some()) {
+                    let message = say!("{} is not empty", directory.display());
+                    let help = say!("name a new directory with --out");
+                    let diagnostic = Diagnostic::error("record-impossible", message);
+                    return Err(Box::new(diagnostic.help(help)));
+                }
+                directory.clone()
+            }
+            None => {
+                create_directory(Path::new(RECORDS), wall_now(), &info.name).map_err(|error| {
+                    let message = say!(
+                        "cannot create a directory in ./{RECORDS}: {error}",
+                        error = Said::of_error(&error)
+                    );
+                    let help = say!(
+                        "change to a writable directory, choose another one with --out, or \
+                         record nothing with --no-record"
+                    );
+                    Box::new(Diagnostic::error("record-impossible", message).help(help))
+                })?
+            }
+        };
+        let made_of = (&self.recorded, Some(&*self.program));
+        let copy_max = self.settings.copy_max.unwrap_or(bundle::COPIED_BYTES_MAX);
+        let text = bundle::write(&directory, made_of, copy_max, info);
+        match text.and_then(|text| Recorder::create(&directory, info, &text)) {
+            Ok(recorder) => Ok(Some(recorder)),
+            Err(error) => Err(Box::new(error.diagnostic().help(say!(
+                "name a new directory with --out, or record nothing with --no-record"
+            )))),
+        }
+    }
+}
+
+/// The sides of a duel, as the record names them.
+fn sides() -> Vec<MachineInfo> {
+    let machine = |(number, side): (u64, Side)| MachineInfo {
+        name: side.name().into(),
+        first: number,
+        width: 1,
+        of: Side::BOTH.len() as u64,
+        ..MachineInfo::default()
+    };
+    (0..).zip(Side::BOTH).map(machine).collect()
+}
+
+/// Without work there is nothing to wait for.
+async fn wait(work: Option<impl Future<Output = ()>>) {
+    if let Some(work) = work {
+        work.await;
+    }
+}
+
+/// As nice as this process was told to be. Before there is another thread: those that are started
+/// take it over.
+fn be_nice(limits: &HostLimits) -> Result<(), Box<Diagnostic>> {
+    let Some(nice) = limits.nice else { return Ok(()) };
+    throng_host::set_nice(nice).map_err(|error| {
+        let message = say!(
+            "this host does not allow `--nice {nice}`: {error}",
+            error = Said::of_error(&error)
+        );
+        let help = say!("only root can set a value below the current one: use 0 to 19");
+        Box::new(Diagnostic::error("host-unfit", message).help(help))
+    })
+}
+
+/// What all that a process has to wait for runs on.
+///
+/// Built before any shard has a descriptor table of its own: shards wake this runtime by a
+/// descriptor that their tables must have too.
+fn runtime(errors: &dyn Operator) -> Option<Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let told = |error: &std::io::Error| {
+        let message = say!("cannot start an event loop: {error}", error = Said::of_error(error));
+        let help =
+            say!("raise the limit named above, for example with `ulimit -n 1024` for descriptors");
+        errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
+    };
+    runtime.inspect_err(told).ok()
+}
+
+fn hear(errors: &dyn Operator) -> Result<StopRequests, Exit> {
+    errors.stop_requests().map_err(|error| {
+        let message = say!("cannot listen for signals: {error}", error = Said::of_error(&error));
+        errors.diagnostic(&Diagnostic::error("host-unfit", message));
+        Exit::HostUnfit
+    })
+}
+
+fn step_info(step: &throng_program::Step) -> StepInfo {
+    let (name, kind) = (step.name.clone(), step.kind);
+    StepInfo { name, kind, labels: step.labels.clone(), unit: step.unit }
+}
+
+/// Nothing was sent: says why.
+pub fn not_started(error: &StartError, errors: &dyn Operator) -> Exit {
+    let (exit, diagnostic) = start_failed(error);
+    errors.diagnostic(&diagnostic);
+    errors.say(say!("nothing was sent"));
+    exit
+}
+
+fn networks(sessions: &[Session]) -> Vec<NetworkInfo> {
+    let of = |session: &Session| {
+        let network = session.network?.to_string();
+        Some(NetworkInfo { session: session.name.clone(), network })
+    };
+    sessions.iter().filter_map(of).collect()
+}
+
+/// The same, for a run whose record is there already.
+fn unbegun(error: &StartError, recorder: Option<Recorder>, errors: &dyn Operator) -> Exit {
+    forget(recorder);
+    not_started(error, errors)
+}
+
+/// Leaves no empty record behind.
+fn forget(recorder: Option<Recorder>) {
+    if let Some(recorder) = recorder {
+        let _ = std::fs::remove_dir_all(recorder.directory());
+    }
+}
+
+/// Why a run could not be started, and what the shell is told.
+fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
+    match error {
+        StartError::Resolve { host, reason } => (
+            Exit::TargetUnreachable,
+            Diagnostic::error("resolve-failed", say!("cannot resolve `{host}`: {reason}"))
+                .help(say!("check the name, the network, and -4 or -6")),
+        ),
+        StartError::NotAllowed { host, address, list } => {
+            (Exit::Usage, not_allowed(host, &address.to_string(), list))
+        }
+        StartError::NotAllowedSocket { socket, list } => {
+            (Exit::Usage, not_allowed(socket, socket, list).note(OF_THIS_HOST))
+        }
+        StartError::Tls(reason) => (
+            Exit::Usage,
+            Diagnostic::error("tls-impossible", reason.clone())
+                .help(say!("check --cacert, --cert and --key, or `tls` in the scenario")),
+        ),
+        StartError::Data(error) => (Exit::Usage, error.diagnostic()),
+        StartError::Host(reason) => (
+            Exit::HostUnfit,
+            Diagnostic::error("host-unfit", reason.clone())
+                .help(say!("raise the limit named above, or use fewer --shards")),
+        ),
+        StartError::Sources(reason) => {
+            (Exit::HostUnfit, Diagnostic::error("host-unfit", reason.clone()))
+        }
+    }
+}
+
+/// Options whose value is `user:password`, and those whose value may be `file:password`.
+const OF_USERS: [&str; 5] = ["--auth", "-a", "-u", "--user", "--proxy-user"];
+const OF_CERTIFICATES: [&str; 2] = ["--cert", "-E"];
+
+/// The steps in which users start, on this machine.
+fn stairs(drive: &Drive, from: u64, share: &Share) -> Option<Stairs> {
+    let Drive::Users(Users { to, coming: Coming::Steps { size, every } }) = drive else {
+        return None;
+    };
+    let (from, size) = (share.part(from), share.part(*size));
+    (*to > from).then_some(Stairs { from, size, every_ns: every.as_nanos() as u64 })
+}
+
+/// The command line without secrets. Behind an option the password is known by its place, also
+/// where it is a word like others.
+fn masked_command(secrets: &Secrets, words: &[String]) -> Vec<String> {
+    let mut before = "";
+    let masked = words.iter().map(|word| {
+        let option = std::mem::replace(&mut before, word.as_str());
+        masked_password(option, word).unwrap_or_else(|| masked_word(secrets, word))
+    });
+    masked.collect()
+}
+
+/// A word that has a password by its option: the one before it, or that it begins with.
+fn masked_password(before: &str, word: &str) -> Option<String> {
+    let options = || OF_USERS.iter().chain(&OF_CERTIFICATES).copied();
+    let own = || {
+        let option = options().find(|option| match option.starts_with("--") {
+            true => word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+            false => word.len() > option.len() && word.starts_with(option),
+        })?;
+        Some((option, word.len() - word[option.len()..].trim_start_matches('=').len()))
+    };
+    let given = options().find(|option| *option == before).map(|option| (option, 0));
+    let (option, start) = given.or_else(own)?;
+    let value = &word[start..];
+    // A URL, which `-u` may have, is masked as one.
+    let colon = match OF_USERS.contains(&option) {
+        true if value.contains("://") => None,
+        true => value.find(':'),
+        false => value.rfind(':'),
+    }?;
+    let kept = &word[..=start + colon];
+    (kept.len() < word.len()).then(|| format!("{kept}{}", throng_base::secret::MASK))
+}
+
+/// A word of the command line without secrets; `--set name=value` gives them to variables.
+fn masked_word(secrets: &Secrets, word: &str) -> String {
+    let given = word.strip_prefix("--set=").unwrap_or(word);
+    match given.split_once('=') {
+        Some((name, value)) if secrets.is_variable(name) => {
+            let start = &word[..word.len() - value.len()];
+            format!("{start}{}", secrets.mask_variable(name, value))
+        }
+        _ => secrets.mask(word).into_owned(),
+    }
+}
+
+const OF_THIS_HOST: Said = say!("a Unix socket is allowed if `localhost` or 127.0.0.1 is allowed");
+
+fn not_allowed(host: &str, address: &str, list: &str) -> Diagnostic {
+    let is_unknown = address == std::net::Ipv4Addr::UNSPECIFIED.to_string();
+    let message = match host == address || is_unknown {
+        true => say!("`{host}` is not in the list of targets allowed on this host"),
+        false => {
+            say!("`{host}` ({address}) is not in the list of targets allowed on this host")
+        }
+    };
+    Diagnostic::error("target-not-allowed", message)
+        .note(say!("the list of allowed targets: {list}"))
+        .help(say!("if you own the service, add its name, address or network to the list"))
+}
+
+#[cfg(test)]
+mod tests;

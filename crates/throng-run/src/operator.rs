@@ -1,0 +1,146 @@
+//! Who watches a run and commands it: a user at a terminal, or a program that embeds throng.
+
+use std::borrow::Cow;
+use std::io;
+
+use throng_base::{Clock, Diagnostic, Said, Time};
+use throng_metrics::{Gauges, Interval};
+use throng_results::terminal::Progress;
+use throng_results::{Event, RunInfo, Summary};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// What a run reports, in the order in which it happens.
+#[allow(clippy::large_enum_variant)] // Lines are borrowed, or one at a time.
+pub enum Line<'a> {
+    /// A sentence about the run.
+    Said(Said),
+    /// An error, or a warning.
+    Diagnostic(Cow<'a, Diagnostic>),
+    /// All that is wrong with a scenario.
+    Mistakes(Cow<'a, [Diagnostic]>),
+    /// What a process of the run wrote on its standard error before it was lost.
+    Text(Cow<'a, str>),
+    /// The scenario's own message (`log`): when, in nanoseconds since the start of the load, and
+    /// the user's number, from 1. Both are missing in `setup` and `teardown`.
+    Log { at: Option<(u64, u64)>, text: Cow<'a, str> },
+    /// How `setup` or `teardown` ended.
+    Once(Said),
+    /// A defect of throng.
+    Bug(Said),
+    /// The load begins; the clock's zero is its start.
+    Began { info: Cow<'a, RunInfo>, clock: Clock },
+    /// The results of a second, or of its part in a phase; `gauges` are of all loads.
+    Interval { interval: Cow<'a, Interval>, gauges: Cow<'a, Gauges> },
+    /// What happened, as `events.ndjson` has it, without secrets.
+    Event(Cow<'a, Event>),
+    /// All results up to this time have been reported.
+    Second(Time),
+    /// How far the run is, a few times per second; only if [`Operator::sees_progress`]. Without a
+    /// value, no phase is running.
+    Progress(Option<Progress>),
+    /// The operator asked to stop.
+    Interrupted,
+    /// The load has ended; audits, exports and `teardown` follow.
+    Over,
+    /// The results of the run; `has_page` if the run directory has its HTML report.
+    Summary { summary: Cow<'a, Summary>, has_page: bool },
+}
+
+/// See the module's description. Nothing here may wait for the run.
+pub trait Operator {
+    fn tell(&self, line: Line<'_>);
+
+    /// Requests to stop the run. Called once, inside the runtime of the run and before anything is
+    /// recorded.
+    ///
+    /// # Errors
+    /// The system does not deliver them.
+    fn stop_requests(&self) -> io::Result<StopRequests> {
+        Ok(StopRequests::none())
+    }
+
+    /// Keys that are pressed during the load, as [`crate::control::command::of_key`] reads them.
+    /// Called once, when the load begins.
+    fn keys(&self) -> Option<UnboundedReceiver<u8>> {
+        None
+    }
+
+    /// Whether [`Line::Progress`] is wanted.
+    fn sees_progress(&self) -> bool {
+        false
+    }
+
+    /// The key for help was pressed. False if the operator cannot show any.
+    fn helps(&self) -> bool {
+        false
+    }
+}
+
+/// Requests to stop a run: the first ends it gracefully, the second immediately.
+pub struct StopRequests(Option<UnboundedReceiver<()>>);
+
+impl StopRequests {
+    pub fn new(requests: UnboundedReceiver<()>) -> StopRequests {
+        StopRequests(Some(requests))
+    }
+
+    /// Nobody stops the run.
+    pub fn none() -> StopRequests {
+        StopRequests(None)
+    }
+
+    /// The next request; waits forever if none can come.
+    pub async fn next(&mut self) {
+        if let Some(requests) = &mut self.0
+            && requests.recv().await.is_some()
+        {
+            return;
+        }
+        self.0 = None;
+        std::future::pending::<()>().await;
+    }
+}
+
+impl dyn Operator + '_ {
+    pub fn say(&self, said: Said) {
+        self.tell(Line::Said(said));
+    }
+
+    pub fn diagnostic(&self, diagnostic: &Diagnostic) {
+        self.tell(Line::Diagnostic(Cow::Borrowed(diagnostic)));
+    }
+
+    pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        self.tell(Line::Mistakes(Cow::Borrowed(diagnostics)));
+    }
+}
+
+impl Line<'_> {
+    /// The same, for a reader that keeps it.
+    pub fn into_owned(self) -> Line<'static> {
+        match self {
+            Line::Said(said) => Line::Said(said),
+            Line::Diagnostic(one) => Line::Diagnostic(Cow::Owned(one.into_owned())),
+            Line::Mistakes(all) => Line::Mistakes(Cow::Owned(all.into_owned())),
+            Line::Text(text) => Line::Text(Cow::Owned(text.into_owned())),
+            Line::Log { at, text } => Line::Log { at, text: Cow::Owned(text.into_owned()) },
+            Line::Once(said) => Line::Once(said),
+            Line::Bug(said) => Line::Bug(said),
+            Line::Began { info, clock } => {
+                Line::Began { info: Cow::Owned(info.into_owned()), clock }
+            }
+            Line::Interval { interval, gauges } => Line::Interval {
+                interval: Cow::Owned(interval.into_owned()),
+                gauges: Cow::Owned(gauges.into_owned()),
+            },
+            Line::Event(event) => Line::Event(Cow::Owned(event.into_owned())),
+            Line::Second(until) => Line::Second(until),
+            Line::Progress(progress) => Line::Progress(progress),
+            Line::Interrupted => Line::Interrupted,
+            Line::Over => Line::Over,
+            Line::Summary { summary, has_page } => {
+                Line::Summary { summary: Cow::Owned(summary.into_owned()), has_page }
+            }
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! The side of a run that makes the load: the engine, what it takes of its host, and the limits of
+//! that. It tells what happens in [`Message`]s and obeys [`Order`]s; there is one on every machine.
+
+pub(crate) mod announcer;
+pub(crate) mod auditor;
+pub(crate) mod limits;
+mod polite;
+mod resources;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::Time;
+use throng_engine::{
+    Example, GROWTH_AHEAD, Holder, NameNews, Oddity, Presences, Run, Shown, Stopped, StoppedBy,
+    Update,
+};
+use throng_load::Amendment;
+use throng_metrics::{Cause, Gauges, Interval, Merge as _, Resources};
+use throng_program::Program;
+use throng_results::{AllGauges, EVIDENCE_MAX, Event, Evidence, Piece, StopBy};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use crate::HostLimits;
+use crate::running::Running;
+use crate::wire::{Message, Order};
+use announcer::Announcer;
+use auditor::Auditor;
+use limits::{Deed, Limits, Reason, is_growing};
+use polite::{Polite, Portion};
+use resources::Watcher;
+
+/// Resources are looked at with every interval, and without one after this time: shards that have
+/// no processor to run on hand nothing over. While users come memory is looked at more often, as it
+/// may be gone within a second.
+const LOOK_AFTER: Duration = Duration::from_millis(1500);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Where lines go.
+pub(crate) type Lines = UnboundedSender<(u16, Message)>;
+
+/// See the module's description.
+pub(crate) struct Post {
+    program: Arc<Program>,
+    run: Run,
+    machine: u16,
+    lines: Lines,
+    running: Running,
+    watcher: Watcher,
+    limits: Limits,
+    /// Where other machines have ledgers as well.
+    announcer: Option<Announcer>,
+    auditor: Option<Auditor>,
+    /// Where this host is shared with others who come first.
+    polite: Option<Polite>,
+    /// So much of its part it makes by itself, and so much when it makes what others leave out.
+    own: f64,
+    taken: f64,
+    looked: Time,
+    /// What was seen since the last interval.
+    resources: Option<Resources>,
+    /// Of the last interval: its second and phase, and how many there were.
+    last: (u64, u16),
+    gauges: Gauges,
+    all_gauges: AllGauges,
+    /// Nobody comes any more, so that nobody can be held back.
+    is_stopping: bool,
+    /// Kinds of failures whose evidence was told.
+    evidenced: Vec<(u16, Cause, u16)>,
+}
+
+impl Post {
+    pub(crate) fn new(
+        program: &Arc<Program>,
+        run: Run,
+        limits: &HostLimits,
+        (machine, lines): (u16, Lines),
+    ) -> Post {
+        Post {
+            watcher: Watcher::new(program, &run),
+            running: Running::new(program),
+            program: Arc::clone(program),
+            run,
+            machine,
+            lines,
+            limits: Limits::new(limits),
+            announcer: None,
+            auditor: None,
+            polite: limits.back_off.map(Polite::new),
+            own: 1.0,
+            taken: 1.0,
+            looked: Time::ZERO,
+            resources: None,
+            last: (0, 0),
+            gauges: Gauges::default(),
+            all_gauges: AllGauges::default(),
+            is_stopping: false,
+            evidenced: Vec::new(),
+        }
+    }
+
+    /// One that announces to other machines what its users send, and hears of theirs.
+    pub(crate) fn announcing(self, announcer: Option<Announcer>) -> Post {
+        Post { announcer, ..self }
+    }
+
+    /// One that compares its users with what the target says of them.
+    pub(crate) fn auditing(self, auditor: Option<Auditor>) -> Post {
+        Post { auditor, ..self }
+    }
+
+    /// Until the load is over. Where there is nobody any more to give orders, it ends in order.
+    pub(crate) async fn work(mut self, mut orders: UnboundedReceiver<Order>) {
+        // A host that has too little already lets nobody come.
+        self.look();
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        let mut obeys = true;
+        loop {
+            tokio::select! {
+                biased;
+                order = orders.recv(), if obeys => match order {
+                    Some(order) => self.obey(&order),
+                    None => {
+                        obeys = false;
+                        self.left_alone();
+                        self.obey(&Order::Stop);
+                    }
+                },
+                update = self.run.next() => match update {
+                    Some(update) => self.update(update),
+                    None => break,
+                },
+                () = turn(&mut self.announcer) => {}
+                _ = look.tick() => {
+                    if self.run.clock.now() - self.looked >= LOOK_AFTER {
+                        self.look();
+                    } else if self.is_growing() {
+                        self.look_at_memory();
+                    }
+                }
+            }
+        }
+        match self.auditor.take() {
+            Some(auditor) => auditor.end(&mut orders).await,
+            None if self.run.presences.is_some() => self.presence(None),
+            None => {}
+        }
+        let at_ns = self.run.clock.now().as_nanos();
+        let whole = self.run.join();
+        if let Some(mut announcer) = self.announcer {
+            // What was missed behind the last interval is a part of that.
+            let ((second, phase), machine) = (self.last, self.machine);
+            let mut rest = Interval { second, phase, ..Interval::default() };
+            unwatched(&mut announcer, &mut rest);
+            if !rest.deliveries.is_empty() {
+                let _ = self.lines.send((machine, Message::Interval(Box::new(rest))));
+            }
+            announcer.end();
+        }
+        let _ = self.lines.send((self.machine, Message::Over { at_ns, whole }));
+    }
+
+    /// Whoever gives orders is gone before the load is over. Its own lines tell of it: they may be
+    /// all that is ever heard of this part.
+    fn left_alone(&self) {
+        let (at_ns, machine) = (self.run.clock.now().as_nanos(), self.machine);
+        let detail = say!("it received no more commands, so it ended its load gracefully");
+        let event = Event::MachineLost { at_ns, machine, detail };
+        let _ = self.lines.send((machine, Message::Event(event)));
+    }
+
+    fn obey(&mut self, order: &Order) {
+        let (control, now) = (&self.run.control, self.run.clock.now());
+        match *order {
+            Order::Stop => control.stop(),
+            Order::Abort => control.abort(),
+            Order::Pause => control.hold(Holder::Person, now),
+            Order::GoOn => control.release(Holder::Person, now),
+            Order::Take { at_ns, times, .. } => {
+                self.taken = times;
+                self.amend_portion(Time(at_ns));
+            }
+            Order::Amend { load, at_ns, change, users_max } => {
+                let (at, change) = (Time(at_ns), change.into());
+                control.amend(load, Amendment { at, change, users_max });
+            }
+            Order::Mark { .. } | Order::Record { .. } => {}
+            Order::Presence { ask } => self.presence(Some(ask)),
+            Order::Audit { audit, event } => {
+                self.auditor.iter().for_each(|auditor| auditor.round(audit, event));
+            }
+            Order::Decline => self.tell(Message::Notice {
+                at_ns: now.as_nanos(),
+                text: say!(
+                    "the requested load exceeds its owner's limit, so its load is unchanged"
+                ),
+            }),
+        }
+        self.is_stopping |= matches!(order, Order::Stop | Order::Abort);
+    }
+
+    /// Tells which users are online.
+    fn presence(&self, ask: Option<u64>) {
+        let known = self.run.presences.as_ref().map(Presences::snapshot).unwrap_or_default();
+        self.tell(Message::Presence { ask, known });
+    }
+
+    /// The other side may be gone: then nothing can be told.
+    fn tell(&self, message: Message) {
+        let _ = self.lines.send((self.machine, message));
+    }
+
+    fn event(&self, event: &Event) {
+        self.tell(Message::Event(event.masked(&self.program.secrets)));
+    }
+
+    fn update(&mut self, update: Update) {
+        match update {
+            Update::Interval(interval) => self.interval(interval),
+            Update::Example(example) => self.failure(example),
+            Update::PhaseBegun { phase, at } => {
+                self.running.begun(phase, at);
+                self.event(&Event::PhaseBegun { at_ns: at.as_nanos(), phase });
+            }
+            Update::PhaseEnded { phase, at } => {
+                self.running.ended(phase);
+                self.event(&Event::PhaseEnded { at_ns: at.as_nanos(), phase });
+            }
+            Update::Stopped(Stopped { at, reason, by }) => {
+                let by = match by {
+                    StoppedBy::Rule => StopBy::Rule,
+                    StoppedBy::Data => StopBy::Data,
+                    StoppedBy::DataShort => StopBy::DataShort,
+                    StoppedBy::Bug => StopBy::Bug,
+                };
+                self.event(&Event::Stopped { at_ns: at.as_nanos(), reason, by });
+            }
+            Update::Oddity(Oddity { at, step, counter, detail }) => {
+                let (at_ns, step) = (at.as_nanos(), step.0);
+                self.event(&Event::Delivery { at_ns, step, counter, detail });
+            }
+            Update::Name(news) => self.name(news),
+            Update::Log(line) => {
+                let user = line.user.map_or(0, |user| user.0);
+                self.event(&Event::Log { at_ns: line.at.as_nanos(), user, text: line.text });
+            }
+            // Only `throng try` asks for them.
+            Update::Trace(_) => {}
+        }
+    }
+
+    fn name(&self, news: NameNews) {
+        match news {
+            NameNews::Moved { at, host, before, after } => {
+                self.event(&Event::AddressesChanged { at_ns: at.as_nanos(), host, before, after });
+            }
+            NameNews::Kept { at, host, reason } => self.tell(Message::Notice {
+                at_ns: at.as_nanos(),
+                text: say!(
+                    "`{host}` cannot be resolved again: {reason}; throng keeps its \
+                     previous addresses"
+                ),
+            }),
+        }
+    }
+
+    fn interval(&mut self, mut interval: Interval) {
+        self.last = (interval.second, interval.phase);
+        if let Some(announcer) = &mut self.announcer {
+            unwatched(announcer, &mut interval);
+        }
+        let load = self.running.load_of(interval.phase);
+        self.gauges = self.all_gauges.add(load, &interval);
+        self.look();
+        // Of posts in one process the first one tells what the process takes.
+        interval.generator.resources = self.resources.take().filter(|_| self.machine == 0);
+        self.tell(Message::Interval(Box::new(interval)));
+    }
+
+    /// An example of a failure. Shards do not know of each other: the first of each kind keeps its
+    /// evidence.
+    fn failure(&mut self, example: Example) {
+        let Example { at, step, cause, mut detail, evidence } = example;
+        let evidence = evidence.filter(|evidence| {
+            let kind = (step.0, cause, evidence.code);
+            let is_new = self.evidenced.len() < EVIDENCE_MAX && !self.evidenced.contains(&kind);
+            if is_new {
+                self.evidenced.push(kind);
+            }
+            is_new
+        });
+        // A password of the user's row is one wherever it was sent.
+        let mut secrets = self.program.secrets.clone();
+        let row = || evidence.iter().flat_map(|evidence| &evidence.row);
+        let column_of = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
+        for (name, value) in row() {
+            if !secrets.is_name(&column_of(name)) {
+                continue;
+            }
+            let is_elsewhere = row().any(|(other, said)| {
+                said == value && !self.program.secrets.is_name(&column_of(other))
+            });
+            let (name, value) = (format!("data.{name}"), value.trim_matches('"'));
+            match is_elsewhere {
+                true => secrets.learn_placed(&name, value),
+                false => secrets.learn(&name, value),
+            }
+        }
+        detail.change_texts(&|text| secrets.mask(text).into_owned());
+        let piece = |shown: &Shown| Piece::of(&shown.bytes, shown.length, &secrets);
+        let evidence = evidence.map(|evidence| {
+            let masked = |(name, value): &(String, String)| {
+                (name.clone(), secrets.mask_value(&column_of(name), value).into_owned())
+            };
+            Box::new(Evidence {
+                user: evidence.user.0,
+                iteration: evidence.iteration,
+                code: evidence.code,
+                row: evidence.row.iter().map(masked).collect(),
+                sent: evidence.exchange.sent.as_ref().map(piece),
+                received: evidence.exchange.received.as_ref().map(piece),
+            })
+        });
+        let (at_ns, step) = (at.as_nanos(), step.0);
+        self.event(&Event::Failure { at_ns, step, cause, detail, evidence });
+    }
+
+    /// Looks at this process and its host, and keeps to the limits.
+    fn look(&mut self) {
+        let now = self.run.clock.now();
+        self.looked = now;
+        let (mut resources, mut seen) = self.watcher.look(&self.gauges, now);
+        resources.held = self.limits.is_held();
+        match &mut self.resources {
+            Some(before) => before.merge(&resources),
+            None => self.resources = Some(resources),
+        }
+        seen.is_growing = self.is_growing();
+        if let Some(deed) = self.limits.see(&seen, now) {
+            self.do_deed(deed, now);
+        }
+        let polite = self.polite.as_mut();
+        if let Some(portion) = polite.and_then(|polite| polite.see(&seen.others, now)) {
+            self.make(portion, now);
+        }
+    }
+
+    /// Between two looks, while users come: memory may be gone within a second.
+    fn look_at_memory(&mut self) {
+        let now = self.run.clock.now();
+        let seen = self.watcher.look_at_memory(&self.gauges);
+        if let Some(deed) = self.limits.see(&seen, now) {
+            self.do_deed(deed, now);
+        }
+    }
+
+    /// Whether users are to come who are not there.
+    fn is_growing(&self) -> bool {
+        let loads = self.program.loads.iter().enumerate();
+        let mut growing = loads.map(|(number, load)| {
+            let present = self.all_gauges.latest_of(number).users_present;
+            is_growing(load, self.running.phase_within(number), present)
+        });
+        !self.is_stopping && growing.any(|growing| growing)
+    }
+
+    /// Makes another portion of this machine's part of the load, whatever anybody orders; the desk
+    /// hears of it.
+    fn make(&mut self, portion: Portion, now: Time) {
+        let at = now + GROWTH_AHEAD;
+        self.own = portion.share();
+        self.amend_portion(at);
+        let (at_ns, machine) = (at.as_nanos(), self.machine);
+        let Portion { percent, detail } = portion;
+        self.event(&Event::BackedOff { at_ns, machine, percent, detail });
+    }
+
+    /// One that leaves its host to others makes nothing for other machines.
+    fn amend_portion(&self, at: Time) {
+        let portion = if self.own < 1.0 { self.own } else { self.taken };
+        let (change, spare) = (throng_load::Change::Portion(portion), self.run.users_spare.users);
+        for (load, one) in self.program.loads.iter().enumerate() {
+            let users_max = one.staying_max().saturating_add(spare);
+            self.run.control.amend(load as u16, Amendment { at, change, users_max });
+        }
+    }
+
+    /// A limit was reached or left: the run does as it has to, and a person hears of it at once.
+    fn do_deed(&mut self, deed: Deed, now: Time) {
+        let at_ns = now.as_nanos();
+        let word = |reason: &Reason| reason.limit.word().to_string();
+        self.event(&match deed {
+            Deed::Hold(reason) => {
+                self.run.control.hold(Holder::Limit, now);
+                Event::Held { at_ns, limit: word(&reason), detail: reason.detail }
+            }
+            Deed::Release => {
+                self.run.control.release(Holder::Limit, now);
+                Event::Released { at_ns }
+            }
+            Deed::GiveUp(reason) => {
+                self.run.control.give_up_growth();
+                Event::GrowthGivenUp { at_ns, limit: word(&reason), detail: reason.detail }
+            }
+            Deed::Tell(reason) => {
+                let detail = reason.detail;
+                let text = say!(
+                    "the generator is at a limit, but all users have started, so growth cannot \
+                     be paused: {detail}"
+                );
+                return self.tell(Message::Notice { at_ns, text });
+            }
+        });
+    }
+}
+
+/// Without one there is nothing to do.
+async fn turn(announcer: &mut Option<Announcer>) {
+    match announcer {
+        Some(announcer) => announcer.turn().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Counts messages of other machines of which nothing is known here.
+fn unwatched(announcer: &mut Announcer, interval: &mut Interval) {
+    for (step, missed) in announcer.missed() {
+        interval.delivery_mut(step.0).unwatched += missed;
+    }
+}

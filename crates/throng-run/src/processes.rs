@@ -1,0 +1,304 @@
+//! A run in several processes of this machine: each is started as `throng post`, is told its part,
+//! and is joined to the desk by its standard input and output, as machines are by a network. What
+//! the ledgers of one announce is handed to the others.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::Shutdown;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use throng_base::system::{LocalStream, in_own_group, signal_of, to_child};
+use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now};
+use throng_engine::Spare;
+use throng_program::Source;
+use throng_results::{MachineInfo, RunInfo};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::desk::{Orders, Posts};
+use crate::here;
+use crate::post::Lines;
+use crate::wire::{Carried, Heard, Message, Order, Part, Plain, Start};
+use crate::{Conduct, Line, Operator};
+
+/// The load begins so long after the last process is ready: all have been told by then.
+const AHEAD: Duration = Duration::from_millis(300);
+
+/// Processes of one machine read one clock; they begin at the same moment within this.
+const CLOCKS_APART: Duration = Duration::from_millis(1);
+
+/// Announcements that may wait for a process. More are lost for it, which it notices.
+const ANNOUNCED_MAX: usize = 256;
+
+/// Where a process hears. Orders are written there, and what others announce.
+type Input = Arc<Mutex<LocalStream>>;
+/// A line with its end.
+type Word = Arc<[u8]>;
+
+/// A process that waits for its start.
+struct Waiting {
+    users_spare: Spare,
+    child: Child,
+    input: LocalStream,
+    output: BufReader<ChildStdout>,
+    errors: Errors,
+}
+
+/// What a process says for people: shown where it has failed, as all say the same of a scenario.
+type Errors = JoinHandle<Vec<u8>>;
+
+/// Of what it says.
+const ERRORS_BYTES_MAX: u64 = 64 * 1024;
+
+/// The processes of a run, as its record names them.
+pub(crate) fn machines(count: u16) -> Vec<MachineInfo> {
+    let machine = |number: u16| MachineInfo {
+        name: format!("process {}", number + 1),
+        first: u64::from(number),
+        width: 1,
+        of: u64::from(count),
+        ..MachineInfo::default()
+    };
+    (0..count).map(machine).collect()
+}
+
+/// What several processes (`together`), or parts that are run apart, cannot do, by its name.
+pub(crate) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Diagnostic>> {
+    let program = &conduct.program;
+    if !program.audits.is_empty() && !together {
+        let message = say!("`audits` is not supported with `--part`");
+        let help = say!("remove --part: an audit requires all users of the run");
+        return Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)));
+    }
+    let mut views = program.audits.iter().flat_map(|audit| audit.views());
+    if conduct.settings.fleet.is_some() && views.any(|view| matches!(view.source, Source::Run(_))) {
+        let message = say!("views with `run` are not supported in a fleet");
+        let help = say!("read the view with `redis` or `http`: each agent compares its own users");
+        return Some(Box::new(Diagnostic::error("fleet-unbridged", message).help(help)));
+    }
+    let name = match () {
+        () if !together && program.rendezvous > 0 => "rendezvous",
+        () if !together && !program.deliveries.is_empty() => "deliveries",
+        // Each would take the others for other programs.
+        () if together && conduct.limits.back_off.is_some() => "--back-off",
+        () => return None,
+    };
+    let (message, help) = match together {
+        true => (
+            say!("`{name}` does not work across processes"),
+            say!("remove --processes: one process can use all processors through its shards"),
+        ),
+        false => (
+            say!("`{name}` does not work across parts that run separately"),
+            say!("remove --part; `{name}` works with --processes and --fleet"),
+        ),
+    };
+    Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)))
+}
+
+/// Starts all of them, and the load when the last one is ready. Where one is not, none is left, and
+/// nothing was sent.
+pub(crate) fn start(
+    conduct: &Conduct<'_>,
+    info: &mut RunInfo,
+    errors: &dyn Operator,
+) -> Result<Posts, Exit> {
+    let mut all = Vec::new();
+    for machine in &mut info.generator.machines {
+        all.push(one(conduct, machine, errors)?);
+    }
+    info.targets.same_host =
+        here::is_same_host(&conduct.program, &here::resolved(&conduct.program));
+    let clock = Clock::start_in(AHEAD);
+    let unix_ns = u64::try_from((wall_now() + AHEAD).as_nanos()).unwrap_or(u64::MAX);
+    info.generator.shards = info.generator.machines.iter().map(|machine| machine.shards).sum();
+    info.time.zero_unix_ns = unix_ns;
+    let (lines, told) = unbounded_channel();
+    let (mut orders, mut users_spare) = (Vec::new(), None::<Spare>);
+    let sockets: Vec<_> = all.iter().map(|one| one.input.try_clone()).collect();
+    let mut words = Vec::new();
+    for (machine, waiting) in (0..).zip(all) {
+        let Waiting { users_spare: spare, child, mut input, output, errors } = waiting;
+        users_spare = Some(users_spare.map_or(spare, |least| least.min(spare)));
+        // One that is gone by now is told as lost.
+        let _ = write(&mut input, &Start { unix_ns });
+        let (order, ordered) = unbounded_channel();
+        orders.push(order);
+        let input = Arc::new(Mutex::new(input));
+        let own = Arc::clone(&input);
+        std::thread::spawn(move || give(&input, ordered));
+        let (said, heard) = sync_channel(ANNOUNCED_MAX);
+        words.push(said);
+        std::thread::spawn(move || pass(&own, &heard));
+        let lines = lines.clone();
+        std::thread::spawn(move || take(child, (output, errors), machine, &lines));
+    }
+    for (machine, socket) in sockets.into_iter().enumerate() {
+        let others = words.iter().enumerate().filter(|(other, _)| *other != machine);
+        let others: Vec<_> = others.map(|(_, said)| said.clone()).collect();
+        // Without it the others find out that nothing comes from there.
+        if let Ok(socket) = socket {
+            std::thread::spawn(move || carry(socket, &others));
+        }
+    }
+    Ok(Posts {
+        clock,
+        orders: Orders::Here(orders),
+        lines: told,
+        users_spare: users_spare.unwrap_or(Spare::NONE),
+        redistributes: false,
+        closing: None,
+    })
+}
+
+fn one(
+    conduct: &Conduct<'_>,
+    machine: &mut MachineInfo,
+    errors: &dyn Operator,
+) -> Result<Waiting, Exit> {
+    let failed = |error: &std::io::Error| {
+        let error = Said::of_error(error);
+        let message = say!("cannot start a process of this run: {error}");
+        let help = say!("raise `ulimit -u`, or use fewer --processes");
+        errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
+        errors.say(say!("nothing was sent"));
+        Exit::HostUnfit
+    };
+    let program = std::env::current_exe().map_err(|error| failed(&error))?;
+    // In a group of its own: a key that interrupts is for the desk, which gives the orders.
+    let mut command = Command::new(program);
+    let (mut input, theirs) = to_child().map_err(|error| failed(&error))?;
+    command.arg("post").stdin(theirs).stdout(Stdio::piped());
+    in_own_group(&mut command).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    // Its own handle of the socket is closed with it.
+    drop(command);
+    let (Some(output), Some(said)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(Exit::Bug);
+    };
+    let said = std::thread::spawn(move || listen(said));
+    let part = Part {
+        words: std::env::args().collect(),
+        scenario: Some(conduct.recorded.text(&[])),
+        seed: conduct.program.seed,
+        run_id: conduct.program.run_id.clone(),
+        values: conduct.program.setup_values.iter().map(Plain::from).collect(),
+        machine: machine.clone(),
+        neighbours: machine.of,
+        audits: false,
+    };
+    let told = write(&mut input, &part);
+    let mut output = BufReader::new(output);
+    match told.ok().and_then(|()| read(&mut output)) {
+        Some(Message::Ready { shards, users_spare, spare_limit }) => {
+            machine.shards = shards;
+            let users_spare = Spare { users: users_spare, limit: spare_limit };
+            Ok(Waiting { users_spare, child, input, output, errors: said })
+        }
+        // It has said itself why not.
+        _ => {
+            drop(input);
+            errors.tell(Line::Text(heard(said).into()));
+            let code = child.wait().ok().and_then(|status| status.code());
+            let exits = [Exit::Usage, Exit::HostUnfit, Exit::TargetUnreachable];
+            let exit = exits.into_iter().find(|exit| Some(i32::from(exit.code())) == code);
+            Err(exit.unwrap_or(Exit::Bug))
+        }
+    }
+}
+
+fn write(input: &mut LocalStream, line: &impl Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(line)?;
+    line.push(b'\n');
+    input.write_all(&line)
+}
+
+fn read(output: &mut BufReader<ChildStdout>) -> Option<Message> {
+    let mut line = Vec::new();
+    output.read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}
+
+fn listen(said: ChildStderr) -> Vec<u8> {
+    let mut said = said;
+    let mut text = Vec::new();
+    let _ = said.by_ref().take(ERRORS_BYTES_MAX).read_to_end(&mut text);
+    // Beyond that it must not wait for us.
+    let _ = std::io::copy(&mut said, &mut std::io::sink());
+    text
+}
+
+fn heard(said: Errors) -> String {
+    String::from_utf8_lossy(&said.join().unwrap_or_default()).into_owned()
+}
+
+fn locked(input: &Input) -> MutexGuard<'_, LocalStream> {
+    input.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Hands on the orders, until there are none any more.
+fn give(input: &Input, mut orders: UnboundedReceiver<Order>) {
+    while let Some(order) = orders.blocking_recv() {
+        if write(&mut locked(input), &Heard::<()>::Order(order)).is_err() {
+            return;
+        }
+    }
+    let _ = locked(input).shutdown(Shutdown::Write);
+}
+
+/// Hands on what a process announces to the others, until it is gone. It waits for none of them.
+fn carry(from: LocalStream, others: &[SyncSender<Word>]) {
+    let error_ns = CLOCKS_APART.as_nanos() as u64;
+    for line in BufReader::new(from).lines() {
+        let Ok(announced) = line.and_then(|line| Ok(serde_json::from_str::<Box<RawValue>>(&line)?))
+        else {
+            return;
+        };
+        let heard = Heard::Announced(Carried { announced, error_ns });
+        let Ok(mut word) = serde_json::to_vec(&heard) else { return };
+        word.push(b'\n');
+        let word: Word = word.into();
+        for other in others {
+            let _ = other.try_send(Arc::clone(&word));
+        }
+    }
+}
+
+/// Says to a process what others have announced. One that is gone hears nothing.
+fn pass(input: &Input, words: &Receiver<Word>) {
+    for word in words {
+        let _ = locked(input).write_all(&word);
+    }
+}
+
+/// Hands on what a process tells, until its load is over, or it is gone.
+fn take(
+    mut child: Child,
+    (mut output, said): (BufReader<ChildStdout>, Errors),
+    machine: u16,
+    lines: &Lines,
+) {
+    while let Some(message) = read(&mut output) {
+        let is_over = matches!(message, Message::Over { .. });
+        let _ = lines.send((machine, message));
+        if is_over {
+            let _ = child.wait();
+            return;
+        }
+    }
+    // What it tells now is not to be understood: it must not make load of which nothing is known.
+    let _ = child.kill();
+    let status = child.wait();
+    let _ = lines.send((machine, Message::Said { text: heard(said) }));
+    let signal = status.as_ref().ok().and_then(|status| signal_of(*status));
+    let detail = match (signal, status.ok().and_then(|status| status.code())) {
+        (Some(signal), _) => say!("it was terminated by signal {signal}"),
+        (None, Some(code)) => say!("it exited with code {code}"),
+        (None, None) => say!("it ended"),
+    };
+    let _ = lines.send((machine, Message::Lost { detail }));
+}
