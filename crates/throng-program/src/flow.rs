@@ -16,6 +16,7 @@ use throng_protocol::protobuf::{self, MethodId};
 use crate::check::{Check, Pick, Save};
 use crate::load::Parting;
 use crate::mqtt;
+use crate::redis;
 use crate::text::Text;
 
 /// What one kind of user does.
@@ -584,6 +585,7 @@ pub enum Content {
     /// Of a gRPC call that stays open.
     Proto(Box<Composed<protobuf::Template>>),
     Mqtt(Box<mqtt::Order>),
+    Redis(Box<redis::Commands>),
 }
 
 /// A message of a schema: of a declared protocol, or of protobuf.
@@ -600,6 +602,7 @@ impl Content {
     pub fn verb(&self) -> Option<&'static str> {
         match self {
             Content::Mqtt(order) => Some(order.word()),
+            Content::Redis(_) => Some("redis"),
             Content::Plain { .. } | Content::Declared(_) | Content::Proto(_) => None,
         }
     }
@@ -612,6 +615,7 @@ impl Content {
                 mqtt::Order::Publish(publish) => Some(&publish.payload),
                 _ => None,
             },
+            Content::Redis(commands) => commands.text(),
             Content::Declared(_) | Content::Proto(_) => None,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
-//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`pause`], [`stay`], [`meeting`], [`act`]: steps.
+//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`redis`]: steps that ask the target;
+//!   [`pause`], [`stay`], [`meeting`], [`act`]: others.
 //! - [`content`]: what messages are made of.
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.
@@ -28,6 +29,7 @@ mod message;
 mod mqtt;
 mod parallel;
 mod pause;
+mod redis;
 mod rest;
 mod rows;
 mod shared;
@@ -401,6 +403,7 @@ impl<'n> Coder<'_, 'n> {
             | Verb::Publish(_)
             | Verb::Subscribe(_)
             | Verb::Unsubscribe(_)
+            | Verb::Redis(_)
             | Verb::Slow(_) => self.link(cx, verb).and_then(|via| self.spoken(cx, verb, via)),
         };
         statement.map_or(Flow::UNKNOWN, |statement| self.push(statement))
@@ -422,6 +425,7 @@ impl<'n> Coder<'_, 'n> {
             Verb::Publish(map) => mqtt::read_publish(cx, map, via, self.rows),
             Verb::Subscribe(map) => mqtt::read_subscribe(cx, map, via, self.rows),
             Verb::Unsubscribe(map) => mqtt::read_unsubscribe(cx, map, via, self.rows),
+            Verb::Redis(map) => redis::read_redis(cx, map, via, self.rows),
             Verb::Slow(map) => act::read_slow(cx, map, via),
             _ => None,
         })
