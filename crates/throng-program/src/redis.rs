@@ -40,7 +40,7 @@ pub struct Commands {
     pub is_read: bool,
     /// Messages of channels may follow.
     pub subscribes: bool,
-    /// What is published last.
+    /// What the last command publishes, if it does.
     published: Option<Text>,
     pieces: Box<[Piece]>,
 }
@@ -93,6 +93,7 @@ impl Commands {
     /// How many replies follow a command.
     fn replies_to(&mut self, words: &[Text]) -> u32 {
         let name = words.first().and_then(Text::as_literal).unwrap_or_default();
+        self.published = None;
         match name.to_ascii_uppercase().as_slice() {
             b"SUBSCRIBE" | b"PSUBSCRIBE" | b"SSUBSCRIBE" => self.subscribes = true,
             b"UNSUBSCRIBE" | b"PUNSUBSCRIBE" | b"SUNSUBSCRIBE" => {}
@@ -118,7 +119,7 @@ impl Commands {
         &self.pieces
     }
 
-    /// The text that receivers get, if it is one.
+    /// The text that receivers get, if the last command publishes one.
     pub fn text(&self) -> Option<&Text> {
         self.published.as_ref()
     }
@@ -171,5 +172,8 @@ mod tests {
             let published = commands.text().and_then(Text::as_literal);
             assert_eq!(published, text.starts_with("PUBLISH").then_some(&b"hello"[..]));
         }
+        // Only the word that was written last is known when it is on its way.
+        let both = [words("PUBLISH a hello"), words("GET k")];
+        assert!(Commands::new(&both, String::new(), false).text().is_none());
     }
 }
