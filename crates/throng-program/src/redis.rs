@@ -151,7 +151,7 @@ mod tests {
         let get = [words("GET k")];
         let commands = Commands::new(&get, String::new(), false);
         assert_eq!(commands.fixed(), Some(&b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"[..]));
-        let set = vec![words("SET k"), vec![varies.clone()], words("EX 5")].concat();
+        let set = [words("SET k"), vec![varies.clone()], words("EX 5")].concat();
         let commands = Commands::new(&[get[0].clone(), set], String::new(), false);
         assert_eq!((commands.fixed(), commands.count, commands.replies), (None, 2, 2));
         let shown: Vec<String> =
