@@ -12,6 +12,7 @@
 //! - [`grpc`]: the codes of gRPC.
 //! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
 //! - [`mqtt`]: reason codes of MQTT among the statuses of all protocols.
+//! - [`redis`]: errors of Redis among them.
 //! - [`exit`]: the exit codes.
 //! - [`turns`]: which of two sides works when.
 //! - [`plain`]: files that others name: plain ones, up to a bound. [`private`]: files for their
@@ -39,6 +40,7 @@ pub mod packed;
 pub mod plain;
 pub mod private;
 pub mod random;
+pub mod redis;
 mod said;
 pub mod secret;
 pub mod share;

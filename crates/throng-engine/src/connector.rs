@@ -5,6 +5,7 @@ mod call;
 mod events;
 mod mqtt;
 mod offers;
+mod redis;
 mod socket;
 mod tunnel;
 
@@ -33,6 +34,7 @@ use tokio_rustls::TlsConnector;
 
 pub(crate) use call::CallAsk;
 pub(crate) use mqtt::{Greeting, refusal};
+pub(crate) use redis::{Hello, redis_error};
 pub(crate) use socket::has_way;
 #[cfg(test)]
 pub(crate) use socket::tests::begin_all;
@@ -76,6 +78,7 @@ pub(crate) enum Handshake {
     Events(Ask),
     Call(CallAsk),
     Mqtt(Greeting),
+    Redis(Hello),
 }
 
 /// What the request of a handshake says.
@@ -135,7 +138,7 @@ impl Order {
             Some(Handshake::WebSocket(upgrade)) => &upgrade.ask,
             Some(Handshake::Events(ask)) => ask,
             Some(Handshake::Mqtt(Greeting { upgrade: Some(upgrade), .. })) => &upgrade.ask,
-            Some(Handshake::Call(_) | Handshake::Mqtt(_)) | None => return,
+            Some(Handshake::Call(_) | Handshake::Mqtt(_) | Handshake::Redis(_)) | None => return,
         };
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
             let (path, host) = (ask.path.clone(), ask.own_host().map(String::from));
@@ -397,6 +400,7 @@ async fn finish(
             Handshake::Events(ask) => events::subscribe(shard, order, ask, transport).await,
             Handshake::Call(ask) => call::open(shard, order, ask, transport).await,
             Handshake::Mqtt(greeting) => mqtt::connect(shard, order, greeting, transport).await,
+            Handshake::Redis(hello) => redis::log_in(shard, order, hello, transport).await,
         }
     };
     let mut opened = timed(shard, order, Stage::Upgrade, Box::pin(work)).await?;
@@ -774,8 +778,11 @@ fn violation_failure(violation: &Violation) -> Failure {
         | Violation::Events(EventError::Http2(violation))
         | Violation::Call(CallError::Http2(violation)) => http2_failure(violation),
         violation => {
-            let is_reset = violation.is_reset();
-            let cause = if is_reset { Cause::Reset } else { Cause::Malformed };
+            let cause = match violation {
+                violation if violation.is_reset() => Cause::Reset,
+                violation if violation.is_foreign() => Cause::WrongScheme,
+                _ => Cause::Malformed,
+            };
             Failure::new(cause, violation.said())
         }
     }

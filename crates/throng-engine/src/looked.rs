@@ -203,7 +203,8 @@ impl Tally {
 fn value_of(field: Field<'_>) -> Value {
     match field {
         Field::Bytes(bytes) => text_of(bytes),
-        Field::Number(number) => Value::Int(i64::from(number)),
+        Field::Number(number) => Value::Int(number),
+        Field::Nil => Value::Null,
     }
 }
 

@@ -681,7 +681,6 @@ impl LinkPlan {
         let lasts = connects(session, number).next().is_some();
         let speaks = |delivery: &Delivery| lasts && delivery.protocol == link.protocol;
         let speaks: Box<[bool]> = program.deliveries.iter().map(speaks).collect();
-        let can_receive = !link.mqtt || session.can_receive(number);
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
         let schemes = || {
@@ -689,6 +688,8 @@ impl LinkPlan {
             targets.iter().filter_map(target).map(|target| target.scheme)
         };
         let is_secure = schemes().any(Scheme::is_secure);
+        let subscribes = link.mqtt || schemes().any(Scheme::is_redis);
+        let can_receive = !subscribes || session.can_receive(number);
         // What goes on besides the session asks over connections of its own where it has to.
         let besides = code.beside().iter();
         let asks = |one: &Instruction| {

@@ -4,6 +4,7 @@
 use throng_metrics::Stage;
 use throng_program::{Link, Program, Scheme, Session, Statement};
 use throng_protocol::mqtt::Client;
+use throng_protocol::redis;
 
 use crate::code::Code;
 use crate::due::DueQueue;
@@ -232,6 +233,7 @@ fn memory(session: &Session, program: &Program) -> u64 {
 fn socket(scheme: Scheme) -> u64 {
     let besides: u64 = match scheme {
         Scheme::Udp => Datagrams::HEAP_BYTES.into_iter().map(size_class).sum(),
+        Scheme::Redis | Scheme::Rediss => size_class(size_of::<redis::Client>() as u64),
         _ => 0,
     };
     SOCKET_BYTES + besides

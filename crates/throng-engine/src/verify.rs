@@ -177,7 +177,8 @@ impl<'a> Looking<'a> {
             },
             Pick::Header(name) => match looked.said(name) {
                 Some(Field::Bytes(bytes)) => Seen::Bytes(bytes),
-                Some(Field::Number(number)) => Seen::Value(Value::Int(i64::from(number))),
+                Some(Field::Number(number)) => Seen::Value(Value::Int(number)),
+                Some(Field::Nil) => Seen::Value(Value::Null),
                 None => Seen::Nothing,
             },
             Pick::Cookie(name) => {

@@ -44,6 +44,10 @@ impl Cause {
             Cause::MqttProtocol => {
                 say!("check the packets with `throng try`, then fix the server")
             }
+            Cause::RedisError => {
+                say!("see the error with --details, and check the server's log")
+            }
+            Cause::RedisRequest => say!("look at the error with --details, then fix the step"),
             Cause::GrpcStatus => say!("look at the status and its message with --details"),
             Cause::BodyUnexpected
             | Cause::JsonUnexpected

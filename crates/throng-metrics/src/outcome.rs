@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
 use throng_base::grpc::Code;
-use throng_base::mqtt;
+use throng_base::{mqtt, redis};
 
 /// Who has to act when something failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -106,6 +106,9 @@ causes! {
     MqttRequest, "mqtt-request", Scenario, "the MQTT server rejected a request from the scenario";
     /// We are said to break it.
     MqttProtocol, "mqtt-protocol", Generator, "the MQTT server reported a protocol error by throng";
+    /// An error of a server that has to act itself, or nobody knows who has.
+    RedisError, "redis-error", Target, "the Redis server reported an error";
+    RedisRequest, "redis-request", Scenario, "the Redis server rejected a command from the scenario";
     BodyUnexpected, "body-unexpected", TargetOrScenario, "the body is not as expected";
     JsonUnexpected, "json-unexpected", TargetOrScenario, "a JSON field is not as expected";
     HeaderUnexpected, "header-unexpected", TargetOrScenario, "a header is not as expected";
@@ -142,8 +145,8 @@ causes! {
 impl Cause {
     /// Whether it is about the status of an answer, which may say that the request was wrong.
     pub fn is_status(self) -> bool {
-        use Cause::{GrpcStatus, MqttReason, StatusUnexpected, UpgradeRefused};
-        matches!(self, StatusUnexpected | UpgradeRefused | GrpcStatus | MqttReason)
+        use Cause::{GrpcStatus, MqttReason, RedisError, StatusUnexpected, UpgradeRefused};
+        matches!(self, StatusUnexpected | UpgradeRefused | GrpcStatus | MqttReason | RedisError)
     }
 
     /// Whether the status next to it is a reason code.
@@ -164,13 +167,24 @@ impl Cause {
             mqtt::Blame::Generator => Cause::MqttProtocol,
         }
     }
+
+    /// That of an error of Redis, by its status.
+    pub fn of_redis(status: u16) -> Cause {
+        match redis::error(status) {
+            Some((_, redis::Blame::Scenario)) => Cause::RedisRequest,
+            _ => Cause::RedisError,
+        }
+    }
 }
 
-/// Whether a status says that the request was wrong: a 4xx of HTTP, or such a code of gRPC or MQTT.
+/// Whether a status says that the request was wrong: a 4xx of HTTP, or such a code of another
+/// protocol.
 pub fn blames_request(status: u16) -> bool {
-    match (Code::of_status(status), of_mqtt(status)) {
+    let blame = of_mqtt(status).map(|(_, _, blame)| blame);
+    let blame = blame.or_else(|| redis::error(status).map(|(_, blame)| blame));
+    match (Code::of_status(status), blame) {
         (Some(code), _) => code.blames_request(),
-        (None, Some((_, _, blame))) => blame == mqtt::Blame::TargetOrScenario,
+        (None, Some(blame)) => blame == mqtt::Blame::TargetOrScenario,
         (None, None) => (400..500).contains(&status),
     }
 }
@@ -181,12 +195,14 @@ pub fn status_number(status: u16) -> u16 {
     own.map_or(status, u16::from)
 }
 
-/// A status as reports show it: its number, or its name where it is one of gRPC or MQTT.
+/// A status as reports show it: its name in its protocol, or its number where it has none.
 pub fn status_word(status: u16) -> String {
     match (Code::of_status(status), of_mqtt(status)) {
         (Some(code), _) => code.name().into(),
         (None, Some((_, name, _))) => name.into(),
-        (None, None) => status.to_string(),
+        (None, None) => {
+            redis::error(status).map_or_else(|| status.to_string(), |(word, _)| word.into())
+        }
     }
 }
 
@@ -195,7 +211,7 @@ pub fn status_text(status: u16) -> String {
     match (Code::of_status(status), of_mqtt(status)) {
         (Some(code), _) => format!("{} {}", code.number(), code.name()),
         (None, Some((code, name, _))) => format!("0x{code:02x} {name}"),
-        (None, None) => status.to_string(),
+        (None, None) => status_word(status),
     }
 }
 

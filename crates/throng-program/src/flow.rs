@@ -17,6 +17,7 @@ use crate::check::{Check, Pick, Save};
 use crate::load::Parting;
 use crate::mqtt;
 use crate::network::UserNetwork;
+use crate::redis;
 use crate::text::Text;
 
 /// What one kind of user does.
@@ -587,6 +588,7 @@ pub enum Content {
     /// Of a gRPC call that stays open.
     Proto(Box<Composed<protobuf::Template>>),
     Mqtt(Box<mqtt::Order>),
+    Redis(Box<redis::Commands>),
 }
 
 /// A message of a schema: of a declared protocol, or of protobuf.
@@ -603,6 +605,7 @@ impl Content {
     pub fn verb(&self) -> Option<&'static str> {
         match self {
             Content::Mqtt(order) => Some(order.word()),
+            Content::Redis(_) => Some("redis"),
             Content::Plain { .. } | Content::Declared(_) | Content::Proto(_) => None,
         }
     }
@@ -615,6 +618,7 @@ impl Content {
                 mqtt::Order::Publish(publish) => Some(&publish.payload),
                 _ => None,
             },
+            Content::Redis(commands) => commands.text(),
             Content::Declared(_) | Content::Proto(_) => None,
         }
     }

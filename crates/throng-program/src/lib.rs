@@ -10,7 +10,7 @@
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
 //! - [`monitor`]: sources of series beside the run.
-//! - [`mqtt`]: what users say of MQTT.
+//! - [`mqtt`]: what users say of MQTT; [`redis`]: of Redis.
 //! - [`network`]: what is between users and targets.
 //! - [`once`]: what is done once in a run, before and after its loads.
 //! - [`output`]: who is told the figures while the run goes on.
@@ -37,6 +37,7 @@ pub mod network;
 pub mod once;
 pub mod output;
 pub mod rate;
+pub mod redis;
 pub mod route;
 pub mod sessions;
 pub mod statement;
@@ -213,6 +214,8 @@ pub struct Target {
     pub lookup: Lookup,
     /// The response header that names the instance behind the address, in lower case.
     pub instance: Option<Arc<str>>,
+    /// Who logs in there, where the URL says it.
+    pub login: Option<Arc<redis::Login>>,
 }
 
 /// When the name of a target is looked up beside the first time, before the run.
@@ -272,10 +275,12 @@ pub enum Scheme {
     Grpcs,
     Mqtt,
     Mqtts,
+    Redis,
+    Rediss,
 }
 
 impl Scheme {
-    pub const ALL: [Scheme; 11] = [
+    pub const ALL: [Scheme; 13] = [
         Scheme::Http,
         Scheme::Https,
         Scheme::Ws,
@@ -287,6 +292,8 @@ impl Scheme {
         Scheme::Grpcs,
         Scheme::Mqtt,
         Scheme::Mqtts,
+        Scheme::Redis,
+        Scheme::Rediss,
     ];
 
     pub fn word(self) -> &'static str {
@@ -302,12 +309,14 @@ impl Scheme {
             Scheme::Grpcs => "grpcs",
             Scheme::Mqtt => "mqtt",
             Scheme::Mqtts => "mqtts",
+            Scheme::Redis => "redis",
+            Scheme::Rediss => "rediss",
         }
     }
 
     pub fn is_secure(self) -> bool {
-        use Scheme::{Grpcs, Https, Mqtts, Tls, Wss};
-        matches!(self, Https | Wss | Tls | Grpcs | Mqtts)
+        use Scheme::{Grpcs, Https, Mqtts, Rediss, Tls, Wss};
+        matches!(self, Https | Wss | Tls | Grpcs | Mqtts | Rediss)
     }
 
     /// Whether it is gRPC, which is spoken over HTTP/2 alone.
@@ -319,12 +328,17 @@ impl Scheme {
         matches!(self, Scheme::Mqtt | Scheme::Mqtts)
     }
 
+    pub fn is_redis(self) -> bool {
+        matches!(self, Scheme::Redis | Scheme::Rediss)
+    }
+
     pub fn default_port(self) -> Option<u16> {
         match self {
             Scheme::Http | Scheme::Ws => Some(80),
             Scheme::Https | Scheme::Wss | Scheme::Grpcs => Some(443),
             Scheme::Mqtt => Some(1883),
             Scheme::Mqtts => Some(8883),
+            Scheme::Redis | Scheme::Rediss => Some(6379),
             Scheme::Tcp | Scheme::Tls | Scheme::Udp | Scheme::Grpc => None,
         }
     }

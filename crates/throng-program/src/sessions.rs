@@ -7,14 +7,15 @@ use crate::mqtt::Order;
 use crate::statement::{self, Statements};
 
 impl Session {
-    /// Whether messages of MQTT can come to its users over a link: they subscribe, or resume a
-    /// session that the server has kept.
+    /// Whether messages of MQTT or Redis can come to its users over a link: they subscribe, or
+    /// resume a session that the server has kept.
     pub fn can_receive(&self, link: u8) -> bool {
         self.all().any(|statement| match statement {
-            Statement::Request(request) if request.link == link => {
-                matches!(&request.message.content, Content::Mqtt(order)
-                    if matches!(**order, Order::Subscribe(_)))
-            }
+            Statement::Request(request) if request.link == link => match &request.message.content {
+                Content::Mqtt(order) => matches!(**order, Order::Subscribe(_)),
+                Content::Redis(commands) => commands.subscribes,
+                _ => false,
+            },
             Statement::Connect(connect) if connect.link == link => {
                 connect.mqtt.as_ref().is_some_and(|client| !client.clean_start)
             }

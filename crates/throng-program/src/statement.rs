@@ -334,6 +334,7 @@ fn in_message(message: &Message, visit: Visit<'_>) {
         Content::Declared(declared) => in_composed(declared, visit),
         Content::Proto(message) => in_composed(message, visit),
         Content::Mqtt(order) => order.expressions(visit),
+        Content::Redis(commands) => commands.expressions(visit),
     }
 }
 

@@ -4,7 +4,7 @@ use throng_base::Time;
 
 use crate::framed::Records;
 use crate::stream::Answer;
-use crate::{http1, http2, mqtt, websocket};
+use crate::{http1, http2, mqtt, redis, websocket};
 
 /// Bytes that came over a connection, and how far they have been read.
 #[derive(Debug)]
@@ -77,8 +77,8 @@ pub enum Event<'a> {
     /// Of a request, or of all on their connection. HTTP/1 has one at a time, which has no number.
     Http(http2::Event<'a>),
     Message(&'a [u8]),
-    /// What was sent under a number, by its acknowledgement.
-    Answered(mqtt::Answer<'a>),
+    /// What was sent under a number.
+    Answered(Answered<'a>),
     /// To be answered by [`crate::machine::Machine::pong`].
     Ping(&'a [u8]),
     Pong(&'a [u8]),
@@ -87,6 +87,24 @@ pub enum Event<'a> {
         code: Option<u16>,
         reason: &'a str,
     },
+}
+
+/// How what was sent under a number is answered.
+#[derive(Clone, Copy, Debug)]
+pub enum Answered<'a> {
+    /// By its acknowledgement.
+    Mqtt(mqtt::Answer<'a>),
+    /// By the replies to all its commands.
+    Redis(redis::Answer<'a>),
+}
+
+impl Answered<'_> {
+    pub fn number(&self) -> u32 {
+        match self {
+            Answered::Mqtt(answer) => u32::from(answer.id),
+            Answered::Redis(answer) => answer.number,
+        }
+    }
 }
 
 impl Event<'_> {

@@ -7,6 +7,7 @@
 //! - [`http2`]: HTTP/2 as a client speaks it (RFC 9113), with HPACK (RFC 7541).
 //! - [`machine`]: all of them as one, for whoever drives a connection.
 //! - [`mqtt`]: MQTT 3.1.1 and 5.0 as a client speaks them.
+//! - [`redis`]: Redis as a client speaks it (RESP2).
 //! - [`websocket`]: RFC 6455 frames and handshake, permessage-deflate (RFC 7692).
 //! - [`protobuf`]: messages of `.proto` files by compiled descriptors, as proto3 JSON maps them.
 //! - [`stream`]: raw TCP; where one answer ends and the next begins.
@@ -26,5 +27,6 @@ mod input;
 pub mod machine;
 pub mod mqtt;
 pub mod protobuf;
+pub mod redis;
 pub mod stream;
 pub mod websocket;

@@ -10,9 +10,10 @@ use crate::framed::{Broken, PacketReader};
 use crate::grpc::{CallError, CallStream};
 use crate::http1::{HttpError, ResponseReader};
 use crate::http2::{self, Token};
-pub use crate::input::{Ends, Event, Input, Limits};
+pub use crate::input::{Answered, Ends, Event, Input, Limits};
 pub use crate::mqtt::Field;
 use crate::mqtt::{self, Came, ClientError, Reading};
+use crate::redis;
 use crate::stream::{StreamError, StreamReader, Until};
 use crate::websocket::{
     Deflater, FrameReader, Inflater, Message, Opcode, WebSocketError, write_close, write_frame,
@@ -36,6 +37,7 @@ pub enum Machine {
     /// A gRPC call that stays open: one stream of HTTP/2.
     Call(CallStream),
     Mqtt(Box<mqtt::Client>),
+    Redis(Box<redis::Client>),
 }
 
 /// What a machine can do.
@@ -78,27 +80,33 @@ pub enum Fields<'a> {
     None,
     Event(EventMessage<'a>),
     Mqtt(mqtt::Message<'a>),
+    Redis(redis::Message<'a>),
+    Reply(redis::Answer<'a>),
 }
 
 impl<'a> Fields<'a> {
     /// A field that has something in it.
     pub fn get(self, name: &str) -> Option<Field<'a>> {
+        let named = |(own, field): (&str, Field<'a>)| (own == name).then_some(field);
         let field = match self {
             Fields::None => None,
-            Fields::Event(event) => {
-                of_event(event).into_iter().find(|it| it.0 == name).map(|it| it.1)
-            }
+            Fields::Event(event) => of_event(event).into_iter().find_map(named),
             Fields::Mqtt(message) => message.field(name),
+            Fields::Redis(message) => message.fields().into_iter().find_map(named),
+            Fields::Reply(answer) => return answer.field(name),
         };
         field.filter(|field| *field != Field::Bytes(b""))
     }
 
     /// All of them.
     pub fn each(self, visit: &mut dyn FnMut(&'a str, Field<'a>)) {
+        let visit_one = |(name, field)| visit(name, field);
         match self {
             Fields::None => {}
-            Fields::Event(event) => of_event(event).iter().for_each(|(name, it)| visit(name, *it)),
-            Fields::Mqtt(message) => message.fields().for_each(|(name, it)| visit(name, it)),
+            Fields::Event(event) => of_event(event).into_iter().for_each(visit_one),
+            Fields::Mqtt(message) => message.fields().for_each(visit_one),
+            Fields::Redis(message) => message.fields().into_iter().for_each(visit_one),
+            Fields::Reply(answer) => answer.fields().for_each(visit_one),
         }
     }
 }
@@ -113,6 +121,7 @@ pub enum Form {
     Plain,
     Event,
     Mqtt,
+    Redis,
 }
 
 impl Form {
@@ -127,6 +136,10 @@ impl Form {
             Form::Mqtt => {
                 let message = mqtt::Message::of(message);
                 Parts { content: message.payload, fields: Fields::Mqtt(message) }
+            }
+            Form::Redis => {
+                let message = redis::Message::of(message);
+                Parts { content: message.payload, fields: Fields::Redis(message) }
             }
         }
     }
@@ -144,6 +157,7 @@ pub enum Violation {
     /// Or a status other than OK.
     Call(CallError),
     Mqtt(ClientError),
+    Redis(redis::Violation),
 }
 
 /// What machines borrow while they read; one for all connections of a thread.
@@ -190,7 +204,9 @@ impl Machine {
                 Traits { messages: true, pings: true, masks: true, ..leaves }
             }
             Machine::Bytes(_) => none,
-            Machine::Declared(_) | Machine::Events(_) => Traits { messages: true, ..none },
+            Machine::Declared(_) | Machine::Events(_) | Machine::Redis(_) => {
+                Traits { messages: true, ..none }
+            }
         }
     }
 
@@ -241,6 +257,10 @@ impl Machine {
                 let read = client.next(&mut rest, reading, inflater, (mqtt, room), out);
                 read.map_err(Violation::Mqtt)?.map(event_of_mqtt)
             }
+            Machine::Redis(client) => {
+                let read = client.next(&mut rest, limits.websocket.message_bytes_max, room);
+                read.map_err(Violation::Redis)?.map(event_of_redis)
+            }
             Machine::Call(call) => {
                 return call.next(input, limits, room, out).map_err(Violation::Call);
             }
@@ -282,6 +302,7 @@ impl Machine {
         match self {
             Machine::Events(_) => Form::Event,
             Machine::Mqtt(_) => Form::Mqtt,
+            Machine::Redis(_) => Form::Redis,
             _ => Form::Plain,
         }
     }
@@ -398,6 +419,7 @@ impl Machine {
         match (self, code) {
             (Machine::Events(_), _) => say!("the target ended the event stream"),
             (Machine::Call(_), _) => say!("the target ended the gRPC call"),
+            (Machine::Redis(_), _) => say!("the Redis server closed the connection: {reason}"),
             (Machine::Mqtt(_), Some(code)) if throng_base::mqtt::code_of(code).is_some() => {
                 say!("the MQTT server ended the connection: {reason}")
             }
@@ -424,6 +446,7 @@ impl Machine {
         match self {
             Machine::Declared(reader) => reader.held().len(),
             Machine::Mqtt(client) => client.session().half(),
+            Machine::Redis(client) => client.half(),
             _ => 0,
         }
     }
@@ -440,6 +463,7 @@ impl Machine {
             Machine::Events(reader) => reader.heap_bytes(),
             Machine::Call(call) => call.heap_bytes(),
             Machine::Mqtt(client) => client.heap_bytes(),
+            Machine::Redis(client) => client.heap_bytes(),
         }
     }
 
@@ -462,10 +486,21 @@ fn event_of(message: Message<'_>) -> Event<'_> {
 fn event_of_mqtt(came: Came<'_>) -> Event<'_> {
     match came {
         Came::Message(message) => Event::Message(message),
-        Came::Answered(answer) => Event::Answered(answer),
+        Came::Answered(answer) => Event::Answered(Answered::Mqtt(answer)),
         Came::Pong => Event::Pong(b""),
         Came::Ping(payload) => Event::Ping(payload),
         Came::Closed { code, reason } => Event::Closed { code, reason },
+    }
+}
+
+fn event_of_redis(came: redis::Came<'_>) -> Event<'_> {
+    match came {
+        redis::Came::Message(message) => Event::Message(message),
+        redis::Came::Answer(answer) => Event::Answered(Answered::Redis(answer)),
+        redis::Came::Refused(reason) => {
+            let reason = std::str::from_utf8(reason).unwrap_or_default();
+            Event::Closed { code: None, reason }
+        }
     }
 }
 
@@ -480,6 +515,7 @@ impl Violation {
             Violation::Events(error) => Said::of_others(error.to_string()),
             Violation::Call(error) => error.said(),
             Violation::Mqtt(error) => error.said(),
+            Violation::Redis(violation) => violation.said(),
         }
     }
 
@@ -504,12 +540,18 @@ impl Violation {
                 large(error)
             }
             Violation::Mqtt(ClientError::Mqtt(violation)) => violation.is_our_limit(),
+            Violation::Redis(violation) => violation.is_our_limit(),
             Violation::Events(EventError::Http2(violation)) => violation.is_too_large(),
             Violation::Events(error) => matches!(error, EventError::TooLarge { .. }),
             Violation::Call(CallError::Http2(violation)) => violation.is_too_large(),
             Violation::Call(CallError::Grpc(violation)) => violation.is_too_large(),
             _ => false,
         }
+    }
+
+    /// Whether the port speaks something else that is known.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Violation::Redis(redis::Violation::Foreign(_)))
     }
 
     /// Whether it is not wrong either: the peer gave up what it had begun.

@@ -2,8 +2,7 @@
 //! blocks, and every exchange has a deadline.
 //!
 //! - [`address`]: where a Redis is and how to log in.
-//! - [`link`]: one connection.
-//! - [`resp`]: RESP2, the language of Redis.
+//! - [`link`]: one connection. [`throng_protocol::redis`] is what is spoken on it.
 
 #![forbid(unsafe_code)]
 
@@ -12,8 +11,7 @@ extern crate throng_base;
 
 pub mod address;
 pub mod link;
-pub mod resp;
 
 pub use address::RedisAddress;
 pub use link::Link;
-pub use resp::{Reply, write_command, write_head, write_word};
+pub use throng_protocol::redis::{Reply, write_command, write_head, write_word};

@@ -5,9 +5,9 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use throng_base::{Clock, Time};
+use throng_protocol::redis::{Reply, Violation, read_reply, write_command};
 
 use crate::address::RedisAddress;
-use crate::resp::{Reply, read_reply, write_command};
 
 /// What is read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -80,7 +80,7 @@ impl Link {
         loop {
             let mut at = 0;
             while answered < commands {
-                match read_reply(&self.kept[at..]).map_err(io::Error::other)? {
+                match read_reply(&self.kept[at..]).map_err(broken)? {
                     Some((Reply::Error(reason), _)) => return Err(io::Error::other(reason)),
                     Some((reply, used)) => {
                         at += used;
@@ -106,6 +106,10 @@ impl Link {
         let left = deadline - self.clock.now();
         if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
     }
+}
+
+fn broken(violation: Violation) -> io::Error {
+    io::Error::other(violation.said().english())
 }
 
 /// A timeout of a socket is told as the system names it; here it is always a timeout.

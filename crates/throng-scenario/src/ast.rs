@@ -153,7 +153,7 @@ macro_rules! structs {
     )*};
 }
 
-scenario_maps!(mqtt_maps network_maps structs);
+scenario_maps!(mqtt_maps network_maps redis_maps structs);
 
 /// A map that has a row in reports.
 pub(crate) trait Row<'n> {
@@ -190,6 +190,7 @@ rows! {
     Publish name,
     Subscribe name,
     Unsubscribe name,
+    Redis name,
     Stay name,
     Heartbeat name,
     Handler name,

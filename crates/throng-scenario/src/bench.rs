@@ -16,6 +16,7 @@ use crate::url::{Url, encode_path};
 
 mod grpc;
 mod mqtt;
+mod redis;
 pub(crate) mod requests;
 mod route;
 mod shape;
@@ -24,6 +25,7 @@ mod urls;
 pub use crate::native::schemes_with;
 use crate::quote::{quoted, scalar, text};
 pub use mqtt::BenchMqtt;
+pub use redis::BenchRedis;
 pub use requests::write_requests;
 pub use route::BenchRoute;
 pub use shape::{BenchShape, BenchStage, parse_rates};
@@ -79,6 +81,7 @@ pub struct Bench {
     /// WebSocket sub-protocols.
     pub protocols: Vec<String>,
     pub mqtt: BenchMqtt,
+    pub redis: BenchRedis,
     /// A binary message instead of a body.
     pub hex_message: Option<Vec<u8>>,
     /// Where an answer on TCP ends.
@@ -168,9 +171,13 @@ const DRAIN_FACTOR: f64 = 2.0;
 /// The scenario as YAML.
 pub fn write(bench: &Bench) -> String {
     let mut writer = Writer::new(bench);
-    let origin = writer.origin.clone();
-    writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
-    writer.line(&format!("target: {}", bench.route.target(&origin)));
+    writer.line(&format!("name: {}", scalar(&format!("bench {}", writer.origin))));
+    // A login and a database belong to the target.
+    let target = match native::of_scheme(Some(writer.scheme)).logs_in {
+        true => &bench.url,
+        false => &writer.origin,
+    };
+    writer.line(&format!("target: {}", bench.route.target(target)));
     writer.descriptors();
     writer.tls();
     writer.connection();
@@ -306,6 +313,9 @@ impl Writer<'_> {
         }
         if self.scheme.is_mqtt() {
             return self.mqtt_session();
+        }
+        if self.scheme.is_redis() {
+            return self.redis_session();
         }
         let message = self.message().map(|(key, value)| format!("{{{key}: {value}}}"));
         if self.stays() {

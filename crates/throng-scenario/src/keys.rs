@@ -5,6 +5,8 @@
 mod mqtt;
 #[macro_use]
 mod network;
+#[macro_use]
+mod redis;
 mod shape;
 #[macro_use]
 mod verbs;
@@ -422,9 +424,7 @@ macro_rules! scenario_maps {
     }
     SESSION Session = "a session" {
         weight: Count => "The relative share of users with this session. Default: 1.",
-        users: Count =>
-            "The exact number of users with this session, instead of a weight. The load's \
-             first users get this session.",
+        users: Count => "The exact number of users, instead of a weight: the first of the load.",
         before [List Step]: Steps => "Steps that run once, when the user starts.",
         steps [List Step]: Steps => "The steps of an iteration.",
         after [List Step]: Steps => "Steps that run once, when the user leaves.",
@@ -439,8 +439,7 @@ macro_rules! scenario_maps {
             "The heartbeat to send while the user is online, instead of the protocol's; `none` \
              disables it.",
         on [List Handler]: HANDLERS => "Handlers for messages that can arrive at any time.",
-        every [List Every]: EVERIES =>
-            "Background tasks that run repeatedly while the user is online.",
+        every [List Every]: EVERIES => "Tasks that run repeatedly while the user is online.",
         network: Kind(&NETWORK) =>
             "The network of the session's users: `{delay: 50ms..200ms, loss: 0.5%}`.",
     }
@@ -464,8 +463,7 @@ macro_rules! scenario_maps {
         auth: Kind(&AUTH) => "Basic or digest authentication: `{user: name, password: word}`.",
         check: Kind(&CHECK) => CHECKS,
         save [Saves]: SAVES => SAVED,
-        timeout: Duration =>
-            "The timeout from sending the request to the last byte of the response.",
+        timeout: Duration => "The timeout from sending to the last byte of the response.",
         redirects: REDIRECTS => "`follow`, or the maximum number of consecutive redirects.",
         on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
@@ -476,8 +474,7 @@ macro_rules! scenario_maps {
         name: Text => ROW,
         label: LABELS => LABEL,
         message: FIELDS => "The message to send: `{sku: tea, count: 2}`.",
-        messages: List(&FIELDS) =>
-            "The messages to send one after another, for a client-streaming method.",
+        messages: List(&FIELDS) => "The messages to send, for a client-streaming method.",
         metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
         compress: Words(&["gzip", "none"]) => "`gzip` compresses sent messages.",
         check: Kind(&CHECK) => CHECKS,
@@ -647,6 +644,7 @@ macro_rules! scenario_maps {
         pattern: Text => "A regular expression that must match somewhere in the message.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
         topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
+        channel: Text => "The channel of the Redis message: `news`.",
     }
     REPEAT Repeat = "a `repeat` step" {
         repeat: OneOf(&[CountRange, Words(&["forever"])]) =>
@@ -668,8 +666,7 @@ macro_rules! scenario_maps {
         steps [List Step]: Steps => "The steps to repeat.",
     }
     CHOOSE Choose = "a `choose` step" {
-        choose [List Way]: List(&Kind(&WAY)) =>
-            "The branches, of which the user selects one at random.",
+        choose [List Way]: List(&Kind(&WAY)) => "Branches; the user selects one at random.",
     }
     WAY Way = "a branch of `choose`" {
         weight: WEIGHT => "The relative probability of this branch: `70`, `70%`.",
@@ -684,8 +681,7 @@ macro_rules! scenario_maps {
         r#else "else" [List Step]: Steps => "The steps to run if the condition is not true.",
     }
     TRANSACTION Transaction = "a `transaction` step" {
-        transaction: Text =>
-            "The name of the row in reports, which has the total time of the steps.",
+        transaction: Text => "The name of the row in reports, with the total time of the steps.",
         label: LABELS => LABEL,
         steps [List Step]: Steps => "The steps to time together.",
     }
@@ -795,6 +791,7 @@ macro_rules! scenario_maps {
         json: Map(&Anything) => "Expected fields of the JSON reply.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
         topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
+        channel: Text => "The channel of the Redis message: `news`.",
         close: ENDS =>
             "The target must close the connection: a WebSocket close code, a list of them, or \
              `any`.",
@@ -808,6 +805,9 @@ macro_rules! scenario_maps {
         cookie: Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])) =>
             "Cookies that the user has after the response: `{sid: present}`.",
         topic: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The topic of the MQTT message.",
+        channel: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The channel of the Redis message.",
+        value: OneOf(&[Text, Kind(&FOUND_CHECK)]) => "The value of the Redis reply; nil is `null`.",
+        error: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The first word of the expected Redis error.",
         text: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "Text that the response must contain.",
         body: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The same as `text`.",
         json: Map(&Anything) =>
@@ -989,7 +989,7 @@ macro_rules! scenario_maps {
     } };
 }
 
-scenario_maps!(mqtt_maps network_maps tables MAP_KINDS:);
+scenario_maps!(mqtt_maps network_maps redis_maps tables MAP_KINDS:);
 
 #[cfg(test)]
 mod tests;

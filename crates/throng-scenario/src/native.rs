@@ -13,6 +13,10 @@ pub(crate) struct Native {
     pub(crate) schemes: &'static [Scheme],
     /// Where `protocol` says it.
     pub(crate) by_name: Option<ByName>,
+    /// It has its own way to send.
+    pub(crate) own: Option<Own>,
+    /// The URL of a target says who logs in, and with which database.
+    pub(crate) logs_in: bool,
     /// What comes is cut into messages, and is not bytes without ends.
     pub(crate) messages: bool,
     pub(crate) headers: Headers,
@@ -38,18 +42,23 @@ pub(crate) struct Native {
     pub(crate) step: &'static str,
 }
 
-/// Of a protocol that a scenario can name, and that has its own way to send.
+/// Of a protocol that has its own way to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    /// In sentences.
+    pub(crate) name: &'static str,
+    /// What is written in place of `send` and `request`.
+    pub(crate) sends: &'static Said,
+}
+
+/// Of a protocol that a scenario can name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByName {
     /// Behind `protocol`.
     pub(crate) word: &'static str,
-    /// In sentences.
-    pub(crate) name: &'static str,
     /// Over WebSocket, if the step does not say it.
     pub(crate) path: &'static str,
     pub(crate) subprotocol: &'static str,
-    /// What is written in place of `send` and `request`.
-    pub(crate) sends: &'static Said,
 }
 
 /// What a message says of itself beside its content, by name.
@@ -66,12 +75,14 @@ pub(crate) enum Headers {
 pub(crate) const WORDS: &[&str] = &["none", "mqtt"];
 
 /// Before others: the row that a key of `connect` belongs to.
-static ROWS: [&Native; 8] = [&WEBSOCKET, &EVENTS, &CALL, &MQTT, &HTTP, &GRPC, &UDP, &BYTES];
+static ROWS: [&Native; 9] = [&WEBSOCKET, &EVENTS, &CALL, &MQTT, &REDIS, &HTTP, &GRPC, &UDP, &BYTES];
 
 static BYTES: Native = Native {
     one: &say!("a TCP connection"),
     schemes: &[Scheme::Tcp, Scheme::Tls],
     by_name: None,
+    own: None,
+    logs_in: false,
     messages: false,
     headers: Headers::None,
     pings: false,
@@ -188,11 +199,9 @@ pub(crate) static CALL: Native = Native {
 static MQTT: Native = Native {
     one: &say!("an MQTT connection"),
     schemes: &[Scheme::Mqtt, Scheme::Mqtts],
-    by_name: Some(ByName {
-        word: "mqtt",
+    by_name: Some(ByName { word: "mqtt", path: "/mqtt", subprotocol: "mqtt" }),
+    own: Some(Own {
         name: "MQTT",
-        path: "/mqtt",
-        subprotocol: "mqtt",
         sends: &say!("write `- publish: TOPIC` with `text`, `json`, `hex` or `file`"),
     }),
     messages: true,
@@ -210,6 +219,29 @@ static MQTT: Native = Native {
     verbs: &["publish", "subscribe", "unsubscribe"],
     needs: &say!("write the target as `mqtt://…`; for `ws://…`, add `protocol: mqtt`"),
     step: "publish: ",
+    ..BYTES
+};
+
+static REDIS: Native = Native {
+    one: &say!("a Redis connection"),
+    schemes: &[Scheme::Redis, Scheme::Rediss],
+    own: Some(Own { name: "Redis", sends: &say!("write `- redis: GET key`") }),
+    logs_in: true,
+    messages: true,
+    headers: Headers::Values(&[
+        ("value", &say!("only Redis replies have a value")),
+        ("error", &say!("only Redis replies have an error")),
+        ("channel", &say!("only Redis messages have a channel")),
+    ]),
+    instead: &[(
+        "auth",
+        &say!("Redis reads the login from the target URL"),
+        &say!("write `target: redis://user:password@host`, or `- redis: AUTH user password`"),
+    )],
+    flags: &["--command", "--pipeline", "--expect-text", "--expect-json"],
+    verbs: &["redis"],
+    needs: &say!("write the target as `redis://…` or `rediss://…`"),
+    step: "redis: ",
     ..BYTES
 };
 
@@ -254,7 +286,8 @@ fn find(is: impl Fn(&Native) -> bool) -> Option<&'static Native> {
 impl Native {
     /// Whether connections of a scheme can speak it: one that is named goes over WebSocket too.
     pub(crate) fn goes_over(&self, scheme: Scheme) -> bool {
-        self.schemes.contains(&scheme) || WEBSOCKET.schemes.contains(&scheme)
+        let over_websocket = self.by_name.is_some() && WEBSOCKET.schemes.contains(&scheme);
+        self.schemes.contains(&scheme) || over_websocket
     }
 
     /// What is said of messages of others, where its own say this of themselves.
@@ -265,7 +298,7 @@ impl Native {
 
     /// That a connection does not speak it.
     pub(crate) fn not_spoken(&self) -> Said {
-        say!("the connection does not use {}", self.by_name.map_or("", |named| named.name))
+        say!("the connection does not use {}", self.own.map_or("", |own| own.name))
     }
 }
 

@@ -3,6 +3,7 @@
 //! like those of files.
 
 mod mqtt;
+mod redis;
 mod shown;
 mod words;
 

@@ -127,7 +127,7 @@ impl Reach {
 
     fn speak_as_scheme(&mut self) {
         let native = native::of_scheme(self.scheme);
-        if native.by_name.is_some() {
+        if native.own.is_some() {
             (self.protocol, self.spoken) = (None, Spoken::Native(native));
         }
     }
@@ -608,12 +608,12 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
             say!("`{word}` does not support messages that end with a delimiter"),
             say!("write the target as `ws://…` or `tcp://…`, or remove `delimiter`"),
         ),
-        Spoken::Native(Native { by_name: Some(named), .. }) => (
-            say!("{} is not supported with `{word}` targets", named.name),
+        Spoken::Native(Native { by_name: Some(named), own: Some(own), .. }) => (
+            say!("{} is not supported with `{word}` targets", own.name),
             say!(
                 "write the target as `{0}://…`, or as `ws://…` for {1} over WebSocket",
                 named.word,
-                named.name
+                own.name
             ),
         ),
         Spoken::Declared(protocol) => {

@@ -2,7 +2,8 @@
 //!
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
-//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`pause`], [`stay`], [`meeting`], [`act`]: steps.
+//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`redis`]: steps that ask the target;
+//!   [`pause`], [`stay`], [`meeting`], [`act`]: others.
 //! - [`content`]: what messages are made of.
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.
@@ -28,6 +29,7 @@ mod message;
 mod mqtt;
 mod parallel;
 mod pause;
+mod redis;
 mod rest;
 mod rows;
 mod shared;
@@ -379,6 +381,7 @@ impl<'n> Coder<'_, 'n> {
             | Verb::Publish(_)
             | Verb::Subscribe(_)
             | Verb::Unsubscribe(_)
+            | Verb::Redis(_)
             | Verb::Slow(_) => {
                 let via = self.links.link(cx, verb, self.inside.is_some());
                 via.and_then(|via| self.spoken(cx, verb, via))
@@ -403,6 +406,7 @@ impl<'n> Coder<'_, 'n> {
             Verb::Publish(map) => mqtt::read_publish(cx, map, via, self.rows),
             Verb::Subscribe(map) => mqtt::read_subscribe(cx, map, via, self.rows),
             Verb::Unsubscribe(map) => mqtt::read_unsubscribe(cx, map, via, self.rows),
+            Verb::Redis(map) => redis::read_redis(cx, map, via, self.rows),
             Verb::Slow(map) => act::read_slow(cx, map, via),
             _ => None,
         })

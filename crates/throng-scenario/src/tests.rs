@@ -28,6 +28,7 @@ mod grpc;
 mod language;
 mod links;
 mod mqtt;
+mod redis;
 
 /// The files that scenarios of the tests may name.
 fn memory_file(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {

@@ -518,6 +518,7 @@ fn together(
         errors.push(mistake("flag-without-effect", message, help));
     }
     errors.extend(bench.without_topic());
+    errors.extend(bench.without_command());
     if applies("--streams") && arguments.request.streams.is_some() {
         streaming(arguments, bench, errors);
     }

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use throng_metrics::Cause;
-use throng_protocol::machine::{Event, Machine};
+use throng_protocol::machine::{Answered, Event, Machine};
 use throng_protocol::mqtt::{Answer, PacketType};
 
 use throng_base::Said;
@@ -99,7 +99,7 @@ fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
 /// What a server makes of a CONNECT.
 fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
     match event {
-        Event::Answered(answer) if answer.packet == PacketType::Connack => {
+        Event::Answered(Answered::Mqtt(answer)) if answer.packet == PacketType::Connack => {
             let status = answer.reason.status();
             Some(match answer.reason.is_error() {
                 false => Ok(status),

@@ -1,14 +1,18 @@
-//! Acknowledgements of messages, and the task that waits for each.
+//! Answers to messages that are sent under a number, and the task that waits for each.
 
 use std::task::Context;
 
-use throng_program::Statement;
-use throng_protocol::mqtt::Answer;
+use throng_base::redis as base;
+use throng_metrics::Cause;
+use throng_program::{Check, Pick, Statement};
+use throng_protocol::machine::{Answered, Fields};
+use throng_protocol::redis;
 
-use super::User;
-use super::mqtt::refusal;
-use super::task::{Task, Which, at};
+use super::task::{Active, Task, Which, at};
+use super::{User, mqtt};
 use crate::code::Instruction;
+use crate::connector::redis_error;
+use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::shard::Lane;
 
@@ -18,13 +22,13 @@ pub(super) fn acknowledged(
     user: &mut User,
     shard: &Lane,
     line: u8,
-    answer: &Answer<'_>,
+    answer: &Answered<'_>,
     cx: &mut Context<'_>,
 ) {
     let session = user.state.session;
     let is_its = |task: &Task| {
         let exchange = task.exchange_on(line);
-        let is_sent = exchange.is_some_and(|it| it.number == u32::from(answer.id));
+        let is_sent = exchange.is_some_and(|it| it.number == answer.number());
         is_sent
             && matches!(at(shard, session, task.pc).0, Instruction::Do(Statement::Request(request))
                 if request.message.content.verb().is_some())
@@ -34,18 +38,54 @@ pub(super) fn acknowledged(
         true => Some(Which::Session),
         false => others.position(is_its).map(Which::Other),
     };
-    let Some(which) = which else {
-        if answer.reason.is_error() {
-            shard.recorder.borrow_mut().messages.unasked += 1;
+    let is_awaited = which.is_some();
+    let mut recorder = shard.recorder.borrow_mut();
+    match answer {
+        Answered::Mqtt(answer) => {
+            recorder.messages.unasked += u64::from(!is_awaited && answer.reason.is_error());
         }
-        return;
-    };
-    let now = user.state.now;
-    user.with(which, shard, cx, |active| {
-        let (instruction, _) = active.at_pc();
-        let (refusal, text) = (refusal(instruction.checks(), answer), answer.text.as_bytes());
-        let mut looked = Looked::new(Some(answer.reason.status()), text, now - active.task.due);
-        looked.refusal = refusal.as_ref();
-        active.answer_came(&looked, None);
-    });
+        Answered::Redis(answer) if is_awaited => {
+            recorder.messages.received += u64::from(answer.replies);
+        }
+        Answered::Redis(answer) => recorder.messages.unasked += u64::from(answer.replies),
+    }
+    drop(recorder);
+    let Some(which) = which else { return };
+    user.with(which, shard, cx, |active| answered(active, shard, line, answer));
+}
+
+fn answered(active: &mut Active<'_>, shard: &Lane, line: u8, answer: &Answered<'_>) {
+    let (instruction, _) = active.at_pc();
+    let elapsed = active.user.now - active.task.due;
+    match answer {
+        Answered::Mqtt(answer) => {
+            let refusal = mqtt::refusal(instruction.checks(), answer);
+            let status = Some(answer.reason.status());
+            let mut looked = Looked::new(status, answer.text.as_bytes(), elapsed);
+            looked.refusal = refusal.as_ref();
+            active.answer_came(&looked, None);
+        }
+        Answered::Redis(answer) => {
+            if shard.is_traced() {
+                active.user.trace_received(line, answer.content);
+            }
+            let (status, refusal) = refusal(instruction.checks(), answer).unzip();
+            let mut looked = Looked::new(status, answer.content, elapsed);
+            (looked.whole, looked.fields) = (Some(answer.content), Fields::Reply(*answer));
+            looked.refusal = refusal.as_ref();
+            active.answer_came(&looked, None);
+        }
+    }
+}
+
+/// The status of an error among the replies, and what is wrong with it, unless the step looks at
+/// errors itself.
+fn refusal(checks: &[Check], answer: &redis::Answer<'_>) -> Option<(u16, Finding)> {
+    let (error, word) = (answer.error?, answer.error_word()?);
+    let is_error = |check: &Check| matches!(&check.pick, Pick::Header(name) if name == "error");
+    if checks.iter().any(is_error) {
+        return None;
+    }
+    let status = base::status(word);
+    Some((status, (Cause::of_redis(status), redis_error(error))))
 }

@@ -82,6 +82,7 @@ impl User {
             Violation::Call(CallError::Status(_)) => (Cause::GrpcStatus, Ended::ByTarget),
             violation if violation.is_reset() => (Cause::Reset, Ended::ByTarget),
             violation if violation.is_too_large() => (Cause::TooLarge, Ended::ByUs),
+            violation if violation.is_foreign() => (Cause::WrongScheme, Ended::ByUs),
             _ => (Cause::Malformed, Ended::ByUs),
         };
         self.lost(shard, line, Failure::new(cause, detail), ended, cx);

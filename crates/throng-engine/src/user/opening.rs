@@ -26,7 +26,7 @@ use super::outcome::Onward;
 use super::redirect::{self, is_plain_path};
 use super::task::{Active, Doing, Opening};
 use crate::code::Instruction;
-use crate::connector::{self, Ask, Handshake, Opened, Order, Progress, Upgrade};
+use crate::connector::{self, Ask, Handshake, Hello, Opened, Order, Progress, Upgrade};
 use crate::failure::Ended;
 use crate::failure::Failure;
 use crate::failure::Finding;
@@ -128,6 +128,7 @@ impl State {
         recorder.bytes_out += opened.bytes_out;
         drop(recorder);
         let machine = opened.machine.unwrap_or_else(|| match scheme {
+            scheme if scheme.is_redis() => Machine::Redis(Box::default()),
             _ if opened.multiplexes => {
                 Machine::Http2(Box::new(http2::Client::new(&shard.prepared.limits.http2)))
             }
@@ -226,6 +227,9 @@ impl Active<'_> {
             }
             let key = Key::random(&mut self.user.random);
             (target, upgrade) = (led, Some(Upgrade { ask, protocols, key }));
+        }
+        if let Some(login) = &shard.prepared.targets[usize::from(target)].target.login {
+            return Ok((target, Some(Handshake::Redis(Hello::new(login)))));
         }
         let Some(client) = &connect.mqtt else {
             return Ok((target, upgrade.map(Handshake::WebSocket)));
@@ -356,6 +360,8 @@ impl Active<'_> {
         let stage = opening.progress.stage.get();
         let waited = self.user.now - self.task.due;
         let link = self.instruction().link().and_then(|link| self.user.of_link(link));
+        let target = &self.shard.prepared.targets[usize::from(opening.target)].target;
+        let logs_in = target.login.is_some();
         let failure = match stage {
             Stage::Upgrade if link.is_some_and(|link| link.events) => {
                 Failure::new(Cause::Timeout, no_stream(waited))
@@ -366,6 +372,7 @@ impl Active<'_> {
             Stage::Upgrade if link.is_some_and(|link| link.mqtt) => {
                 Failure::new(Cause::Timeout, no_connack(waited))
             }
+            Stage::Upgrade if logs_in => Failure::new(Cause::Timeout, no_login(waited)),
             _ => connector::no_answer(self.shard, opening.target, stage, waited),
         };
         if stage == Stage::Connect {
@@ -395,6 +402,11 @@ fn no_call(waited: Duration) -> Said {
 fn no_connack(waited: Duration) -> Said {
     let waited = throng_base::units::format_duration(waited);
     say!("no CONNACK arrived within {waited}")
+}
+
+fn no_login(waited: Duration) -> Said {
+    let waited = throng_base::units::format_duration(waited);
+    say!("no reply to AUTH or SELECT within {waited}")
 }
 
 fn no_event_stream(url: &str) -> Said {

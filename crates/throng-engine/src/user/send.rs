@@ -1,5 +1,7 @@
 //! What is sent over the connections that last: messages, and the frames of a WebSocket.
 
+mod redis;
+
 use std::io;
 use std::rc::Rc;
 use std::task::Context;
@@ -8,6 +10,7 @@ use throng_base::Random;
 use throng_expression::{Fault, Value};
 use throng_metrics::Cause;
 use throng_program::mqtt::Order;
+use throng_program::redis::Commands;
 use throng_program::{Composed, Content, Message, MessageKind};
 use throng_protocol::framed::{self, EncodeError, Protocol};
 use throng_protocol::machine::Machine;
@@ -86,6 +89,39 @@ fn send_order(
     Ok(sent.map(|()| Sent { bytes: cut as u64, number: u32::from(number), ..Sent::default() }))
 }
 
+/// Sends commands of Redis in one write.
+fn send_commands(
+    state: &mut State,
+    line: u8,
+    (commands, cut): (&Commands, Option<u32>),
+    cx: &mut Context<'_>,
+) -> Result<io::Result<Sent>, Finding> {
+    let shard = Rc::clone(&state.shard);
+    let mut buffer = shard.write_buffer.borrow_mut();
+    let bytes = match commands.fixed() {
+        Some(fixed) => fixed,
+        None => {
+            buffer.clear();
+            redis::write(commands, &mut scope!(state, &shard), &mut buffer)?;
+            &buffer
+        }
+    };
+    let is_traced = shard.is_traced();
+    if is_traced {
+        state.trace_text(&redis::in_lines(bytes));
+    }
+    shard.recorder.borrow_mut().messages.sent += u64::from(commands.count);
+    let Some(Connection { machine: Machine::Redis(client), .. }) =
+        &mut state.lines.get_mut(line).connection
+    else {
+        return Ok(Err(io::ErrorKind::NotConnected.into()));
+    };
+    let number = client.ask(commands.replies, commands.is_read || is_traced);
+    let cut = cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
+    let sent = state.send(line, &bytes[..cut], cx);
+    Ok(sent.map(|()| Sent { bytes: cut as u64, number, ..Sent::default() }))
+}
+
 impl State {
     /// What the connection speaks, where it is declared.
     pub(super) fn protocol(&self, line: u8) -> Option<&Protocol> {
@@ -116,6 +152,9 @@ impl State {
             }
             Content::Declared(declared) => (MessageKind::Binary, self.encode(line, declared)?),
             Content::Mqtt(order) => return send_order(self, line, (order, message.cut), cx),
+            Content::Redis(commands) => {
+                return send_commands(self, line, (commands, message.cut), cx);
+            }
             Content::Proto(message) => {
                 let mut out = shard.content_buffer.borrow_mut();
                 out.clear();

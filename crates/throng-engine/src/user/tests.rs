@@ -51,6 +51,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
             unix_socket: None,
             lookup: Default::default(),
             instance: None,
+            login: None,
         }],
         steps: all.map(step).collect(),
         sessions,
@@ -836,7 +837,7 @@ mod joined;
 mod keeping;
 mod left;
 mod meeting;
-mod mqtt;
+mod native;
 mod precision;
 mod resending;
 mod residence;

@@ -123,7 +123,7 @@ impl State {
         });
         let Some((protocol, message, body)) = read else {
             let Parts { content, fields } = self.message_parts(line, bytes);
-            return match fields.get("topic") {
+            return match fields.get("topic").or(fields.get("channel")) {
                 Some(Field::Bytes(topic)) => Shown::of(&[topic, b"\n", content].concat()),
                 _ => Shown::of(bytes),
             };

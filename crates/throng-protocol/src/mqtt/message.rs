@@ -23,7 +23,9 @@ pub struct Message<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
     Bytes(&'a [u8]),
-    Number(u32),
+    Number(i64),
+    /// It is there, and has no value.
+    Nil,
 }
 
 impl<'a> Message<'a> {
@@ -63,7 +65,7 @@ impl<'a> Message<'a> {
         let flag = |flag| if self.flags & flag == 0 { "false" } else { "true" };
         let own = [
             ("topic", Field::Bytes(self.topic.as_bytes())),
-            ("qos", Field::Number(u32::from(self.qos().level()))),
+            ("qos", Field::Number(i64::from(self.qos().level()))),
             ("retain", Field::Bytes(flag(RETAIN).as_bytes())),
             ("dup", Field::Bytes(flag(DUP).as_bytes())),
         ];
@@ -84,7 +86,7 @@ fn field_of((id, value): (PropertyId, Value<'_>)) -> Option<(&str, Field<'_>)> {
     match value {
         // It means nothing behind the session, which has put the topic in its place.
         _ if id == PropertyId::TopicAlias => None,
-        Value::Number(number) => Some((id.name(), Field::Number(number))),
+        Value::Number(number) => Some((id.name(), Field::Number(i64::from(number)))),
         Value::Text(text) => Some((id.name(), Field::Bytes(text.as_bytes()))),
         Value::Bytes(bytes) => Some((id.name(), Field::Bytes(bytes))),
         Value::Pair(name, value) => Some((name, Field::Bytes(value.as_bytes()))),

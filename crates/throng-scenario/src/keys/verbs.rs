@@ -2,8 +2,8 @@
 
 use super::{
     CHOOSE, CONNECT, COUNT, DISCONNECT, DURING, EXPECT, FOR_EACH, GRPC, HTTP, IF, LEAVE, LOG,
-    MEASURE, MapKind, NEXT, PARALLEL, PUBLISH, RENDEZVOUS, REPEAT, REQUEST, SEND, SET, SLOW, STAY,
-    STOP, SUBSCRIBE, THINK, TRANSACTION, UNSUBSCRIBE, USE, WHILE,
+    MEASURE, MapKind, NEXT, PARALLEL, PUBLISH, REDIS, RENDEZVOUS, REPEAT, REQUEST, SEND, SET, SLOW,
+    STAY, STOP, SUBSCRIBE, THINK, TRANSACTION, UNSUBSCRIBE, USE, WHILE,
 };
 
 /// The verbs of steps and the maps they make.
@@ -20,6 +20,7 @@ macro_rules! scenario_verbs {
             "publish" publish PUBLISH Publish,
             "subscribe" subscribe SUBSCRIBE Subscribe,
             "unsubscribe" unsubscribe UNSUBSCRIBE Unsubscribe,
+            "redis" redis REDIS Redis,
             "think" think THINK Think,
             "stay" stay STAY Stay,
             "repeat" repeat REPEAT Repeat,

@@ -128,7 +128,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             "field" => no_fields(cx, key.place),
             word if native::of_header(word).is_some() => {
                 let has_it = need_header(cx, key);
-                let want = has_it.and_then(|()| read_text_check(cx, value, Plain::Equals));
+                let want = has_it.and_then(|()| read_found(cx, value, Meaning::Json));
                 let pick = Pick::Header(word.into());
                 out.extend(want.map(|want| Check { pick, want }));
             }

@@ -1,8 +1,10 @@
 //! What is loaded and how it is reached: `target`, `tls`, `connection`, `limits`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use throng_base::Said;
+use throng_program::redis::Login;
 use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Lookup, Scheme, Target, Tls};
 use throng_protocol::websocket::DeflateOffer;
 
@@ -148,7 +150,12 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             return cx.fail(error.help(reason.help));
         }
     };
-    if url.user.is_some() {
+    let native = native::of_scheme(Some(url.scheme));
+    let login = match native.logs_in {
+        true => read_login(cx, node, (&text, &url))?,
+        false => None,
+    };
+    if url.user.is_some() && !native.logs_in {
         let error = cx
             .error(
                 "bad-url",
@@ -159,10 +166,9 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             .help(say!("write `auth: {{user: name, password: word}}` in the steps"));
         return cx.fail(error);
     }
-    if !matches!(url.path.as_str(), "" | "/") {
+    if !matches!(url.path.as_str(), "" | "/") && !native.logs_in {
         let place = cx.place_of(node, &url.path);
-        let step = native::of_scheme(Some(url.scheme)).step;
-        let step = format!("{step}{}", url.path.trim_start_matches('/'));
+        let step = format!("{}{}", native.step, url.path.trim_start_matches('/'));
         let error = cx
             .error("target-path", say!("a target URL cannot have a path"), place)
             .label(say!("this belongs in a step"))
@@ -177,7 +183,42 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
         unix_socket: None,
         lookup: Lookup::Once,
         instance: None,
+        login: login.map(Arc::new),
     })
+}
+
+/// What a URL says besides its host: `redis://user:password@host/3`.
+fn read_login(
+    cx: &mut Context<'_>,
+    node: &Node,
+    (text, url): (&str, &Url),
+) -> Option<Option<Login>> {
+    let database = match url.path.trim_start_matches('/') {
+        "" => 0,
+        text => match text.parse() {
+            Ok(database) => database,
+            Err(_) => {
+                let place = cx.place_of(node, text);
+                let error = cx.error("bad-url", say!("this is not a database number"), place);
+                return cx.fail(error.help(say!("write `redis://127.0.0.1/3`")));
+            }
+        },
+    };
+    let (user, password) = url.user.clone().unwrap_or_default();
+    if url.user.is_some() && password.is_empty() {
+        let error = cx.error("bad-url", say!("the URL contains no password"), node.place);
+        let help = say!("write `redis://user:password@host`, or `redis://:password@host`");
+        return cx.fail(error.label(say!("the URL contains an `@`")).help(help));
+    }
+    if !password.is_empty() {
+        // As it is written, too.
+        let login = text.split_once("//").and_then(|(_, rest)| rest.rsplit_once('@'));
+        let written = login.and_then(|(login, _)| login.split_once(':'));
+        cx.secrets.learn("target.password", written.map_or(&password, |(_, written)| written));
+        cx.secrets.learn("target.password", &password);
+    }
+    let is_any = !password.is_empty() || database > 0;
+    Some(is_any.then_some(Login { user, password, database }))
 }
 
 pub(crate) fn read_tls(

@@ -18,7 +18,7 @@ use throng_protocol::grpc::{Code, Encoding};
 use throng_protocol::protobuf::{MethodId, Schema};
 
 use super::shown::{expression, shorten, shown};
-use super::{DataOutline, Line, mqtt};
+use super::{DataOutline, Line, mqtt, redis};
 use crate::native;
 
 /// What is not worth a note: what steps have when nobody says otherwise.
@@ -315,13 +315,16 @@ impl Words<'_> {
             (Content::Declared(one), Some(protocol)) => {
                 protocol.info(one.template.message).name.clone()
             }
-            _ => mqtt::line(&message.content).unwrap_or_else(|| verb.into()),
+            (content, _) => {
+                let own = redis::usual(content).or_else(|| mqtt::line(content));
+                own.unwrap_or_else(|| verb.into())
+            }
         }
     }
 
     /// What is said on a connection that stays.
     fn spoken(&self, verb: &str, link: u8, message: &Message) -> String {
-        let line = mqtt::line(&message.content);
+        let line = mqtt::line(&message.content).or_else(|| redis::line(&message.content));
         line.unwrap_or_else(|| format!("{verb} {}", self.message(link, message)))
     }
 
@@ -347,6 +350,7 @@ impl Words<'_> {
                 schema.map_or(String::new(), name)
             }
             content @ Content::Mqtt(_) => mqtt::line(content).unwrap_or_default(),
+            content @ Content::Redis(_) => redis::line(content).unwrap_or_default(),
             Content::Plain { kind, content } => match (kind, content.as_literal()) {
                 (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
                 _ => shown(content),

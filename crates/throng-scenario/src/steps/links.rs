@@ -179,6 +179,7 @@ impl<'c> Links<'c> {
             Verb::Publish(map) => self.talk_link(cx, verb, map.on, in_body),
             Verb::Subscribe(map) => self.talk_link(cx, verb, map.on, in_body),
             Verb::Unsubscribe(map) => self.talk_link(cx, verb, map.on, in_body),
+            Verb::Redis(map) => self.talk_link(cx, verb, map.on, in_body),
             Verb::Slow(map) => self.talk_link(cx, verb, map.on, in_body),
             Verb::Disconnect(map) => self.talk_link(cx, verb, map.on, in_body),
             _ => None,
@@ -693,15 +694,15 @@ fn check_verb(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()
         return Some(());
     }
     let is_usual = matches!(verb, Verb::Send(_) | Verb::Request(_));
-    let needed = native::of_verb(word).filter(|needed| needed.by_name.is_some());
-    let (message, label, help) = match (needed, native.by_name) {
+    let needed = native::of_verb(word).filter(|needed| needed.own.is_some());
+    let (message, label, help) = match (needed, native.own) {
         (Some(needed), _) => {
             (say!("`{word}` requires {}", needed.one), needed.not_spoken(), needed.needs.clone())
         }
-        (None, Some(named)) if is_usual => (
+        (None, Some(own)) if is_usual => (
             say!("`{word}` is not supported on {}", native.one),
-            say!("the connection uses {}", named.name),
-            named.sends.clone(),
+            say!("the connection uses {}", own.name),
+            own.sends.clone(),
         ),
         _ => return Some(()),
     };

@@ -13,6 +13,7 @@ use crate::message::wants::read_regex;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
+use crate::steps::redis::read_channel;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
@@ -73,7 +74,8 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         if !cx.bool(node)? {
             return cx.bad_value(node, say!("`any` must be `true` or omitted"), HELP);
         }
-        let others = [fields.text, fields.json, fields.pattern, fields.event, fields.topic];
+        let headers = [fields.event, fields.topic, fields.channel];
+        let others = [&[fields.text, fields.json, fields.pattern][..], &headers].concat();
         ast::one_of(cx, &[&[fields.any][..], &others].concat());
     }
     let checks = &mut meant.which.checks;
@@ -93,7 +95,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         checks.push(Check { pick: Pick::Body, want: Want::Matches(regex) });
     }
     let before = checks.len();
-    read_headers(cx, fields.event, fields.topic, checks)?;
+    read_headers(cx, [fields.event, fields.topic, fields.channel], checks)?;
     if let Some(Check { want: Want::Equals(name) | Want::Topic(name), .. }) = checks.get(before) {
         meant.name = name_of(name).or(meant.name);
     }
@@ -125,12 +127,12 @@ fn name_of_field(check: &Check) -> Option<String> {
 /// What a pattern says that is not in the content of a message.
 pub(crate) fn read_headers(
     cx: &mut Context<'_>,
-    event: Field<'_>,
-    topic: Field<'_>,
+    [event, topic, channel]: [Field<'_>; 3],
     checks: &mut Vec<Check>,
 ) -> Option<()> {
     read_event_name(cx, event, checks)?;
-    read_topic_filter(cx, topic, checks)
+    read_topic_filter(cx, topic, checks)?;
+    read_channel(cx, channel, checks)
 }
 
 /// Which event of a stream is meant, by its name, if the pattern says that.

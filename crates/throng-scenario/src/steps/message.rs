@@ -577,7 +577,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     if let Some(node) = fields.json.node() {
         cx.with_answer(|cx| read_json_checks(cx, node, checks));
     }
-    read_headers(cx, fields.event, fields.topic, checks)?;
+    read_headers(cx, [fields.event, fields.topic, fields.channel], checks)?;
     if let Some(key) = fields.close.key() {
         let message = say!("`close` can only be used alone, in an `expect` step");
         let error = cx.error("conflicting-keys", message, key.place);

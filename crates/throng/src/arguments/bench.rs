@@ -26,7 +26,8 @@ const BENCH_HELP: &str = "Examples:\n\
      \x20     --source 127.1.0.0/16                  (connect, stay online, disconnect)\n\
      \x20 throng bench tcp://127.0.0.1:6379 --body 'PING\\r\\n' --delimiter '\\r\\n'\n\
      \x20 throng bench udp://127.0.0.1:9000 --hex 'de ad be ef'       (one datagram each way)\n\
-     \x20 throng bench mqtt://127.0.0.1/rooms/1 -c 1000 --qos 1 --body hello     (publish)\n\
+     \x20 throng bench redis://127.0.0.1 --command 'GET k' -c 50 --pipeline 16\n\
+    \x20 throng bench mqtt://127.0.0.1/rooms/1 -c 1000 --qos 1 --body hello     (publish)\n\
      \x20 throng bench 'mqtt://127.0.0.1/rooms/#' -c 1000 -d 5m             (subscribe)\n\
      \x20 throng bench --curl copied-from-the-browser.txt -c 50\n\
      \n\
@@ -52,7 +53,7 @@ const BENCH_HELP: &str = "Examples:\n\
 #[command(after_help = BENCH_HELP)]
 pub(crate) struct BenchArguments {
     /// URL to load: http://, https://, ws://, wss://, tcp://, tls://, udp://, a gRPC method as
-    /// grpc://HOST:PORT/package.Service/Method, or a topic as mqtt://HOST/TOPIC
+    /// grpc://HOST:PORT/package.Service/Method, a topic as mqtt://HOST/TOPIC, or redis://HOST/DB
     pub(crate) url: Option<String>,
 
     /// Concurrent users, each with its own connection

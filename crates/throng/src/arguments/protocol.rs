@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use throng_base::Diagnostic;
-use throng_scenario::bench::{Bench, BenchMqtt};
+use throng_scenario::bench::{Bench, BenchMqtt, BenchRedis};
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
@@ -103,11 +103,13 @@ pub(crate) struct SchemeArguments {
     call: CallArguments,
     #[command(flatten)]
     mqtt: MqttArguments,
+    #[command(flatten)]
+    redis: RedisArguments,
 }
 
 impl SchemeArguments {
     pub(crate) fn apply(&self, bench: &mut Bench) {
-        let SchemeArguments { call, mqtt } = self;
+        let SchemeArguments { call, mqtt, redis } = self;
         bench.proto.clone_from(&call.proto);
         bench.proto_path.clone_from(&call.proto_path);
         bench.mqtt = BenchMqtt {
@@ -116,17 +118,23 @@ impl SchemeArguments {
             client_id: mqtt.client_id.clone(),
             is_old: mqtt.old,
         };
+        bench.redis = BenchRedis {
+            command: redis.command.clone(),
+            pipeline: redis.pipeline.unwrap_or_default(),
+        };
     }
 
     /// Which of them are given.
-    pub(crate) fn given(&self) -> [(&'static str, bool); 5] {
-        let SchemeArguments { call, mqtt } = self;
+    pub(crate) fn given(&self) -> [(&'static str, bool); 7] {
+        let SchemeArguments { call, mqtt, redis } = self;
         [
             ("--proto", !call.proto.is_empty()),
             ("--qos", mqtt.qos.is_some()),
             ("--retain", mqtt.retain),
             ("--client-id", mqtt.client_id.is_some()),
             ("--mqtt-3", mqtt.old),
+            ("--command", redis.command.is_some()),
+            ("--pipeline", redis.pipeline.is_some()),
         ]
     }
 }
@@ -158,6 +166,18 @@ struct MqttArguments {
     /// Use MQTT 3.1.1 instead of 5
     #[arg(long = "mqtt-3")]
     old: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Redis")]
+struct RedisArguments {
+    /// The command to send, quoted as in redis-cli; `${random.int(1, 100000)}` gives other keys
+    /// each time; by default PING
+    #[arg(long, value_name = "COMMAND")]
+    command: Option<String>,
+    /// Send the command this many times in one write, and wait for all replies
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pipeline: Option<u32>,
 }
 
 /// Headers, or metadata of calls, as the command line has them.

@@ -1,4 +1,4 @@
-//! Messages on long-lived connections: WebSocket, MQTT, gRPC, TCP, private protocols.
+//! Messages on long-lived connections: WebSocket, MQTT, Redis, gRPC, TCP, private protocols.
 
 mod bursts;
 pub(crate) mod chat;
@@ -9,6 +9,7 @@ mod mqtt;
 mod mqtt_users;
 mod presence;
 pub(crate) mod push;
+mod redis;
 mod reflection;
 mod tcp;
 mod websocket;

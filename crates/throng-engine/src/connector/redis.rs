@@ -1,0 +1,96 @@
+//! Opens connections to a Redis where somebody logs in or a database is chosen: AUTH and SELECT,
+//! and the replies to both.
+
+use throng_base::Said;
+use throng_metrics::Cause;
+use throng_program::redis::Login;
+use throng_protocol::machine::{Answered, Event, Machine};
+use throng_protocol::redis::{self, write_command};
+
+use super::{Opened, Order, pull};
+use crate::failure::{Failure, shown};
+use crate::shard::Lane;
+use crate::spent::Times;
+use crate::trace::{Shown, What};
+use crate::transport::Transport;
+
+/// What a client says first.
+pub(crate) struct Hello {
+    commands: Vec<u8>,
+    count: u32,
+}
+
+impl Hello {
+    pub(crate) fn new(login: &Login) -> Hello {
+        let (mut commands, mut count) = (Vec::new(), 0);
+        let (user, password) = (login.user.as_bytes(), login.password.as_bytes());
+        if !password.is_empty() {
+            let words = [&b"AUTH"[..], user, password];
+            // A user without a name is the one that old servers know.
+            match user.is_empty() {
+                true => write_command(&mut commands, &[words[0], password]),
+                false => write_command(&mut commands, &words),
+            }
+            count += 1;
+        }
+        if login.database > 0 {
+            let database = login.database.to_string();
+            write_command(&mut commands, &[b"SELECT", database.as_bytes()]);
+            count += 1;
+        }
+        Hello { commands, count }
+    }
+}
+
+pub(super) async fn log_in(
+    shard: &Lane,
+    order: &Order,
+    hello: &Hello,
+    mut transport: Transport,
+) -> Result<Opened, Failure> {
+    let mut client = Box::<redis::Client>::default();
+    client.ask(hello.count, false);
+    let mut machine = Machine::Redis(client);
+    // It has the password.
+    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(b"AUTH, SELECT")));
+    let came = |bytes: &[u8]| {
+        shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
+    };
+    let commands = hello.commands.clone();
+    let (said, pulled) = pull(shard, &mut transport, &mut machine, commands, came, verdict).await?;
+    said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
+    Ok(Opened {
+        transport,
+        multiplexes: false,
+        machine: Some(machine),
+        surplus: pulled.surplus,
+        bytes_in: pulled.bytes_in,
+        bytes_out: pulled.bytes_out,
+        status: 0,
+        times: Times::default(),
+    })
+}
+
+/// What a server makes of a login.
+fn verdict(event: &Event<'_>) -> Option<Result<(), Failure>> {
+    match event {
+        Event::Answered(Answered::Redis(answer)) => {
+            Some(match (answer.error, answer.error_word()) {
+                (Some(error), Some(word)) => {
+                    let status = throng_base::redis::status(word);
+                    let failure = Failure::new(Cause::of_redis(status), redis_error(error));
+                    Err(Failure { status, ..failure })
+                }
+                _ => Ok(()),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// An error as the server says it.
+pub(crate) fn redis_error(error: &[u8]) -> Said {
+    say!("Redis error: {}", shown(error))
+}
+
+const CLOSED: Said = say!("the connection was closed before the reply to AUTH or SELECT");

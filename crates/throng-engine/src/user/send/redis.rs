@@ -1,0 +1,45 @@
+//! Commands of Redis as one user sends them.
+
+use throng_program::redis::{Commands, Piece};
+use throng_protocol::redis::{Reply, read_reply, write_word};
+
+use crate::failure::Finding;
+use crate::scope::UserScope;
+
+/// Writes commands as one user sends them. The last word that differs from user to user lies in
+/// the shard's buffer behind that.
+pub(super) fn write(
+    commands: &Commands,
+    scope: &mut UserScope<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Finding> {
+    let shard = scope.shard;
+    let mut word = shard.content_buffer.borrow_mut();
+    for piece in commands.pieces() {
+        match piece {
+            Piece::Fixed(bytes) => out.extend_from_slice(bytes),
+            Piece::Word(text) => {
+                word.clear();
+                text.render(&mut word, scope).map_err(|fault| scope.finding(fault))?;
+                write_word(out, &word);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Commands as a person reads them: one in each line, with the values that are sent.
+#[cold]
+pub(super) fn in_lines(mut commands: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    // They are written as lists of texts, as some replies are.
+    while let Ok(Some((Reply::List(words), bytes))) = read_reply(commands) {
+        let words = words.iter().map(|word| match word {
+            Reply::Text(text) => text.as_slice(),
+            _ => b"",
+        });
+        lines.push(words.collect::<Vec<_>>().join(&b' '));
+        commands = &commands[bytes..];
+    }
+    lines.join(&b'\n')
+}

@@ -1,0 +1,6 @@
+//! Users of the protocols that have their own steps.
+
+use super::*;
+
+mod mqtt;
+mod redis;
