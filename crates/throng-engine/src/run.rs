@@ -177,8 +177,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let mut starters = Vec::with_capacity(shards);
     let (mut ledgers, places, bridge) = shared(program, shards, options.share);
     let budget = Budget::new(options.kept_bytes_max, shards);
-    let (lookups, names) =
-        look_up_again(program, &addresses, options, &ways.sources, &mut starters)?;
+    let (lookups, names) = look_up_again(program, &addresses, options, &ways, &mut starters)?;
     let presences = Presences::of(&prepared, options.share, shards);
     for index in 0..shards {
         let (starter, started) = blocking::channel();
@@ -291,7 +290,7 @@ fn look_up_again(
     program: &Arc<Program>,
     addresses: &[Vec<SocketAddr>],
     options: &Options,
-    sources: &Arc<sources::Plan>,
+    ways: &Ways,
     starters: &mut Vec<blocking::Sender<Clock>>,
 ) -> Result<(Option<Arc<Lookups>>, UnboundedReceiver<NameNews>), StartError> {
     let (news, names) = unbounded_channel();
@@ -301,14 +300,16 @@ fn look_up_again(
     for (index, watch) in watches.into_iter().enumerate() {
         let (starter, started) = blocking::channel::<Clock>();
         starters.push(starter);
-        let (program, sources) = (Arc::clone(program), Arc::clone(sources));
+        let (program, sources) = (Arc::clone(program), Arc::clone(&ways.sources));
+        // Not the wire itself, which ends with the last shard.
+        let v4_only = ways.wired.is_some();
         let (allowed, news) = (options.allowed.clone(), news.clone());
         let work = move || {
             let Ok(clock) = started.recv() else { return };
             clock.wait_for_zero();
             let look_up = |host: &str, port| {
                 let mut found = resolve::again(&program, (host, port), &allowed)?;
-                found.retain(|address| sources.fits(address.ip()));
+                found.retain(|it| sources.fits(it.ip()) && (it.is_ipv4() || !v4_only));
                 match found.is_empty() {
                     true => Err(say!(
                         "its addresses have a different address family than the source addresses"
