@@ -301,13 +301,15 @@ fn look_up_again(
         let (starter, started) = blocking::channel::<Clock>();
         starters.push(starter);
         let (program, sources) = (Arc::clone(program), Arc::clone(&ways.sources));
+        // Not the wire itself, which ends with the last shard.
+        let v4_only = ways.wired.is_some();
         let (allowed, news) = (options.allowed.clone(), news.clone());
         let work = move || {
             let Ok(clock) = started.recv() else { return };
             clock.wait_for_zero();
             let look_up = |host: &str, port| {
                 let mut found = resolve::again(&program, (host, port), &allowed)?;
-                found.retain(|address| sources.fits(address.ip()));
+                found.retain(|it| sources.fits(it.ip()) && (it.is_ipv4() || !v4_only));
                 match found.is_empty() {
                     true => Err(say!(
                         "its addresses have a different address family than the source addresses"
