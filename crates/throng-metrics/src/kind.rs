@@ -59,6 +59,7 @@ kinds! {
     Publish, "publish", Steps, attempt, timed, asked, message;
     Subscribe, "subscribe", Steps, attempt, timed, asked;
     Unsubscribe, "unsubscribe", Steps, attempt, timed, asked;
+    Sql, "sql", Steps, attempt, timed, asked, request;
     Stay, "stay", Steps, attempt, idle;
     Heartbeat, "heartbeat", Steps, attempt, timed, idle;
     /// Messages that the target sends and no step asks for: counted, and nothing more.

@@ -44,6 +44,10 @@ impl Cause {
             Cause::MqttProtocol => {
                 say!("check the packets with `throng try`, then fix the server")
             }
+            Cause::SqlServer => say!("see the error with --details, and the server's log"),
+            Cause::SqlConflict => say!("see the error with --details; retry, or use other keys"),
+            Cause::SqlRequest => say!("look at the error with --details, then fix the step"),
+            Cause::SqlProtocol => say!("look at the error with --details, and report it"),
             Cause::GrpcStatus => say!("look at the status and its message with --details"),
             Cause::BodyUnexpected
             | Cause::JsonUnexpected

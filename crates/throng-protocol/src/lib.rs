@@ -7,6 +7,7 @@
 //! - [`http2`]: HTTP/2 as a client speaks it (RFC 9113), with HPACK (RFC 7541).
 //! - [`machine`]: all of them as one, for whoever drives a connection.
 //! - [`mqtt`]: MQTT 3.1.1 and 5.0 as a client speaks them.
+//! - [`sql`]: PostgreSQL as a client speaks it.
 //! - [`websocket`]: RFC 6455 frames and handshake, permessage-deflate (RFC 7692).
 //! - [`protobuf`]: messages of `.proto` files by compiled descriptors, as proto3 JSON maps them.
 //! - [`stream`]: raw TCP; where one answer ends and the next begins.
@@ -17,6 +18,7 @@
 extern crate throng_base;
 
 pub mod events;
+mod field;
 pub mod fields;
 pub mod framed;
 pub mod grpc;
@@ -26,5 +28,6 @@ mod input;
 pub mod machine;
 pub mod mqtt;
 pub mod protobuf;
+pub mod sql;
 pub mod stream;
 pub mod websocket;

@@ -6,13 +6,14 @@
 use throng_base::{Said, Time};
 
 use crate::events::{EventError, EventMessage, EventReader, Resume};
+pub use crate::field::Field;
 use crate::framed::{Broken, PacketReader};
 use crate::grpc::{CallError, CallStream};
 use crate::http1::{HttpError, ResponseReader};
 use crate::http2::{self, Token};
 pub use crate::input::{Ends, Event, Input, Limits};
-pub use crate::mqtt::Field;
 use crate::mqtt::{self, Came, ClientError, Reading};
+use crate::sql::{self, SqlError};
 use crate::stream::{StreamError, StreamReader, Until};
 use crate::websocket::{
     Deflater, FrameReader, Inflater, Message, Opcode, WebSocketError, write_close, write_frame,
@@ -36,6 +37,7 @@ pub enum Machine {
     /// A gRPC call that stays open: one stream of HTTP/2.
     Call(CallStream),
     Mqtt(Box<mqtt::Client>),
+    Sql(Box<sql::Client>),
 }
 
 /// What a machine can do.
@@ -78,6 +80,7 @@ pub enum Fields<'a> {
     None,
     Event(EventMessage<'a>),
     Mqtt(mqtt::Message<'a>),
+    Sql(sql::Reply<'a>),
 }
 
 impl<'a> Fields<'a> {
@@ -89,6 +92,8 @@ impl<'a> Fields<'a> {
                 of_event(event).into_iter().find(|it| it.0 == name).map(|it| it.1)
             }
             Fields::Mqtt(message) => message.field(name),
+            // A text without characters is one.
+            Fields::Sql(reply) => return reply.field(name),
         };
         field.filter(|field| *field != Field::Bytes(b""))
     }
@@ -96,7 +101,7 @@ impl<'a> Fields<'a> {
     /// All of them.
     pub fn each(self, visit: &mut dyn FnMut(&'a str, Field<'a>)) {
         match self {
-            Fields::None => {}
+            Fields::None | Fields::Sql(_) => {}
             Fields::Event(event) => of_event(event).iter().for_each(|(name, it)| visit(name, *it)),
             Fields::Mqtt(message) => message.fields().for_each(|(name, it)| visit(name, it)),
         }
@@ -144,6 +149,8 @@ pub enum Violation {
     /// Or a status other than OK.
     Call(CallError),
     Mqtt(ClientError),
+    /// Or the server ends the connection with an error.
+    Sql(SqlError),
 }
 
 /// What machines borrow while they read; one for all connections of a thread.
@@ -154,6 +161,7 @@ pub struct Lent {
     /// What an event is about that does not lie in the input: it came in pieces, or was decoded.
     room: Vec<u8>,
     mqtt: mqtt::Room,
+    sql: sql::Room,
 }
 
 /// So much room is kept.
@@ -190,6 +198,7 @@ impl Machine {
                 Traits { messages: true, pings: true, masks: true, ..leaves }
             }
             Machine::Bytes(_) => none,
+            Machine::Sql(_) => Traits { answers: true, closes: true, goodbyes: true, ..none },
             Machine::Declared(_) | Machine::Events(_) => Traits { messages: true, ..none },
         }
     }
@@ -203,7 +212,7 @@ impl Machine {
         lent: &'r mut Lent,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'r>>, Violation> {
-        let Lent { limits, inflater, room, mqtt } = lent;
+        let Lent { limits, inflater, room, mqtt, sql } = lent;
         let mut rest = input.rest();
         let event = match self {
             Machine::Http1(reader) => {
@@ -243,6 +252,11 @@ impl Machine {
             }
             Machine::Call(call) => {
                 return call.next(input, limits, room, out).map_err(Violation::Call);
+            }
+            Machine::Sql(client) => {
+                let bytes_max = limits.websocket.message_bytes_max;
+                let read = client.next(&mut rest, bytes_max, (sql, room), out);
+                read.map_err(Violation::Sql)?.map(Event::Sql)
             }
         };
         input.leave(rest);
@@ -366,8 +380,8 @@ impl Machine {
     pub fn awaits_end(&self) -> bool {
         match self {
             Machine::Call(call) => call.sends(),
-            // The client closes (3.14.4).
-            Machine::Mqtt(_) => false,
+            // The client closes (MQTT 5, 3.14.4).
+            Machine::Mqtt(_) | Machine::Sql(_) => false,
             _ => self.traits().closes,
         }
     }
@@ -378,6 +392,7 @@ impl Machine {
             Machine::WebSocket(_) => write_close(out, Some(code), "", Some(mask)),
             Machine::Call(call) if call.sends() => call.half_close(out),
             Machine::Mqtt(client) => client.disconnect(mask, out),
+            Machine::Sql(client) => client.terminate(out),
             // All has been said, and the target need not end by itself.
             Machine::Call(call) => call.cancel(out),
             _ => return false,
@@ -424,6 +439,7 @@ impl Machine {
         match self {
             Machine::Declared(reader) => reader.held().len(),
             Machine::Mqtt(client) => client.session().half(),
+            Machine::Sql(client) => client.half(),
             _ => 0,
         }
     }
@@ -440,6 +456,7 @@ impl Machine {
             Machine::Events(reader) => reader.heap_bytes(),
             Machine::Call(call) => call.heap_bytes(),
             Machine::Mqtt(client) => client.heap_bytes(),
+            Machine::Sql(client) => client.heap_bytes(),
         }
     }
 
@@ -480,6 +497,7 @@ impl Violation {
             Violation::Events(error) => Said::of_others(error.to_string()),
             Violation::Call(error) => error.said(),
             Violation::Mqtt(error) => error.said(),
+            Violation::Sql(error) => error.said(),
         }
     }
 
@@ -508,6 +526,7 @@ impl Violation {
             Violation::Events(error) => matches!(error, EventError::TooLarge { .. }),
             Violation::Call(CallError::Http2(violation)) => violation.is_too_large(),
             Violation::Call(CallError::Grpc(violation)) => violation.is_too_large(),
+            Violation::Sql(error) => matches!(error, SqlError::TooLarge { .. }),
             _ => false,
         }
     }

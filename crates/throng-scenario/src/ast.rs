@@ -151,7 +151,7 @@ macro_rules! structs {
     )*};
 }
 
-scenario_maps!(mqtt_maps structs);
+scenario_maps!(mqtt_maps sql_maps structs);
 
 /// A map that has a row in reports.
 pub(crate) trait Row<'n> {
@@ -181,6 +181,7 @@ macro_rules! rows {
 rows! {
     Http name,
     Grpc name,
+    Sql name,
     Connect name,
     Send name,
     Expect name,

@@ -12,7 +12,7 @@ use throng_program::{Family, HttpVersion, Scheme};
 use crate::foreign;
 use crate::native::{self, Native};
 use crate::template;
-use crate::url::{Url, encode_path};
+use crate::url::{Url, encode_path, scheme_of};
 use crate::wants::JsonWant;
 
 mod call;
@@ -20,6 +20,7 @@ mod mqtt;
 pub(crate) mod requests;
 mod route;
 mod shape;
+mod sql;
 mod urls;
 
 pub use crate::native::schemes_with;
@@ -80,6 +81,8 @@ pub struct Bench {
     /// WebSocket sub-protocols.
     pub protocols: Vec<String>,
     pub mqtt: BenchMqtt,
+    /// A statement.
+    pub sql: Option<String>,
     /// A binary message instead of a body.
     pub hex_message: Option<Vec<u8>>,
     /// Where an answer on TCP ends.
@@ -145,8 +148,7 @@ pub enum BenchUntil {
 impl Bench {
     /// The scheme of its URL, if throng knows it.
     pub fn scheme(&self) -> Option<Scheme> {
-        let (word, _) = self.url.split_once("://")?;
-        Scheme::ALL.into_iter().find(|known| word.eq_ignore_ascii_case(known.word()))
+        scheme_of(self.url.split_once("://")?.0)
     }
 
     /// Whether its messages are bytes without a form: text can have escapes, and there are no
@@ -171,7 +173,7 @@ pub fn write(bench: &Bench) -> String {
     let mut writer = Writer::new(bench);
     let origin = writer.origin.clone();
     writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
-    writer.line(&format!("target: {}", bench.route.target(&origin)));
+    writer.target();
     writer.descriptors();
     writer.tls();
     writer.connection();
@@ -238,7 +240,8 @@ impl Writer<'_> {
         if let Some(resumption) = bench.resumption {
             add("resumption", resumption.to_string());
         }
-        if self.scheme.is_secure() {
+        // A database says in its URL whether it uses TLS.
+        if self.scheme.is_secure() || self.scheme.is_sql() {
             self.section("tls", &entries);
         }
     }
@@ -296,6 +299,9 @@ impl Writer<'_> {
     }
 
     fn session(&mut self) {
+        if self.scheme.is_sql() {
+            return self.sql_session();
+        }
         if matches!(self.scheme, Scheme::Http | Scheme::Https) || self.calls() {
             self.line("    steps:");
             match self.calls() {

@@ -64,7 +64,7 @@ pub(crate) enum Headers {
 pub(crate) const WORDS: &[&str] = &["none", "mqtt"];
 
 /// Before others: the row that a key of `connect` belongs to.
-static ROWS: [&Native; 8] = [&WEBSOCKET, &EVENTS, &CALL, &MQTT, &HTTP, &GRPC, &UDP, &BYTES];
+static ROWS: [&Native; 9] = [&WEBSOCKET, &EVENTS, &CALL, &MQTT, &HTTP, &GRPC, &SQL, &UDP, &BYTES];
 
 static BYTES: Native = Native {
     one: &say!("a TCP connection"),
@@ -206,6 +206,16 @@ static MQTT: Native = Native {
     verbs: &["publish", "subscribe", "unsubscribe"],
     needs: &say!("write the target as `mqtt://…`; for `ws://…`, add `protocol: mqtt`"),
     step: "publish: ",
+    ..BYTES
+};
+
+static SQL: Native = Native {
+    one: &say!("a database connection"),
+    schemes: &[Scheme::Postgres],
+    flags: &["--sql"],
+    verbs: &["sql"],
+    needs: &say!("a `sql` step requires a target with `postgres://`"),
+    step: "sql: ",
     ..BYTES
 };
 

@@ -2,7 +2,8 @@
 //!
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
-//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`pause`], [`stay`], [`meeting`], [`act`]: steps.
+//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`sql`], [`pause`], [`stay`], [`meeting`],
+//!   [`act`]: steps.
 //! - [`content`]: what messages are made of.
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.
@@ -30,8 +31,8 @@ mod parallel;
 mod pause;
 mod rest;
 mod rows;
-mod shared;
 mod slow;
+mod sql;
 mod stay;
 mod tally;
 mod used;
@@ -42,6 +43,7 @@ use throng_expression::Expression;
 use throng_program::{Block, Link, Session, Statement, Target};
 
 use crate::ast::{self, Steps, Verb};
+use crate::headers::read_session_headers;
 use crate::load::Facts;
 use crate::parts::{Foreseen, Parts};
 use crate::reach::{Home, Reaches};
@@ -180,7 +182,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         inside.declare_all(&foreseen.saved);
         let outer = inside.scope.defaults;
         let defaults = Defaults {
-            headers: shared::headers(inside, fields.headers.node()),
+            headers: read_session_headers(inside, fields.headers.node()),
             cookies: outer.cookies.clone(),
             timeout: timeout.or(outer.timeout),
             connect_timeout: outer.connect_timeout,
@@ -394,6 +396,7 @@ impl<'n> Coder<'_, 'n> {
             }
             Verb::Http(_)
             | Verb::Grpc(_)
+            | Verb::Sql(_)
             | Verb::Disconnect(_)
             | Verb::Send(_)
             | Verb::Expect(_)
@@ -411,6 +414,7 @@ impl<'n> Coder<'_, 'n> {
         cx.speaking(&via.reach.spoken, |cx| match verb {
             Verb::Http(map) => http::read_http(cx, map, via, self.rows),
             Verb::Grpc(map) => grpc::read_call(cx, map, via, self.rows),
+            Verb::Sql(map) => sql::read_sql(cx, map, via, self.rows),
             Verb::Connect(map) => message::read_connect(cx, map, via, self.rows),
             Verb::Disconnect(map) => act::read_disconnect(cx, map, via),
             Verb::Send(map) => message::read_send(cx, map, via, self.rows),

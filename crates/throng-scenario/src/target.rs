@@ -1,5 +1,7 @@
 //! What is loaded and how it is reached: `target`, `tls`, `connection`, `limits`.
 
+mod database;
+
 use std::path::PathBuf;
 
 use throng_base::Said;
@@ -18,6 +20,7 @@ use crate::streams::read_streams;
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;
+use database::read_database;
 
 const TARGET_HELP: Said = say!(
     "write `target: http://127.0.0.1:8080`, \
@@ -151,6 +154,9 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             return cx.fail(error.help(reason.help));
         }
     };
+    if url.scheme.is_sql() {
+        return read_database(cx, node, url, weight);
+    }
     if url.user.is_some() {
         let error = cx
             .error(
@@ -180,6 +186,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
         unix_socket: None,
         lookup: Lookup::Once,
         instance: None,
+        database: None,
     })
 }
 
@@ -191,12 +198,18 @@ pub(crate) fn read_tls(
     let mut tls = Tls::default();
     let Some(node) = scenario.tls.node() else { return tls };
     let Some(fields) = ast::Tls::read(cx, node) else { return tls };
-    let is_secure = targets.iter().any(|target| target.scheme.is_secure());
+    let is_secure = targets.iter().any(Target::may_be_secure);
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", say!("`tls` has no effect here"), node.place)
-            .label(say!("the target uses `{}`, a scheme without TLS", scheme.word()))
-            .help(say!("only `https`, `wss`, `tls` and `grpcs` targets use TLS"));
+            .label(match scheme.is_sql() {
+                true => say!("the target does not use TLS"),
+                false => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
+            })
+            .help(match scheme.is_sql() {
+                true => say!("write `?sslmode=require` behind the target"),
+                false => say!("only `https`, `wss`, `tls` and `grpcs` targets use TLS"),
+            });
         cx.note(warning);
     }
     if let Some(node) = fields.verify.node() {

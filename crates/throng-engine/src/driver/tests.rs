@@ -74,6 +74,7 @@ fn program(phases: Vec<Phase>) -> Program {
             unix_socket: None,
             lookup: Default::default(),
             instance: None,
+            database: None,
         }],
         steps: vec![Step::new("get", StepKind::Http)],
         sessions: vec![session],

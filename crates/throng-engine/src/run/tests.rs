@@ -148,6 +148,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
             unix_socket: None,
             lookup: Default::default(),
             instance: None,
+            database: None,
         }],
         steps: kinds.map(|kind| Step::new(kind.word(), kind)).to_vec(),
         sessions: vec![Session {

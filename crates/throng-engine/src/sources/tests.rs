@@ -151,6 +151,7 @@ fn shares_of_targets_follow_sessions_and_weights() {
         unix_socket: None,
         lookup: Default::default(),
         instance: None,
+        database: None,
     };
     inner.targets = vec![target(Scheme::Ws, 3), target(Scheme::Ws, 1), target(Scheme::Http, 1)];
     let mut second = inner.sessions[0].clone();
@@ -210,6 +211,7 @@ fn refused(blocks: &[SourceBlock], address: &str) -> Said {
         unix_socket: None,
         lookup: Default::default(),
         instance: None,
+        database: None,
     }];
     let address: SocketAddr = SocketAddr::new(address.parse().unwrap(), 80);
     Plan::new(&program, 10, &mut [vec![address]]).unwrap_err()

@@ -20,6 +20,7 @@ use super::outcome::Onward;
 use super::task::{Doing, Task, Which, at};
 use super::{State, User};
 use crate::code::Instruction;
+use crate::connector::sql_failure;
 use crate::failure::Ended;
 use crate::failure::{Failure, http_failure, http2_failure, shown};
 use crate::looked::Looked;
@@ -64,6 +65,9 @@ impl User {
             }
             Violation::Http2(violation) => {
                 return self.lost(shard, line, http2_failure(violation), Ended::ByUs, cx);
+            }
+            Violation::Sql(error) => {
+                return self.lost(shard, line, sql_failure(error), Ended::ByTarget, cx);
             }
             Violation::Declared(broken) => in_words(broken),
             violation => violation.said(),

@@ -2,21 +2,27 @@
 //! heard as all others are.
 
 use std::borrow::Cow;
+use std::task::Context;
 
 use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::mqtt::{Client, Order, Property, Publish, Subscribe, Unsubscribe};
-use throng_program::{Check, Text};
+use throng_program::{Check, Statement, Text};
 use throng_protocol::machine::Machine;
 use throng_protocol::mqtt::{
     self, Answer, Connect, Flaw, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
     write_property,
 };
 
+use super::User;
 use super::connection::mask_at;
+use super::task::{Task, Which, at};
+use crate::code::Instruction;
 use crate::connector::{self, Greeting, Upgrade};
 use crate::failure::{Finding, shown};
+use crate::looked::Looked;
 use crate::scope::UserScope;
+use crate::shard::Lane;
 use crate::trace::{Shown, What};
 
 /// What a user says first, with the session of its last connection where that goes on.
@@ -260,4 +266,42 @@ pub(super) fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> 
             say!("{packet}: {lower} subscriptions were granted a lower QoS than requested");
         (Cause::MqttRequest, detail)
     })
+}
+
+/// Continues the task that waits for it. No task waits for what was sent without waiting, or before
+/// the last connection was lost.
+pub(super) fn acknowledged(
+    user: &mut User,
+    shard: &Lane,
+    line: u8,
+    answer: &Answer<'_>,
+    cx: &mut Context<'_>,
+) {
+    let session = user.state.session;
+    let is_its = |task: &Task| {
+        let exchange = task.exchange_on(line);
+        let is_sent = exchange.is_some_and(|it| it.number == u32::from(answer.id));
+        is_sent
+            && matches!(at(shard, session, task.pc).0, Instruction::Do(Statement::Request(request))
+                if request.message.content.verb().is_some())
+    };
+    let mut others = user.state.agenda.iter().flat_map(|agenda| agenda.tasks());
+    let which = match is_its(&user.session) {
+        true => Some(Which::Session),
+        false => others.position(is_its).map(Which::Other),
+    };
+    let Some(which) = which else {
+        if answer.reason.is_error() {
+            shard.recorder.borrow_mut().messages.unasked += 1;
+        }
+        return;
+    };
+    let now = user.state.now;
+    user.with(which, shard, cx, |active| {
+        let (instruction, _) = active.at_pc();
+        let (refusal, text) = (refusal(instruction.checks(), answer), answer.text.as_bytes());
+        let mut looked = Looked::new(Some(answer.reason.status()), text, now - active.task.due);
+        looked.refusal = refusal.as_ref();
+        active.answer_came(&looked, None);
+    });
 }

@@ -24,6 +24,7 @@ use super::jar;
 use super::mqtt;
 use super::outcome::Onward;
 use super::redirect::{self, is_plain_path};
+use super::sql::database_of;
 use super::task::{Active, Doing, Opening};
 use crate::code::Instruction;
 use crate::connector::{self, Ask, Handshake, Opened, Order, Progress, Upgrade};
@@ -334,7 +335,7 @@ impl Active<'_> {
                 self.hold_as_told(retry_after_s);
             }
             (
-                Instruction::Do(Statement::Http(_)) | Instruction::Do(Statement::Call(_)),
+                Instruction::Do(Statement::Http(_) | Statement::Call(_) | Statement::Sql(_)),
                 Some(step),
             ) => {
                 self.withdraw_again();
@@ -366,6 +367,9 @@ impl Active<'_> {
             Stage::Upgrade if link.is_some_and(|link| link.mqtt) => {
                 Failure::new(Cause::Timeout, no_connack(waited))
             }
+            Stage::Upgrade if database_of(self.shard, opening.target).is_some() => {
+                Failure::new(Cause::Timeout, no_login(waited))
+            }
             _ => connector::no_answer(self.shard, opening.target, stage, waited),
         };
         if stage == Stage::Connect {
@@ -395,6 +399,11 @@ fn no_call(waited: Duration) -> Said {
 fn no_connack(waited: Duration) -> Said {
     let waited = throng_base::units::format_duration(waited);
     say!("no CONNACK arrived within {waited}")
+}
+
+fn no_login(waited: Duration) -> Said {
+    let waited = throng_base::units::format_duration(waited);
+    say!("the login to the database was not complete within {waited}")
 }
 
 fn no_event_stream(url: &str) -> Said {

@@ -276,6 +276,7 @@ mod tests {
             unix_socket: None,
             lookup: Default::default(),
             instance: None,
+            database: None,
         }
     }
 

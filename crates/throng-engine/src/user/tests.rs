@@ -51,6 +51,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
             unix_socket: None,
             lookup: Default::default(),
             instance: None,
+            database: None,
         }],
         steps: all.map(step).collect(),
         sessions,

@@ -6,6 +6,7 @@ use super::packet::Publish;
 use super::property::{Properties, Value};
 use super::property_id::PropertyId;
 use super::wire::Fields;
+use crate::field::Field;
 
 const RETAIN: u8 = 4;
 const DUP: u8 = 8;
@@ -17,13 +18,6 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
     flags: u8,
     properties: Properties<'a>,
-}
-
-/// Something that a message says besides its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field<'a> {
-    Bytes(&'a [u8]),
-    Number(u32),
 }
 
 impl<'a> Message<'a> {
@@ -63,7 +57,7 @@ impl<'a> Message<'a> {
         let flag = |flag| if self.flags & flag == 0 { "false" } else { "true" };
         let own = [
             ("topic", Field::Bytes(self.topic.as_bytes())),
-            ("qos", Field::Number(u32::from(self.qos().level()))),
+            ("qos", Field::Number(i64::from(self.qos().level()))),
             ("retain", Field::Bytes(flag(RETAIN).as_bytes())),
             ("dup", Field::Bytes(flag(DUP).as_bytes())),
         ];
@@ -84,7 +78,7 @@ fn field_of((id, value): (PropertyId, Value<'_>)) -> Option<(&str, Field<'_>)> {
     match value {
         // It means nothing behind the session, which has put the topic in its place.
         _ if id == PropertyId::TopicAlias => None,
-        Value::Number(number) => Some((id.name(), Field::Number(number))),
+        Value::Number(number) => Some((id.name(), Field::Number(i64::from(number)))),
         Value::Text(text) => Some((id.name(), Field::Bytes(text.as_bytes()))),
         Value::Bytes(bytes) => Some((id.name(), Field::Bytes(bytes))),
         Value::Pair(name, value) => Some((name, Field::Bytes(value.as_bytes()))),

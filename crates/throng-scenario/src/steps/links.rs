@@ -61,7 +61,7 @@ impl<'c, 'n> Coder<'c, 'n> {
                     let schema = cx.descriptors.schema()?;
                     home.call_of(reach, schema.find_method(path?).ok()?)
                 }
-                Needs::Lasting => Some(reach).filter(|reach| !reach.is_asked()),
+                Needs::Lasting | Needs::Sql => Some(reach).filter(|reach| !reach.is_asked()),
             });
             let Some(reach) = reach else { continue };
             let name = name_of(connect).unwrap_or(&reach.name);
@@ -188,6 +188,15 @@ impl<'c, 'n> Coder<'c, 'n> {
         match verb {
             Verb::Http(map) => self.asked_link(cx, verb, map.target, Needs::Http),
             Verb::Grpc(map) => self.asked_link(cx, verb, map.target, Needs::Grpc),
+            Verb::Sql(map) => self.asked_link(cx, verb, map.target, Needs::Sql),
+            // Where none lasts, it is that to the database.
+            Verb::Disconnect(map)
+                if !map.on.is_there()
+                    && self.lasting().next().is_none()
+                    && self.usual(Needs::Sql).is_ok_and(Reach::is_sql) =>
+            {
+                self.asked_link(cx, verb, map.on, Needs::Sql)
+            }
             Verb::Connect(map) => self.connect_link(cx, map),
             Verb::Send(map) => self.talk_link(cx, verb, map.on),
             Verb::Expect(map) => self.talk_link(cx, verb, map.on),
@@ -572,6 +581,7 @@ impl<'c, 'n> Coder<'c, 'n> {
 enum Needs {
     Http,
     Grpc,
+    Sql,
     /// A connection that lasts.
     Lasting,
 }
@@ -594,7 +604,7 @@ impl Home {
 
 /// Whether a step says itself where it goes, and needs no connection that another has opened.
 fn named_by_itself(verb: &str) -> bool {
-    matches!(verb, "http" | "grpc" | "connect" | EVENTS)
+    matches!(verb, "http" | "grpc" | "sql" | "connect" | EVENTS)
 }
 
 fn no_connect<T>(cx: &mut Context<'_>, verb: &str, place: Place, reach: &Reach) -> Option<T> {
@@ -609,6 +619,7 @@ fn fits(reach: &Reach, needs: Needs) -> bool {
         || match needs {
             Needs::Http => reach.is_http(),
             Needs::Grpc => reach.is_grpc(),
+            Needs::Sql => reach.is_sql(),
             Needs::Lasting => !reach.is_asked(),
         }
 }
@@ -618,6 +629,9 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
     let help = match verb {
         _ if is_grpc && verb == "http" => {
             say!("call a gRPC method of this target: `- grpc: package.Service/Method`")
+        }
+        "connect" if scheme.is_some_and(Scheme::is_sql) => {
+            say!("remove it: the first `sql` step of a user opens its connection")
         }
         "connect" => {
             say!(

@@ -21,10 +21,11 @@ use crate::{CompileOptions, RunOptions, compile};
 const GUIDES: [&str; 2] = ["docs/scenario.md", "docs/zh/scenario.md"];
 const GRPC: [&str; 2] = ["docs/grpc.md", "docs/zh/grpc.md"];
 const MQTT: [&str; 2] = ["docs/mqtt.md", "docs/zh/mqtt.md"];
+const SQL: [&str; 2] = ["docs/sql.md", "docs/zh/sql.md"];
 const REFERENCE: &str = "docs/reference.md";
 
 /// Pages with scenarios, and how many blocks each has at least.
-const PAGES: [(&str, usize); 11] = [
+const PAGES: [(&str, usize); 13] = [
     (GUIDES[0], 25),
     (GUIDES[1], 25),
     ("docs/connections.md", 5),
@@ -36,6 +37,8 @@ const PAGES: [(&str, usize); 11] = [
     (GRPC[1], 3),
     (MQTT[0], 4),
     (MQTT[1], 4),
+    (SQL[0], 2),
+    (SQL[1], 2),
 ];
 
 const GENERATED: &str =

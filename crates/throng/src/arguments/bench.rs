@@ -52,7 +52,8 @@ const BENCH_HELP: &str = "Examples:\n\
 #[command(after_help = BENCH_HELP)]
 pub(crate) struct BenchArguments {
     /// URL to load: http://, https://, ws://, wss://, tcp://, tls://, udp://, a gRPC method as
-    /// grpc://HOST:PORT/package.Service/Method, or a topic as mqtt://HOST/TOPIC
+    /// grpc://HOST:PORT/package.Service/Method, a topic as mqtt://HOST/TOPIC, or a database as
+    /// postgres://USER:PASSWORD@HOST/DATABASE
     pub(crate) url: Option<String>,
 
     /// Concurrent users, each with its own connection

@@ -103,11 +103,13 @@ pub(crate) struct SchemeArguments {
     call: CallArguments,
     #[command(flatten)]
     mqtt: MqttArguments,
+    #[command(flatten)]
+    sql: SqlArguments,
 }
 
 impl SchemeArguments {
     pub(crate) fn apply(&self, bench: &mut Bench) {
-        let SchemeArguments { call, mqtt } = self;
+        let SchemeArguments { call, mqtt, sql } = self;
         bench.proto.clone_from(&call.proto);
         bench.proto_path.clone_from(&call.proto_path);
         bench.mqtt = BenchMqtt {
@@ -116,17 +118,19 @@ impl SchemeArguments {
             client_id: mqtt.client_id.clone(),
             is_old: mqtt.old,
         };
+        bench.sql.clone_from(&sql.sql);
     }
 
     /// Which of them are given.
-    pub(crate) fn given(&self) -> [(&'static str, bool); 5] {
-        let SchemeArguments { call, mqtt } = self;
+    pub(crate) fn given(&self) -> [(&'static str, bool); 6] {
+        let SchemeArguments { call, mqtt, sql } = self;
         [
             ("--proto", !call.proto.is_empty()),
             ("--qos", mqtt.qos.is_some()),
             ("--retain", mqtt.retain),
             ("--client-id", mqtt.client_id.is_some()),
             ("--mqtt-3", mqtt.old),
+            ("--sql", sql.sql.is_some()),
         ]
     }
 }
@@ -158,6 +162,14 @@ struct MqttArguments {
     /// Use MQTT 3.1.1 instead of 5
     #[arg(long = "mqtt-3")]
     old: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "SQL")]
+struct SqlArguments {
+    /// The statement to execute; several statements are separated by `;` [default: select 1]
+    #[arg(long, value_name = "TEXT")]
+    sql: Option<String>,
 }
 
 /// Headers, or metadata of calls, as the command line has them.
