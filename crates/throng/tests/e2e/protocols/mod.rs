@@ -1,4 +1,5 @@
-//! Messages on long-lived connections: WebSocket, MQTT, gRPC, TCP, private protocols.
+//! Messages on long-lived connections: WebSocket, MQTT, gRPC, TCP, private protocols; and
+//! statements of SQL.
 
 mod bursts;
 pub(crate) mod chat;
@@ -10,5 +11,6 @@ mod mqtt_users;
 mod presence;
 pub(crate) mod push;
 mod reflection;
+mod sql;
 mod tcp;
 mod websocket;
