@@ -146,7 +146,7 @@ fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     let error = reply.error();
     exchange.status = error.as_ref().map_or(sql::status("00000"), ServerError::status);
     if shard.is_traced() {
-        trace_result(&mut active.user, reply, error.as_ref());
+        trace_result(active.user, reply, error.as_ref());
     }
     let attempt = exchange.attempt(now, due);
     let mut looked = Looked::new(Some(exchange.status), b"", now - due);
