@@ -21,6 +21,8 @@ const NEEDED: &[Needed] = &[
     Needed { program: "node", package: "nodejs" },
     Needed { program: "npm", package: "npm" },
     Needed { program: "redis-server", package: "redis-server" },
+    // With a version in the name of its folder.
+    Needed { program: "/usr/share/doc/postgresql/copyright", package: "postgresql" },
     Needed { program: "python3", package: "python3" },
     Needed { program: "pip3", package: "python3-pip" },
     Needed { program: "haproxy", package: "haproxy" },

@@ -11,8 +11,8 @@
 //! - [`form`]: names and values of forms as they are sent.
 //! - [`grpc`]: the codes of gRPC.
 //! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
-//! - [`mqtt`]: reason codes of MQTT among the statuses of all protocols.
-//! - [`redis`]: errors of Redis among them.
+//! - [`mqtt`]: reason codes of MQTT among the statuses of all protocols; [`redis`]: errors of
+//!   Redis; [`sql`]: SQLSTATEs.
 //! - [`exit`]: the exit codes.
 //! - [`turns`]: which of two sides works when.
 //! - [`plain`]: files that others name: plain ones, up to a bound. [`private`]: files for their
@@ -44,6 +44,7 @@ pub mod redis;
 mod said;
 pub mod secret;
 pub mod share;
+pub mod sql;
 pub mod turns;
 pub mod units;
 #[cfg(unix)]

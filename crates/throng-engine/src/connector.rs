@@ -7,6 +7,7 @@ mod mqtt;
 mod offers;
 mod redis;
 mod socket;
+mod sql;
 mod tunnel;
 
 use std::cell::Cell;
@@ -21,12 +22,13 @@ use rustls::pki_types::ServerName;
 use throng_base::units::format_duration;
 use throng_base::{Said, Time};
 use throng_metrics::{Cause, Stage};
-use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target};
+use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow};
 use throng_protocol::events::{EventError, Resume};
 use throng_protocol::grpc::CallError;
 use throng_protocol::http1::{Event as Part, Head, RequestKind, ResponseReader, retry_after};
 use throng_protocol::http2;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
+use throng_protocol::sql::Login;
 use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
@@ -38,6 +40,7 @@ pub(crate) use redis::{Hello, redis_error};
 pub(crate) use socket::has_way;
 #[cfg(test)]
 pub(crate) use socket::tests::begin_all;
+pub(crate) use sql::{failure as sql_failure, login};
 
 use crate::failure::shown;
 use crate::failure::{
@@ -79,6 +82,7 @@ pub(crate) enum Handshake {
     Call(CallAsk),
     Mqtt(Greeting),
     Redis(Hello),
+    Sql(Login),
 }
 
 /// What the request of a handshake says.
@@ -138,7 +142,10 @@ impl Order {
             Some(Handshake::WebSocket(upgrade)) => &upgrade.ask,
             Some(Handshake::Events(ask)) => ask,
             Some(Handshake::Mqtt(Greeting { upgrade: Some(upgrade), .. })) => &upgrade.ask,
-            Some(Handshake::Call(_) | Handshake::Mqtt(_) | Handshake::Redis(_)) | None => return,
+            Some(
+                Handshake::Call(_) | Handshake::Mqtt(_) | Handshake::Redis(_) | Handshake::Sql(_),
+            )
+            | None => return,
         };
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
             let (path, host) = (ask.path.clone(), ask.own_host().map(String::from));
@@ -238,7 +245,10 @@ async fn reach(
         let asked = tunnel::open(shard, order, proxy, &mut carrier);
         before = timed(shard, order, Stage::Proxy, Box::pin(asked)).await?;
     }
-    let tls = network.tls_for(target.scheme, order);
+    let tls = match target.database.as_deref() {
+        Some(own) => Box::pin(sql::tls(network, (target, own), &mut carrier)).await?,
+        None => network.tls_for(target.scheme, order),
+    };
     let (tls, below) = match (tls, carrier) {
         (Some(tls), Transport::Tcp(stream) | Transport::Stamped(stream)) => {
             (tls, Below::Tcp(stream))
@@ -401,6 +411,7 @@ async fn finish(
             Handshake::Call(ask) => call::open(shard, order, ask, transport).await,
             Handshake::Mqtt(greeting) => mqtt::connect(shard, order, greeting, transport).await,
             Handshake::Redis(hello) => redis::log_in(shard, order, hello, transport).await,
+            Handshake::Sql(login) => sql::open(shard, login, transport).await,
         }
     };
     let mut opened = timed(shard, order, Stage::Upgrade, Box::pin(work)).await?;
@@ -777,6 +788,7 @@ fn violation_failure(violation: &Violation) -> Failure {
         Violation::Http2(violation)
         | Violation::Events(EventError::Http2(violation))
         | Violation::Call(CallError::Http2(violation)) => http2_failure(violation),
+        Violation::Sql(error) => sql_failure(error),
         violation => {
             let cause = match violation {
                 violation if violation.is_reset() => Cause::Reset,
@@ -813,9 +825,4 @@ pub(crate) fn is_of_family(address: &SocketAddr, family: Family) -> bool {
         Family::V4 => address.is_ipv4(),
         Family::V6 => address.is_ipv6(),
     }
-}
-
-/// Whether any target speaks TLS.
-pub(crate) fn wants_tls(targets: &[Target]) -> bool {
-    targets.iter().any(|target| Scheme::is_secure(target.scheme))
 }

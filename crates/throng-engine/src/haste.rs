@@ -24,6 +24,7 @@ pub(crate) fn of(code: &Code) -> Box<[After]> {
         Instruction::Do(Statement::Connect(_))
         | Instruction::Do(Statement::Http(_))
         | Instruction::Do(Statement::Call(_))
+        | Instruction::Do(Statement::Sql(_))
         | Instruction::Do(Statement::Request(_))
         | Instruction::Do(Statement::Expect(_)) => match follows(code, pc as u32 + 1) {
             After::Ends if begins != After::Sends => After::Waits,
@@ -57,6 +58,7 @@ fn follows(code: &Code, from: u32) -> After {
                 | Instruction::Do(Statement::Disconnect { .. })
                 | Instruction::Do(Statement::Http(_))
                 | Instruction::Do(Statement::Call(_))
+                | Instruction::Do(Statement::Sql(_))
                 | Instruction::Do(Statement::Request(_))
                 | Instruction::Do(Statement::Send(_))
                 | Instruction::Parallel(_),

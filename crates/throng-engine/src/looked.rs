@@ -108,7 +108,7 @@ impl<'a> Looked<'a> {
             Pick::Css(selector) => selector.first(self.document.page()),
             Pick::Pattern(pattern) => pattern.first(self.document.bytes()),
             Pick::Digest(digest) => Some(Value::Text(digest.of(self.document.bytes()).into())),
-            Pick::Header(name) => self.said(name).map(value_of),
+            Pick::Header(name) | Pick::Result(name) => self.said(name).map(value_of),
             Pick::Status | Pick::Cookie(_) | Pick::Size | Pick::Time | Pick::Expression(_) => None,
         }
     }
@@ -200,11 +200,13 @@ impl Tally {
     }
 }
 
-fn value_of(field: Field<'_>) -> Value {
+pub(crate) fn value_of(field: Field<'_>) -> Value {
     match field {
-        Field::Bytes(bytes) => text_of(bytes),
+        Field::Null => Value::Null,
+        Field::Bool(value) => Value::Bool(value),
         Field::Number(number) => Value::Int(number),
-        Field::Nil => Value::Null,
+        Field::Float(number) => Value::Float(number),
+        Field::Bytes(bytes) => text_of(bytes),
     }
 }
 

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use socket2::Socket;
 use throng_base::Time;
@@ -83,6 +84,8 @@ pub(crate) struct Network {
     pub(crate) tls_http: Option<TlsConnector>,
     /// The same for gRPC, which is HTTP/2 alone.
     pub(crate) tls_grpc: Option<TlsConnector>,
+    /// The same for databases, which refuse other protocols (PostgreSQL 17, ALPN).
+    pub(crate) tls_sql: Option<TlsConnector>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
     pub(crate) pools: Pools,
     pub(crate) vanished: Vanished,
@@ -99,7 +102,7 @@ impl Network {
     /// What a shard opens connections with. The TLS side is made once per shard, so that shards
     /// share no session cache.
     pub(crate) fn new(
-        tls: Option<&Arc<rustls::ClientConfig>>,
+        tls: Option<&Arc<ClientConfig>>,
         prepared: &Prepared,
         (pools, wired): (Pools, Option<Arc<Wired>>),
         vanished: Vanished,
@@ -114,6 +117,11 @@ impl Network {
             tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
             tls_http: agreeing(program.connection.http_version),
             tls_grpc: agreeing(HttpVersion::Http2),
+            tls_sql: tls.map(|config| {
+                let mut config = ClientConfig::clone(config);
+                config.alpn_protocols = vec![b"postgresql".to_vec()];
+                TlsConnector::from(Arc::new(config))
+            }),
             server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
             pools,
             wired,
@@ -135,6 +143,7 @@ impl Network {
             tls: None,
             tls_http: None,
             tls_grpc: None,
+            tls_sql: None,
             server_names: Vec::new(),
             pools,
             wired: None,

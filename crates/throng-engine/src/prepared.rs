@@ -86,6 +86,7 @@ pub(crate) enum Plan {
     },
     Http(HttpPlan),
     Call(Box<CallPlan>),
+    Sql(Box<SqlPlan>),
     /// Of an `expect` or `request`.
     Answer(AnswerPlan),
     Stay(StayPlan),
@@ -194,6 +195,12 @@ pub(crate) struct AnswerPlan {
     pub(crate) look: Look,
     /// With it the login is done: it is the last of the messages right behind a `connect`.
     pub(crate) logs_in: bool,
+}
+
+pub(crate) struct SqlPlan {
+    pub(crate) look: Look,
+    /// Somebody looks at the first row.
+    pub(crate) keeps: bool,
 }
 
 pub(crate) struct HttpPlan {
@@ -542,7 +549,8 @@ impl Prepared {
         !self.sessions.iter().flat_map(|session| &session.plans).all(|plan| match plan {
             Plan::Http(plan) => plan.body.is_none() && short(&plan.written),
             Plan::Answer(_) | Plan::Call(_) | Plan::Connect { .. } | Plan::Stay(_) => false,
-            Plan::Nothing => true,
+            // One statement at a time goes by one write.
+            Plan::Nothing | Plan::Sql(_) => true,
         })
     }
 }
@@ -583,6 +591,10 @@ fn plan(
             Some(plan) => Plan::Call(Box::new(plan)),
             None => Plan::Nothing,
         },
+        Statement::Sql(sql) => Plan::Sql(Box::new(SqlPlan {
+            look: Look::new(&sql.checks, &sql.saves),
+            keeps: sql.looks_at_rows(),
+        })),
         Statement::Connect(connect) => {
             let schema = program.schema.as_deref();
             let opened = connect.call.as_deref().zip(schema);
@@ -693,8 +705,8 @@ impl LinkPlan {
         // What goes on besides the session asks over connections of its own where it has to.
         let besides = code.beside().iter();
         let asks = |one: &Instruction| {
-            matches!(one, Instruction::Do(Statement::Http(_)) | Instruction::Do(Statement::Call(_)))
-                && one.link() == Some(number)
+            use Statement::{Call, Http, Sql};
+            matches!(one, Instruction::Do(Http(_) | Call(_) | Sql(_))) && one.link() == Some(number)
         };
         let multiplexes = program.connection.http_version.may_multiplex(is_secure)
             || schemes().any(Scheme::is_grpc);

@@ -13,7 +13,7 @@ use throng_base::{Clock, Said, ShardId, Share, Time};
 use throng_data::{DataError, Reader, Source, Table};
 use throng_load::{Forecast, comers};
 use throng_metrics::{Interval, Stage};
-use throng_program::{Delivery, Load, Program};
+use throng_program::{Delivery, Load, Program, Target};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -38,7 +38,7 @@ use crate::spread::{Spare, Spread, users_max};
 use crate::start_error::StartError;
 use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
 use crate::vanished::Vanished;
-use crate::{connector, resolve, sources, spread, system, tls};
+use crate::{resolve, sources, spread, system, tls};
 
 /// How many seconds a slow shard may be behind before the others' figures are passed on.
 const BEHIND_SECONDS_MAX: u64 = 3;
@@ -236,7 +236,7 @@ fn spawn<T: Send + 'static>(
 }
 
 fn tls_of(program: &Program) -> Result<Option<rustls::ClientConfig>, StartError> {
-    let wants_tls = connector::wants_tls(&program.targets);
+    let wants_tls = program.targets.iter().any(Target::may_be_secure);
     wants_tls.then(|| tls::config(&program.tls)).transpose().map_err(StartError::Tls)
 }
 

@@ -194,11 +194,13 @@ fn further(session: &Session) -> u64 {
 }
 
 fn reader(scheme: Option<Scheme>) -> u64 {
+    use throng_protocol::sql;
     use throng_protocol::{http1::ResponseReader, stream::StreamReader, websocket::FrameReader};
     let bytes = match scheme {
         None => 0,
         Some(scheme) if is_websocket(scheme) => size_of::<FrameReader>(),
         Some(Scheme::Http | Scheme::Https) => size_of::<ResponseReader>(),
+        Some(scheme) if scheme.is_sql() => size_of::<sql::Client>(),
         Some(_) => size_of::<StreamReader>(),
     };
     bytes as u64

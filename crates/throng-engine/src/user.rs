@@ -20,13 +20,12 @@
 //!   [`transaction`]: what is timed together; [`outcome`]: how steps end;
 //! - [`http`] and [`call`] ask by requests, [`talk`] by messages; [`streams`]: many requests over
 //!   one connection, [`streamed`]: what comes of them; [`answer`]: the bodies of answers; [`mqtt`]:
-//!   what a client of MQTT says; [`acknowledged`]: who waits for an acknowledgement;
+//!   what a client of MQTT says; [`sql`]: statements;
 //! - [`opening`]: how a connection comes to be, [`life`]: how far it comes; [`send`]: what is sent;
 //!   [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
 //!   nothing will wake.
 
-mod acknowledged;
 mod agenda;
 mod answer;
 mod backlog;
@@ -50,6 +49,7 @@ mod opening;
 mod outcome;
 mod redirect;
 mod send;
+mod sql;
 mod stamp;
 mod standstill;
 mod stay;

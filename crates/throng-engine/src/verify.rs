@@ -19,7 +19,7 @@ use throng_base::Said;
 
 use crate::failure::{Finding, shown};
 use crate::look::Look;
-use crate::looked::{Looked, not_json, number_of, text_of};
+use crate::looked::{Looked, not_json, number_of, text_of, value_of};
 use crate::scope::UserScope;
 pub(crate) use headers::look_at_headers;
 use want::{Wanted, explained};
@@ -177,10 +177,10 @@ impl<'a> Looking<'a> {
             },
             Pick::Header(name) => match looked.said(name) {
                 Some(Field::Bytes(bytes)) => Seen::Bytes(bytes),
-                Some(Field::Number(number)) => Seen::Value(Value::Int(number)),
-                Some(Field::Nil) => Seen::Value(Value::Null),
+                Some(field) => Seen::Value(value_of(field)),
                 None => Seen::Nothing,
             },
+            Pick::Result(name) => one(looked.said(name).map(value_of)),
             Pick::Cookie(name) => {
                 let value = looked.cookies.as_ref().and_then(|cookies| cookies.value(name));
                 value.map_or(Seen::Nothing, Seen::Bytes)

@@ -174,6 +174,7 @@ impl Expected {
         match statement {
             Statement::Http(_)
             | Statement::Call(_)
+            | Statement::Sql(_)
             | Statement::Request(_)
             | Statement::Send(_) => Expected { requests: 1.0, ..Expected::default() },
             Statement::Connect(_) => Expected { connects: 1.0, ..Expected::default() },

@@ -60,6 +60,7 @@ kinds! {
     Subscribe, "subscribe", Steps, attempt, timed, asked;
     Unsubscribe, "unsubscribe", Steps, attempt, timed, asked;
     Redis, "redis", Steps, attempt, timed, asked, request, message;
+    Sql, "sql", Steps, attempt, timed, asked, request;
     Stay, "stay", Steps, attempt, idle;
     Heartbeat, "heartbeat", Steps, attempt, timed, idle;
     /// Messages that the target sends and no step asks for: counted, and nothing more.

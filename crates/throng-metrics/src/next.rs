@@ -48,6 +48,10 @@ impl Cause {
                 say!("see the error with --details, and check the server's log")
             }
             Cause::RedisRequest => say!("look at the error with --details, then fix the step"),
+            Cause::SqlServer => say!("see the error with --details, and the server's log"),
+            Cause::SqlConflict => say!("see the error with --details; retry, or use other keys"),
+            Cause::SqlRequest => say!("look at the error with --details, then fix the step"),
+            Cause::SqlProtocol => say!("look at the error with --details, and report it"),
             Cause::GrpcStatus => say!("look at the status and its message with --details"),
             Cause::BodyUnexpected
             | Cause::JsonUnexpected

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
 use throng_base::grpc::Code;
-use throng_base::{mqtt, redis};
+use throng_base::{mqtt, redis, sql};
 
 /// Who has to act when something failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -109,6 +109,14 @@ causes! {
     /// An error of a server that has to act itself, or nobody knows who has.
     RedisError, "redis-error", Target, "the Redis server reported an error";
     RedisRequest, "redis-request", Scenario, "the Redis server rejected a command from the scenario";
+    /// A SQLSTATE of a server that cannot do what it is asked for: resources, shutdown, errors.
+    SqlServer, "sql-server", Target, "the database server could not execute a statement";
+    /// A constraint, a lock, or another transaction.
+    SqlConflict, "sql-conflict", TargetOrScenario,
+        "a statement conflicted with the data or with another transaction";
+    SqlRequest, "sql-request", Scenario, "the database server rejected a statement or the login";
+    SqlProtocol, "sql-protocol", Generator,
+        "the database server reported a protocol error by throng";
     BodyUnexpected, "body-unexpected", TargetOrScenario, "the body is not as expected";
     JsonUnexpected, "json-unexpected", TargetOrScenario, "a JSON field is not as expected";
     HeaderUnexpected, "header-unexpected", TargetOrScenario, "a header is not as expected";
@@ -149,14 +157,27 @@ impl Cause {
         matches!(self, StatusUnexpected | UpgradeRefused | GrpcStatus | MqttReason | RedisError)
     }
 
-    /// Whether the status next to it is a reason code.
+    /// Whether the status next to it is a reason code, or a SQLSTATE.
     pub fn has_reason_code(self) -> bool {
-        matches!(self, Cause::MqttReason | Cause::MqttRequest | Cause::MqttProtocol)
+        use Cause::{MqttProtocol, MqttReason, MqttRequest};
+        use Cause::{SqlConflict, SqlProtocol, SqlRequest, SqlServer};
+        matches!(self, MqttReason | MqttRequest | MqttProtocol)
+            || matches!(self, SqlServer | SqlConflict | SqlRequest | SqlProtocol)
     }
 
     /// Why a connection ended that the target closed with this status.
     pub fn of_close(status: u16) -> Cause {
         of_mqtt(status).map_or(Cause::ClosedEarly, |(_, _, blame)| Cause::of_mqtt(blame))
+    }
+
+    /// That of a SQLSTATE.
+    pub fn of_sql(code: &str) -> Cause {
+        match sql::blame(code) {
+            mqtt::Blame::Target => Cause::SqlServer,
+            mqtt::Blame::TargetOrScenario => Cause::SqlConflict,
+            mqtt::Blame::Scenario => Cause::SqlRequest,
+            mqtt::Blame::Generator => Cause::SqlProtocol,
+        }
     }
 
     /// That of a reason code of MQTT.
@@ -195,23 +216,25 @@ pub fn status_number(status: u16) -> u16 {
     own.map_or(status, u16::from)
 }
 
-/// A status as reports show it: its name in its protocol, or its number where it has none.
+/// A status as reports show it: its name in its protocol, its SQLSTATE, or its number.
 pub fn status_word(status: u16) -> String {
-    match (Code::of_status(status), of_mqtt(status)) {
-        (Some(code), _) => code.name().into(),
-        (None, Some((_, name, _))) => name.into(),
-        (None, None) => {
+    match (Code::of_status(status), of_mqtt(status), sql::state_of(status)) {
+        (Some(code), ..) => code.name().into(),
+        (None, Some((_, name, _)), _) => name.into(),
+        (None, None, Some(state)) => state.code.into(),
+        (None, None, None) => {
             redis::error(status).map_or_else(|| status.to_string(), |(word, _)| word.into())
         }
     }
 }
 
-/// The status of one attempt: its number, with its name where it is one of gRPC or MQTT.
+/// The status of one attempt: its number, with its name where it is one of gRPC, MQTT or SQL.
 pub fn status_text(status: u16) -> String {
-    match (Code::of_status(status), of_mqtt(status)) {
-        (Some(code), _) => format!("{} {}", code.number(), code.name()),
-        (None, Some((code, name, _))) => format!("0x{code:02x} {name}"),
-        (None, None) => status_word(status),
+    match (Code::of_status(status), of_mqtt(status), sql::state_of(status)) {
+        (Some(code), ..) => format!("{} {}", code.number(), code.name()),
+        (None, Some((code, name, _)), _) => format!("0x{code:02x} {name}"),
+        (None, None, Some(state)) => format!("{} {}", state.code, state.name),
+        (None, None, None) => status_word(status),
     }
 }
 

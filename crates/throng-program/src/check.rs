@@ -50,6 +50,8 @@ pub enum Pick {
     /// From the due time to the last byte, in nanoseconds.
     Time,
     Digest(Digest),
+    /// Of what a statement of SQL returned: `rows`, or `column.NAME` of the first row.
+    Result(String),
     Expression(Expression),
 }
 

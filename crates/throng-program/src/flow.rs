@@ -96,6 +96,7 @@ pub enum Statement {
     },
     Http(Arc<Http>),
     Call(Arc<Call>),
+    Sql(Arc<Sql>),
     Send(Arc<Send>),
     Expect(Arc<Expect>),
     /// Sends and waits for the answer; timed as one step.
@@ -471,6 +472,36 @@ pub struct Call {
     /// Of the last reply.
     pub saves: Vec<Save>,
     pub failing: Failing,
+}
+
+/// A statement of SQL, or several in one text. It opens its connection itself, as a request of HTTP
+/// does, and the user keeps that.
+#[derive(Clone, Debug)]
+pub struct Sql {
+    pub step: StepId,
+    pub link: u8,
+    pub text: Text,
+    /// The values of its parameters. None sends the text alone (simple protocol), which may have
+    /// several statements.
+    pub with: Option<Vec<Text>>,
+    /// It is prepared once for each connection.
+    pub prepares: bool,
+    pub timeout: Duration,
+    /// Of the status, which is a SQLSTATE ([`throng_base::sql::status`]), and of
+    /// [`Pick::Result`]. Without one of the status, an error is a failure.
+    pub checks: Vec<Check>,
+    /// Of the first row.
+    pub saves: Vec<Save>,
+    pub failing: Failing,
+}
+
+impl Sql {
+    /// Whether somebody looks at the first row.
+    pub fn looks_at_rows(&self) -> bool {
+        let checked = self.checks.iter().map(|check| &check.pick);
+        let mut picks = checked.chain(self.saves.iter().map(|save| &save.pick));
+        picks.any(|pick| matches!(pick, Pick::Result(name) if name != "rows"))
+    }
 }
 
 /// How a gRPC call begins.

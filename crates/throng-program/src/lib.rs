@@ -17,6 +17,7 @@
 //! - [`rate`]: starts per second over the time of a phase.
 //! - [`route`]: where connections go, if not to what a target's name resolves to.
 //! - [`sessions`]: which users do which session.
+//! - [`sql`]: what a database is, and who logs in.
 //! - [`statement`]: what every reader of the tree asks a statement.
 //! - [`text`]: texts with parts that differ from user to user.
 
@@ -40,6 +41,7 @@ pub mod rate;
 pub mod redis;
 pub mod route;
 pub mod sessions;
+pub mod sql;
 pub mod statement;
 mod tally;
 pub mod text;
@@ -66,7 +68,7 @@ pub use flow::{
     Beat, BeatFault, Beside, Block, Body, Call, Composed, Connect, Content, DigestAuth, Ends,
     EventRequest, Every, Expect, Failing, Handler, Heartbeat, Http, LINKS_MAX, Link, Message,
     MessageKind, OnError, Opened, Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send,
-    Session, Slow, Statement, Stay, Until, Way, Which,
+    Session, Slow, Sql, Statement, Stay, Until, Way, Which,
 };
 pub use load::{
     Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,
@@ -77,6 +79,7 @@ pub use once::{Once, OncePart};
 pub use output::{Output, OutputKind};
 pub use rate::{Point, Points, Rate, Sine, Spacing};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
+pub use sql::{Database, SslMode};
 pub use tally::tallied;
 pub use text::{Escape, Segment, Text};
 
@@ -216,6 +219,8 @@ pub struct Target {
     pub instance: Option<Arc<str>>,
     /// Who logs in there, where the URL says it.
     pub login: Option<Arc<redis::Login>>,
+    /// Of one that speaks SQL.
+    pub database: Option<Arc<Database>>,
 }
 
 /// When the name of a target is looked up beside the first time, before the run.
@@ -237,6 +242,12 @@ impl Target {
             None => format!("{scheme}://{authority}"),
             Some(socket) => format!("{scheme}://{authority} unix:{socket}"),
         }
+    }
+
+    /// Whether TLS may be spoken there.
+    pub fn may_be_secure(&self) -> bool {
+        let asks = |database: &Arc<Database>| database.tls != SslMode::Disable;
+        self.scheme.is_secure() || self.database.as_ref().is_some_and(asks)
     }
 
     /// The host without the zone of an IPv6 address (RFC 4007, 11), which is of this computer
@@ -277,10 +288,11 @@ pub enum Scheme {
     Mqtts,
     Redis,
     Rediss,
+    Postgres,
 }
 
 impl Scheme {
-    pub const ALL: [Scheme; 13] = [
+    pub const ALL: [Scheme; 14] = [
         Scheme::Http,
         Scheme::Https,
         Scheme::Ws,
@@ -294,6 +306,7 @@ impl Scheme {
         Scheme::Mqtts,
         Scheme::Redis,
         Scheme::Rediss,
+        Scheme::Postgres,
     ];
 
     pub fn word(self) -> &'static str {
@@ -311,6 +324,7 @@ impl Scheme {
             Scheme::Mqtts => "mqtts",
             Scheme::Redis => "redis",
             Scheme::Rediss => "rediss",
+            Scheme::Postgres => "postgres",
         }
     }
 
@@ -332,6 +346,11 @@ impl Scheme {
         matches!(self, Scheme::Redis | Scheme::Rediss)
     }
 
+    /// Whether it is a database.
+    pub fn is_sql(self) -> bool {
+        self == Scheme::Postgres
+    }
+
     pub fn default_port(self) -> Option<u16> {
         match self {
             Scheme::Http | Scheme::Ws => Some(80),
@@ -339,6 +358,7 @@ impl Scheme {
             Scheme::Mqtt => Some(1883),
             Scheme::Mqtts => Some(8883),
             Scheme::Redis | Scheme::Rediss => Some(6379),
+            Scheme::Postgres => Some(5432),
             Scheme::Tcp | Scheme::Tls | Scheme::Udp | Scheme::Grpc => None,
         }
     }

@@ -112,8 +112,8 @@ impl Session {
     pub fn connections(&self) -> usize {
         let opens = |mut steps: Statements<'_>, number: u8| {
             let opens = |one: &Statement| {
-                matches!(one, Statement::Connect(_) | Statement::Http(_) | Statement::Call(_))
-                    && one.link() == Some(number)
+                use Statement::{Call, Connect, Http, Sql};
+                matches!(one, Connect(_) | Http(_) | Call(_) | Sql(_)) && one.link() == Some(number)
             };
             usize::from(steps.any(opens))
         };

@@ -21,6 +21,7 @@ impl Statement {
             Statement::Connect(one) => Some(one.step),
             Statement::Http(one) => Some(one.step),
             Statement::Call(one) => Some(one.step),
+            Statement::Sql(one) => Some(one.step),
             Statement::Send(one) => Some(one.step),
             Statement::Expect(one) => Some(one.step),
             Statement::Request(one) => Some(one.step),
@@ -37,6 +38,7 @@ impl Statement {
             Statement::Connect(one) => Some(one.link),
             Statement::Http(one) => Some(one.link),
             Statement::Call(one) => Some(one.link),
+            Statement::Sql(one) => Some(one.link),
             Statement::Send(one) => Some(one.link),
             Statement::Expect(one) => Some(one.link),
             Statement::Request(one) => Some(one.link),
@@ -52,6 +54,7 @@ impl Statement {
             Statement::Connect(one) => one.failing,
             Statement::Http(one) => one.failing,
             Statement::Call(one) => one.failing,
+            Statement::Sql(one) => one.failing,
             Statement::Send(one) => one.failing,
             Statement::Expect(one) => one.failing,
             Statement::Request(one) => one.failing,
@@ -65,6 +68,7 @@ impl Statement {
         match self {
             Statement::Http(one) => &one.checks,
             Statement::Call(one) => &one.checks,
+            Statement::Sql(one) => &one.checks,
             Statement::Expect(one) => &one.checks,
             Statement::Request(one) => &one.checks,
             _ => &[],
@@ -76,6 +80,7 @@ impl Statement {
         match self {
             Statement::Http(one) => &one.saves,
             Statement::Call(one) => &one.saves,
+            Statement::Sql(one) => &one.saves,
             Statement::Expect(one) => &one.saves,
             Statement::Request(one) => &one.saves,
             _ => &[],
@@ -147,6 +152,10 @@ impl Statement {
                 one.mqtt.iter().for_each(|client| client.expressions(visit));
             }
             Statement::Call(one) => in_opened(&one.opened, visit),
+            Statement::Sql(one) => {
+                one.text.expressions(visit);
+                one.with.iter().flatten().for_each(|value| value.expressions(visit));
+            }
             Statement::Http(one) => {
                 one.path.expressions(visit);
                 in_pairs(&one.headers, visit);

@@ -4,7 +4,7 @@ use throng_base::Time;
 
 use crate::framed::Records;
 use crate::stream::Answer;
-use crate::{http1, http2, mqtt, redis, websocket};
+use crate::{http1, http2, mqtt, redis, sql, websocket};
 
 /// Bytes that came over a connection, and how far they have been read.
 #[derive(Debug)]
@@ -79,6 +79,7 @@ pub enum Event<'a> {
     Message(&'a [u8]),
     /// What was sent under a number.
     Answered(Answered<'a>),
+    Sql(sql::Came<'a>),
     /// To be answered by [`crate::machine::Machine::pong`].
     Ping(&'a [u8]),
     Pong(&'a [u8]),

@@ -8,6 +8,7 @@
 //! - [`machine`]: all of them as one, for whoever drives a connection.
 //! - [`mqtt`]: MQTT 3.1.1 and 5.0 as a client speaks them.
 //! - [`redis`]: Redis as a client speaks it (RESP2).
+//! - [`sql`]: PostgreSQL as a client speaks it.
 //! - [`websocket`]: RFC 6455 frames and handshake, permessage-deflate (RFC 7692).
 //! - [`protobuf`]: messages of `.proto` files by compiled descriptors, as proto3 JSON maps them.
 //! - [`stream`]: raw TCP; where one answer ends and the next begins.
@@ -18,6 +19,7 @@
 extern crate throng_base;
 
 pub mod events;
+mod field;
 pub mod fields;
 pub mod framed;
 pub mod grpc;
@@ -28,5 +30,6 @@ pub mod machine;
 pub mod mqtt;
 pub mod protobuf;
 pub mod redis;
+pub mod sql;
 pub mod stream;
 pub mod websocket;

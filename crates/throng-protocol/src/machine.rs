@@ -6,14 +6,15 @@
 use throng_base::{Said, Time};
 
 use crate::events::{EventError, EventMessage, EventReader, Resume};
+pub use crate::field::Field;
 use crate::framed::{Broken, PacketReader};
 use crate::grpc::{CallError, CallStream};
 use crate::http1::{HttpError, ResponseReader};
 use crate::http2::{self, Token};
 pub use crate::input::{Answered, Ends, Event, Input, Limits};
-pub use crate::mqtt::Field;
 use crate::mqtt::{self, Came, ClientError, Reading};
 use crate::redis;
+use crate::sql::{self, SqlError};
 use crate::stream::{StreamError, StreamReader, Until};
 use crate::websocket::{
     Deflater, FrameReader, Inflater, Message, Opcode, WebSocketError, write_close, write_frame,
@@ -38,6 +39,7 @@ pub enum Machine {
     Call(CallStream),
     Mqtt(Box<mqtt::Client>),
     Redis(Box<redis::Client>),
+    Sql(Box<sql::Client>),
 }
 
 /// What a machine can do.
@@ -82,6 +84,7 @@ pub enum Fields<'a> {
     Mqtt(mqtt::Message<'a>),
     Redis(redis::Message<'a>),
     Reply(redis::Answer<'a>),
+    Sql(sql::Reply<'a>),
 }
 
 impl<'a> Fields<'a> {
@@ -94,6 +97,8 @@ impl<'a> Fields<'a> {
             Fields::Mqtt(message) => message.field(name),
             Fields::Redis(message) => message.fields().into_iter().find_map(named),
             Fields::Reply(answer) => return answer.field(name),
+            // A text without characters is one.
+            Fields::Sql(reply) => return reply.field(name),
         };
         field.filter(|field| *field != Field::Bytes(b""))
     }
@@ -102,7 +107,7 @@ impl<'a> Fields<'a> {
     pub fn each(self, visit: &mut dyn FnMut(&'a str, Field<'a>)) {
         let visit_one = |(name, field)| visit(name, field);
         match self {
-            Fields::None => {}
+            Fields::None | Fields::Sql(_) => {}
             Fields::Event(event) => of_event(event).into_iter().for_each(visit_one),
             Fields::Mqtt(message) => message.fields().for_each(visit_one),
             Fields::Redis(message) => message.fields().into_iter().for_each(visit_one),
@@ -158,6 +163,8 @@ pub enum Violation {
     Call(CallError),
     Mqtt(ClientError),
     Redis(redis::Violation),
+    /// Or the server ends the connection with an error.
+    Sql(SqlError),
 }
 
 /// What machines borrow while they read; one for all connections of a thread.
@@ -168,6 +175,7 @@ pub struct Lent {
     /// What an event is about that does not lie in the input: it came in pieces, or was decoded.
     room: Vec<u8>,
     mqtt: mqtt::Room,
+    sql: sql::Room,
 }
 
 /// So much room is kept.
@@ -204,6 +212,7 @@ impl Machine {
                 Traits { messages: true, pings: true, masks: true, ..leaves }
             }
             Machine::Bytes(_) => none,
+            Machine::Sql(_) => Traits { answers: true, closes: true, goodbyes: true, ..none },
             Machine::Declared(_) | Machine::Events(_) | Machine::Redis(_) => {
                 Traits { messages: true, ..none }
             }
@@ -219,7 +228,7 @@ impl Machine {
         lent: &'r mut Lent,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'r>>, Violation> {
-        let Lent { limits, inflater, room, mqtt } = lent;
+        let Lent { limits, inflater, room, mqtt, sql } = lent;
         let mut rest = input.rest();
         let event = match self {
             Machine::Http1(reader) => {
@@ -263,6 +272,11 @@ impl Machine {
             }
             Machine::Call(call) => {
                 return call.next(input, limits, room, out).map_err(Violation::Call);
+            }
+            Machine::Sql(client) => {
+                let bytes_max = limits.websocket.message_bytes_max;
+                let read = client.next(&mut rest, bytes_max, (sql, room), out);
+                read.map_err(Violation::Sql)?.map(Event::Sql)
             }
         };
         input.leave(rest);
@@ -387,8 +401,8 @@ impl Machine {
     pub fn awaits_end(&self) -> bool {
         match self {
             Machine::Call(call) => call.sends(),
-            // The client closes (3.14.4).
-            Machine::Mqtt(_) => false,
+            // The client closes (MQTT 5, 3.14.4).
+            Machine::Mqtt(_) | Machine::Sql(_) => false,
             _ => self.traits().closes,
         }
     }
@@ -399,6 +413,7 @@ impl Machine {
             Machine::WebSocket(_) => write_close(out, Some(code), "", Some(mask)),
             Machine::Call(call) if call.sends() => call.half_close(out),
             Machine::Mqtt(client) => client.disconnect(mask, out),
+            Machine::Sql(client) => client.terminate(out),
             // All has been said, and the target need not end by itself.
             Machine::Call(call) => call.cancel(out),
             _ => return false,
@@ -447,6 +462,7 @@ impl Machine {
             Machine::Declared(reader) => reader.held().len(),
             Machine::Mqtt(client) => client.session().half(),
             Machine::Redis(client) => client.half(),
+            Machine::Sql(client) => client.half(),
             _ => 0,
         }
     }
@@ -464,6 +480,7 @@ impl Machine {
             Machine::Call(call) => call.heap_bytes(),
             Machine::Mqtt(client) => client.heap_bytes(),
             Machine::Redis(client) => client.heap_bytes(),
+            Machine::Sql(client) => client.heap_bytes(),
         }
     }
 
@@ -516,6 +533,7 @@ impl Violation {
             Violation::Call(error) => error.said(),
             Violation::Mqtt(error) => error.said(),
             Violation::Redis(violation) => violation.said(),
+            Violation::Sql(error) => error.said(),
         }
     }
 
@@ -545,6 +563,7 @@ impl Violation {
             Violation::Events(error) => matches!(error, EventError::TooLarge { .. }),
             Violation::Call(CallError::Http2(violation)) => violation.is_too_large(),
             Violation::Call(CallError::Grpc(violation)) => violation.is_too_large(),
+            Violation::Sql(error) => matches!(error, SqlError::TooLarge { .. }),
             _ => false,
         }
     }

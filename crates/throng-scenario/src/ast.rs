@@ -153,7 +153,7 @@ macro_rules! structs {
     )*};
 }
 
-scenario_maps!(mqtt_maps network_maps redis_maps structs);
+scenario_maps!(mqtt_maps network_maps redis_maps sql_maps structs);
 
 /// A map that has a row in reports.
 pub(crate) trait Row<'n> {
@@ -183,6 +183,7 @@ macro_rules! rows {
 rows! {
     Http name,
     Grpc name,
+    Sql name,
     Connect name,
     Send name,
     Expect name,

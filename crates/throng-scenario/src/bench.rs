@@ -12,7 +12,7 @@ use throng_program::{Family, HttpVersion, Scheme};
 use crate::message::wants::JsonWant;
 use crate::native::{self, Native};
 use crate::read::{foreign, template};
-use crate::url::{Url, encode_path};
+use crate::url::{Url, encode_path, scheme_of};
 
 mod grpc;
 mod mqtt;
@@ -20,6 +20,7 @@ mod redis;
 pub(crate) mod requests;
 mod route;
 mod shape;
+mod sql;
 mod urls;
 
 pub use crate::native::schemes_with;
@@ -82,6 +83,8 @@ pub struct Bench {
     pub protocols: Vec<String>,
     pub mqtt: BenchMqtt,
     pub redis: BenchRedis,
+    /// A statement.
+    pub sql: Option<String>,
     /// A binary message instead of a body.
     pub hex_message: Option<Vec<u8>>,
     /// Where an answer on TCP ends.
@@ -147,8 +150,7 @@ pub enum BenchUntil {
 impl Bench {
     /// The scheme of its URL, if throng knows it.
     pub fn scheme(&self) -> Option<Scheme> {
-        let (word, _) = self.url.split_once("://")?;
-        Scheme::ALL.into_iter().find(|known| word.eq_ignore_ascii_case(known.word()))
+        scheme_of(self.url.split_once("://")?.0)
     }
 
     /// Whether its messages are bytes without a form: text can have escapes, and there are no
@@ -171,13 +173,9 @@ const DRAIN_FACTOR: f64 = 2.0;
 /// The scenario as YAML.
 pub fn write(bench: &Bench) -> String {
     let mut writer = Writer::new(bench);
-    writer.line(&format!("name: {}", scalar(&format!("bench {}", writer.origin))));
-    // A login and a database belong to the target.
-    let target = match native::of_scheme(Some(writer.scheme)).logs_in {
-        true => &bench.url,
-        false => &writer.origin,
-    };
-    writer.line(&format!("target: {}", bench.route.target(target)));
+    let origin = writer.origin.clone();
+    writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
+    writer.target();
     writer.descriptors();
     writer.tls();
     writer.connection();
@@ -244,7 +242,8 @@ impl Writer<'_> {
         if let Some(resumption) = bench.resumption {
             add("resumption", resumption.to_string());
         }
-        if self.scheme.is_secure() {
+        // A database says in its URL whether it uses TLS.
+        if self.scheme.is_secure() || self.scheme.is_sql() {
             self.section("tls", &entries);
         }
     }
@@ -302,6 +301,9 @@ impl Writer<'_> {
     }
 
     fn session(&mut self) {
+        if self.scheme.is_sql() {
+            return self.sql_session();
+        }
         if matches!(self.scheme, Scheme::Http | Scheme::Https) || self.calls() {
             self.line("    steps:");
             match self.calls() {

@@ -9,6 +9,8 @@ mod network;
 mod redis;
 mod shape;
 #[macro_use]
+mod sql;
+#[macro_use]
 mod verbs;
 
 pub use shape::{KeyDoc, MapKind, Shape};
@@ -257,8 +259,7 @@ macro_rules! scenario_maps {
         headers: HEADERS => "Headers of every HTTP request and WebSocket upgrade.",
         timeout: Duration => "The timeout for steps that do not set one.",
         on_error: ON_ERRORS => "The action if a step fails.",
-        cookies: COOKIES =>
-            "Cookies of every HTTP request, WebSocket upgrade and event stream.",
+        cookies: COOKIES => "Cookies of every HTTP request, WebSocket upgrade and event stream.",
     }
     LIMITS Limits = "`limits`" {
         head: Size => "The maximum size of a response head.",
@@ -409,8 +410,7 @@ macro_rules! scenario_maps {
         secret: Bool => "`true` masks the value in run directories, errors and all output.",
     }
     DATA Data = "a data source" {
-        csv: Text =>
-            "A CSV file; a relative path is resolved against the scenario file's folder.",
+        csv: Text => "A CSV file; a relative path is resolved against the scenario file's folder.",
         json_lines: Text => "A file with one JSON value per line.",
         list: List(&Anything) => "Inline rows: `[red, green]` or `[{name: ann}]`.",
         generate: Map(&Anything) => "Generated rows: `{id: 1..1_000_000, name: \"user-######\"}`.",
@@ -934,8 +934,7 @@ macro_rules! scenario_maps {
         session: Text => "With `begins`: the session of the users that disconnect. Default: all.",
         id: Expression =>
             "With `begins`: the ID of the message, computed for the user that disconnects.",
-        received: LOOKINGS =>
-            "The received message: a message of the protocol, or a pattern.",
+        received: LOOKINGS => "The received message: a message of the protocol, or a pattern.",
         r#match "match": OneOf(&[Text, Kind(&MATCH)]) =>
             "The position of the ID that identifies a message: `id`, `json.id`, `{regex: …}`, \
              or `{sent: …, received: …}`.",
@@ -989,7 +988,7 @@ macro_rules! scenario_maps {
     } };
 }
 
-scenario_maps!(mqtt_maps network_maps redis_maps tables MAP_KINDS:);
+scenario_maps!(mqtt_maps network_maps redis_maps sql_maps tables MAP_KINDS:);
 
 #[cfg(test)]
 mod tests;

@@ -75,7 +75,8 @@ pub(crate) enum Headers {
 pub(crate) const WORDS: &[&str] = &["none", "mqtt"];
 
 /// Before others: the row that a key of `connect` belongs to.
-static ROWS: [&Native; 9] = [&WEBSOCKET, &EVENTS, &CALL, &MQTT, &REDIS, &HTTP, &GRPC, &UDP, &BYTES];
+static ROWS: [&Native; 10] =
+    [&WEBSOCKET, &EVENTS, &CALL, &MQTT, &REDIS, &HTTP, &GRPC, &SQL, &UDP, &BYTES];
 
 static BYTES: Native = Native {
     one: &say!("a TCP connection"),
@@ -242,6 +243,16 @@ static REDIS: Native = Native {
     verbs: &["redis"],
     needs: &say!("write the target as `redis://…` or `rediss://…`"),
     step: "redis: ",
+    ..BYTES
+};
+
+static SQL: Native = Native {
+    one: &say!("a database connection"),
+    schemes: &[Scheme::Postgres],
+    flags: &["--sql"],
+    verbs: &["sql"],
+    needs: &say!("a `sql` step requires a target with `postgres://`"),
+    step: "sql: ",
     ..BYTES
 };
 

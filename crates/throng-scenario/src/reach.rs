@@ -65,9 +65,14 @@ impl Reach {
         }
     }
 
+    /// Whether statements of SQL are executed there.
+    pub(crate) fn is_sql(&self) -> bool {
+        self.scheme.is_some_and(Scheme::is_sql)
+    }
+
     /// Whether each request opens its connection itself.
     pub(crate) fn is_asked(&self) -> bool {
-        self.is_http() || self.has_methods()
+        self.is_http() || self.has_methods() || self.is_sql()
     }
 
     pub(crate) fn is_event_stream(&self) -> bool {

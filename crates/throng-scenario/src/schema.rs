@@ -101,6 +101,9 @@ fn definition(name: &str, kind: &'static MapKind) -> Json {
         // `json.data.code: 0`
         entries.add("patternProperties", map([("^json[.\\[]", map([]))]));
     }
+    if name == "SQL_CHECK" {
+        entries.add("patternProperties", map([("^column[.]", map([]))]));
+    }
     let is_open = ["MESSAGE", "EXPECTATION", "LOOKS"].contains(&name);
     // A message of a private protocol with its fields, or the fields of one of gRPC.
     if !(is_open && std::ptr::eq(kind, scenario(name))) {
@@ -396,6 +399,7 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("DATA", "separator", &[";", "tab"]),
     ("HTTP", "http", &["GET /", "POST /"]),
     ("GRPC", "grpc", &["package.Service/Method"]),
+    ("SQL", "sql", &["select name from users where id = $1"]),
     ("SCENARIO", "proto", &["service.proto"]),
     ("THINK", "think", &["2s", "1s..5s"]),
     ("THINK_TIME", "exponential", &["3s"]),

@@ -2,7 +2,7 @@
 //!
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
-//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`redis`]: steps that ask the target;
+//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`redis`], [`sql`]: steps that ask the target;
 //!   [`pause`], [`stay`], [`meeting`], [`act`]: others.
 //! - [`content`]: what messages are made of.
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
@@ -32,7 +32,7 @@ mod pause;
 mod redis;
 mod rest;
 mod rows;
-mod shared;
+mod sql;
 mod stay;
 mod tally;
 mod used;
@@ -44,6 +44,7 @@ use throng_program::{Block, Session, Statement};
 
 use crate::ast::{self, Steps, Verb};
 use crate::load::Facts;
+use crate::message::headers::read_session_headers;
 use crate::network::users::{check_targets, read_network};
 use crate::parts::{Foreseen, Parts};
 use crate::reach::Reaches;
@@ -184,7 +185,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         inside.declare_all(&foreseen.saved);
         let outer = inside.scope.defaults;
         let defaults = Defaults {
-            headers: shared::headers(inside, fields.headers.node()),
+            headers: read_session_headers(inside, fields.headers.node()),
             cookies: outer.cookies.clone(),
             timeout: timeout.or(outer.timeout),
             connect_timeout: outer.connect_timeout,
@@ -374,6 +375,7 @@ impl<'n> Coder<'_, 'n> {
             }
             Verb::Http(_)
             | Verb::Grpc(_)
+            | Verb::Sql(_)
             | Verb::Disconnect(_)
             | Verb::Send(_)
             | Verb::Expect(_)
@@ -395,6 +397,7 @@ impl<'n> Coder<'_, 'n> {
         cx.speaking(&via.reach.spoken, |cx| match verb {
             Verb::Http(map) => http::read_http(cx, map, via, self.rows),
             Verb::Grpc(map) => grpc::read_call(cx, map, via, self.rows),
+            Verb::Sql(map) => sql::read_sql(cx, map, via, self.rows),
             Verb::Connect(map) => message::read_connect(cx, map, via, self.rows),
             Verb::Disconnect(map) => act::read_disconnect(cx, map, via),
             Verb::Send(map) => message::read_send(cx, map, via, self.rows),

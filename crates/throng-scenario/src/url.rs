@@ -43,9 +43,7 @@ impl Url {
             let help = say!("write `http://{0}`, `ws://{0}` or `tcp://{0}`", text.trim());
             return wrong(say!("the URL has no scheme"), text, help);
         };
-        let Some(scheme) =
-            Scheme::ALL.into_iter().find(|scheme| scheme.word().eq_ignore_ascii_case(word))
-        else {
+        let Some(scheme) = scheme_of(word) else {
             return wrong(say!("the URL has an unknown scheme"), word, schemes());
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -67,6 +65,9 @@ impl Url {
             Some((address, zone)) if address.contains(':') => (address, zone),
             _ => (host, ""),
         };
+        // The folder of a Unix socket may stand behind it instead.
+        let is_local = host.is_empty() && scheme.is_sql();
+        let host = if is_local { "localhost" } else { host };
         check_host(host, host_port)?;
         let port = match (port, scheme.default_port()) {
             ("", Some(port)) => port,
@@ -103,6 +104,12 @@ impl Url {
             false => format!("{}://{host}:{}", self.scheme.word(), self.port),
         }
     }
+}
+
+/// `postgresql` is another word for `postgres`.
+pub(crate) fn scheme_of(word: &str) -> Option<Scheme> {
+    let word = if word.eq_ignore_ascii_case("postgresql") { "postgres" } else { word };
+    Scheme::ALL.into_iter().find(|scheme| scheme.word().eq_ignore_ascii_case(word))
 }
 
 fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
@@ -227,6 +234,8 @@ mod tests {
             ("grpcs://a", Scheme::Grpcs, "a", 443, ""),
             ("mqtt://a/room/1", Scheme::Mqtt, "a", 1883, "/room/1"),
             ("mqtts://a", Scheme::Mqtts, "a", 8883, ""),
+            ("postgresql://ann:pw@a/db?x=1", Scheme::Postgres, "a", 5432, "/db?x=1"),
+            ("postgres:///db?host=/tmp", Scheme::Postgres, "localhost", 5432, "/db?host=/tmp"),
         ] {
             let url = Url::parse(text).unwrap();
             assert_eq!((url.scheme, url.host.as_str(), url.port), (scheme, host, port), "{text}");

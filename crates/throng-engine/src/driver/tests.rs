@@ -75,6 +75,7 @@ fn program(phases: Vec<Phase>) -> Program {
             lookup: Default::default(),
             instance: None,
             login: None,
+            database: None,
         }],
         steps: vec![Step::new("get", StepKind::Http)],
         sessions: vec![session],

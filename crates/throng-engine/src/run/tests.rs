@@ -149,6 +149,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
             lookup: Default::default(),
             instance: None,
             login: None,
+            database: None,
         }],
         steps: kinds.map(|kind| Step::new(kind.word(), kind)).to_vec(),
         sessions: vec![Session {

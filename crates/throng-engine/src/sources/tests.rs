@@ -152,6 +152,7 @@ fn shares_of_targets_follow_sessions_and_weights() {
         lookup: Default::default(),
         instance: None,
         login: None,
+        database: None,
     };
     inner.targets = vec![target(Scheme::Ws, 3), target(Scheme::Ws, 1), target(Scheme::Http, 1)];
     let mut second = inner.sessions[0].clone();
@@ -212,6 +213,7 @@ fn refused(blocks: &[SourceBlock], address: &str) -> Said {
         lookup: Default::default(),
         instance: None,
         login: None,
+        database: None,
     }];
     let address: SocketAddr = SocketAddr::new(address.parse().unwrap(), 80);
     Plan::new(&program, 10, &mut [vec![address]]).unwrap_err()

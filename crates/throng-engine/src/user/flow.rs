@@ -8,6 +8,7 @@ use throng_metrics::Cause;
 use throng_program::{Retry, Statement};
 
 use super::outcome::Onward;
+use super::sql::execute;
 use super::task::{Active, Begun, Doing, GONE, Task};
 use super::transaction::End;
 use super::{State, Turn, User};
@@ -144,6 +145,7 @@ impl Active<'_> {
         match self.at_pc() {
             (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) => self.http(http, plan, cx),
             (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) => self.call(call, plan, cx),
+            (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) => execute(self, sql, plan, cx),
             (Instruction::Do(Statement::Connect(connect)), plan) => self.connect(connect, plan),
             (Instruction::Do(Statement::Disconnect { link, how }), _) => {
                 self.pass_on();
@@ -164,9 +166,8 @@ impl Active<'_> {
                 self.pass_on();
             }
             // Each of these has its plan: they are made together.
-            (Instruction::Do(Statement::Http(_) | Statement::Call(_) | Statement::Stay(_)), _) => {
-                self.next_step();
-            }
+            (Instruction::Do(Statement::Http(_) | Statement::Call(_)), _)
+            | (Instruction::Do(Statement::Sql(_) | Statement::Stay(_)), _) => self.next_step(),
             (other, _) => self.control(other),
         }
     }

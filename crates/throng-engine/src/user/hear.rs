@@ -1,6 +1,8 @@
 //! What comes over a connection that lasts, and whose it is: an answer that a task waits for; a
 //! heartbeat's; a handler's; or nobody's, which is a push.
 
+pub(super) mod acknowledged;
+
 use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
@@ -20,6 +22,7 @@ use super::outcome::Onward;
 use super::task::{Doing, Task, Which, at};
 use super::{State, User};
 use crate::code::Instruction;
+use crate::connector::sql_failure;
 use crate::failure::Ended;
 use crate::failure::{Failure, http_failure, http2_failure, shown};
 use crate::looked::Looked;
@@ -64,6 +67,9 @@ impl User {
             }
             Violation::Http2(violation) => {
                 return self.lost(shard, line, http2_failure(violation), Ended::ByUs, cx);
+            }
+            Violation::Sql(error) => {
+                return self.lost(shard, line, sql_failure(error), Ended::ByTarget, cx);
             }
             Violation::Declared(broken) => in_words(broken),
             violation => violation.said(),

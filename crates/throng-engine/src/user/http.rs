@@ -24,6 +24,7 @@ use super::exchange::{Awaits, Exchange, Unheard};
 use super::jar;
 use super::outcome::Onward;
 use super::redirect::{self, Again, Redirect, path_of};
+use super::sql::login;
 use super::streams::Asked;
 use super::task::{Active, Doing, at};
 use crate::code::Instruction;
@@ -200,7 +201,8 @@ impl Active<'_> {
                 return None;
             }
             let connect = self.shard.prepared.program.connection.connect_timeout;
-            self.open(target, None, connect.min(left));
+            let handshake = login(self.user, target);
+            self.open(target, handshake, connect.min(left));
             return None;
         }
         // Whether the target has closed it since the last answer is checked before this request is

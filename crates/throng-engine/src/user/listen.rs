@@ -9,13 +9,14 @@ use throng_metrics::Cause;
 use throng_program::Statement;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
-use super::acknowledged::acknowledged;
 use super::agenda::Agenda;
 use super::answer::{Ended as Over, Reading};
 use super::connection::{Connection, Later, Left, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
+use super::hear::acknowledged::acknowledged;
 use super::hear::awaits_message;
 use super::line::ended_by;
+use super::sql::queried;
 use super::talk::awaited;
 use super::task::{Active, Doing, Task, Which, at};
 use super::{Turn, User};
@@ -272,6 +273,7 @@ impl User {
                 None => self.heard(shard, line, payload, cx),
             },
             Event::Answered(answer) => acknowledged(self, shard, line, answer, cx),
+            Event::Sql(came) => queried(self, shard, line, came, cx),
             Event::Ping(payload) => self.ping(shard, line, payload, cx),
             Event::Pong(payload) => self.pong(shard, line, payload),
             Event::Closed { code, reason } => {

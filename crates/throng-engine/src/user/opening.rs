@@ -24,6 +24,7 @@ use super::jar;
 use super::mqtt;
 use super::outcome::Onward;
 use super::redirect::{self, is_plain_path};
+use super::sql::database_of;
 use super::task::{Active, Doing, Opening};
 use crate::code::Instruction;
 use crate::connector::{self, Ask, Handshake, Hello, Opened, Order, Progress, Upgrade};
@@ -338,7 +339,7 @@ impl Active<'_> {
                 self.hold_as_told(retry_after_s);
             }
             (
-                Instruction::Do(Statement::Http(_)) | Instruction::Do(Statement::Call(_)),
+                Instruction::Do(Statement::Http(_) | Statement::Call(_) | Statement::Sql(_)),
                 Some(step),
             ) => {
                 self.withdraw_again();
@@ -373,6 +374,9 @@ impl Active<'_> {
                 Failure::new(Cause::Timeout, no_connack(waited))
             }
             Stage::Upgrade if logs_in => Failure::new(Cause::Timeout, no_login(waited)),
+            Stage::Upgrade if database_of(self.shard, opening.target).is_some() => {
+                Failure::new(Cause::Timeout, no_database_login(waited))
+            }
             _ => connector::no_answer(self.shard, opening.target, stage, waited),
         };
         if stage == Stage::Connect {
@@ -407,6 +411,11 @@ fn no_connack(waited: Duration) -> Said {
 fn no_login(waited: Duration) -> Said {
     let waited = throng_base::units::format_duration(waited);
     say!("no reply to AUTH or SELECT within {waited}")
+}
+
+fn no_database_login(waited: Duration) -> Said {
+    let waited = throng_base::units::format_duration(waited);
+    say!("the login to the database was not complete within {waited}")
 }
 
 fn no_event_stream(url: &str) -> Said {

@@ -277,6 +277,7 @@ mod tests {
             lookup: Default::default(),
             instance: None,
             login: None,
+            database: None,
         }
     }
 

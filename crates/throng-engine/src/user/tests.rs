@@ -52,6 +52,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
             lookup: Default::default(),
             instance: None,
             login: None,
+            database: None,
         }],
         steps: all.map(step).collect(),
         sessions,

@@ -168,12 +168,12 @@ impl Active<'_> {
             Some(loss) => (loss.failure_of(&exchange), Unheard::No),
             None => return,
         };
+        if failure.cause.has_reason_code() {
+            exchange.status = failure.status;
+        }
         match exchange.awaits {
             Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard, until),
             Awaits::Message | Awaits::Room => {
-                if failure.cause.has_reason_code() {
-                    exchange.status = failure.status;
-                }
                 let finding = lacking.unwrap_or((failure.cause, failure.detail));
                 let onward = Onward::Anew { refused: false };
                 self.exchange_failed(exchange, finding, false, onward);

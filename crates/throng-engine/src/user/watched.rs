@@ -202,6 +202,7 @@ fn verb(instruction: &Instruction) -> Option<&'static str> {
         Instruction::Do(Statement::Disconnect { .. }) => "disconnect",
         Instruction::Do(Statement::Http(_)) => "http",
         Instruction::Do(Statement::Call(_)) => "grpc",
+        Instruction::Do(Statement::Sql(_)) => "sql",
         Instruction::Do(Statement::Send(one)) => word(&one.message, "send"),
         Instruction::Do(Statement::Expect(_)) => "expect",
         Instruction::Do(Statement::Request(one)) => word(&one.message, "request"),

@@ -269,7 +269,9 @@ pub(super) fn explained(
         (_, Seen::Unreadable(reason)) => (Found::Unreadable, (*reason).clone()),
         (Pick::Time, _) => (Found::Got, say!("{}", format_duration(looked.elapsed))),
         (Pick::Status, Seen::Nothing) => (Found::None, Said::default()),
-        (Pick::Header(_) | Pick::Cookie(_), Seen::Nothing) => (Found::Absent, Said::default()),
+        (Pick::Header(_) | Pick::Cookie(_) | Pick::Result(_), Seen::Nothing) => {
+            (Found::Absent, Said::default())
+        }
         (_, Seen::Nothing) => match looked.document.refusal() {
             Some(reason) => (Found::Unreadable, reason.said()),
             None => (Found::NotIn, say!("{}", shown(looked.document.bytes()))),
@@ -362,7 +364,7 @@ fn cause_of(check: &Check) -> Cause {
         (Pick::Header(_), _) => Cause::HeaderUnexpected,
         (Pick::Body | Pick::Pattern(_), _) => Cause::BodyUnexpected,
         (Pick::Json(_), _) => Cause::JsonUnexpected,
-        (Pick::Field(_) | Pick::Proto(_), _) => Cause::FieldUnexpected,
+        (Pick::Field(_) | Pick::Proto(_) | Pick::Result(_), _) => Cause::FieldUnexpected,
         (Pick::Time, Want::Number(comparison, _)) if below.contains(comparison) => Cause::TooSlow,
         _ => Cause::CheckFailed,
     }
@@ -381,6 +383,7 @@ pub(super) fn name_of(pick: &Pick) -> Said {
             say!("`{written}`")
         }
         Pick::Proto(path) => say!("`{}`", path.written),
+        Pick::Result(name) => say!("`{name}`"),
         Pick::XPath(path) => say!("xpath `{path}`"),
         Pick::Css(selector) => say!("css `{selector}`"),
         Pick::Pattern(pattern) => say!("pattern `{pattern}`"),

@@ -221,7 +221,8 @@ impl Doing {
 
 /// The connections that a user keeps for all its requests of HTTP.
 fn kept(session: &Session, program: &Program) -> f64 {
-    let asks = |one: &Statement| matches!(one, Statement::Http(_) | Statement::Call(_));
+    use Statement::{Call, Http, Sql};
+    let asks = |one: &Statement| matches!(one, Http(_) | Call(_) | Sql(_));
     let mut links: Vec<_> = session.all().filter(|one| asks(one)).map(Statement::link).collect();
     links.sort_unstable();
     links.dedup();

@@ -6,6 +6,7 @@ use super::packet::Publish;
 use super::property::{Properties, Value};
 use super::property_id::PropertyId;
 use super::wire::Fields;
+use crate::field::Field;
 
 const RETAIN: u8 = 4;
 const DUP: u8 = 8;
@@ -17,15 +18,6 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
     flags: u8,
     properties: Properties<'a>,
-}
-
-/// Something that a message says besides its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field<'a> {
-    Bytes(&'a [u8]),
-    Number(i64),
-    /// It is there, and has no value.
-    Nil,
 }
 
 impl<'a> Message<'a> {

@@ -34,7 +34,7 @@ pub use decode::{decode, version_of_connect};
 pub use event::{Event, Lent, Sent};
 pub use flaw::Flaw;
 pub use kind::{PacketType, Qos, Version};
-pub use message::{Field, Message};
+pub use message::Message;
 pub use packet::{
     Ack, Codes, Connack, Connect, Farewell, Packet, Publish, Subscribe, SubscribeOptions,
     Unsubscribe, Will,

@@ -8,7 +8,7 @@ use super::message::{Message, subscriptions};
 use super::reply::text;
 use super::scan::{Found, Head, Scan, head};
 use super::violation::Violation;
-use crate::mqtt::Field;
+use crate::field::Field;
 
 /// See the module's description.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl<'a> Answer<'a> {
     pub fn field(self, name: &str) -> Option<Field<'a>> {
         match (name, self.form) {
             ("value", Form::Error) => None,
-            ("value", Form::Nil) => Some(Field::Nil),
+            ("value", Form::Nil) => Some(Field::Null),
             ("value", Form::Number) => {
                 let digits = std::str::from_utf8(self.content).ok()?;
                 digits.parse().ok().map(Field::Number)

@@ -3,7 +3,7 @@
 
 use super::reply::text;
 use super::scan::{Head, head};
-use crate::mqtt::Field;
+use crate::field::Field;
 
 /// How messages begin, and nothing else that a subscriber gets.
 const BEGINS: [&[u8]; 3] =

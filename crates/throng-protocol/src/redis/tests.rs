@@ -1,7 +1,7 @@
 //! Replies and messages, cut anywhere, and servers that send something else.
 
 use super::*;
-use crate::mqtt::Field;
+use crate::field::Field;
 
 const LIMIT: usize = 1024 * 1024;
 
@@ -131,7 +131,7 @@ fn fields_have_the_type_of_the_reply() {
     };
     let text = |text: &str| format!("{:?}", Field::Bytes(text.as_bytes()));
     assert_eq!(fields(b":7\r\n"), ["value Number(7)".into(), format!("type {}", text("number"))]);
-    assert_eq!(fields(b"$-1\r\n"), ["value Nil".into(), format!("type {}", text("nil"))]);
+    assert_eq!(fields(b"$-1\r\n"), ["value Null".into(), format!("type {}", text("nil"))]);
     let empty = [format!("value {}", text("")), format!("type {}", text("text"))];
     assert_eq!(fields(b"$0\r\n\r\n"), empty);
     let error = [format!("type {}", text("error")), format!("error {}", text("NOAUTH"))];

@@ -3,7 +3,7 @@
 use super::{
     CHOOSE, CONNECT, COUNT, DISCONNECT, DURING, EXPECT, FOR_EACH, GRPC, HTTP, IF, LEAVE, LOG,
     MEASURE, MapKind, NEXT, PARALLEL, PUBLISH, REDIS, RENDEZVOUS, REPEAT, REQUEST, SEND, SET, SLOW,
-    STAY, STOP, SUBSCRIBE, THINK, TRANSACTION, UNSUBSCRIBE, USE, WHILE,
+    SQL, STAY, STOP, SUBSCRIBE, THINK, TRANSACTION, UNSUBSCRIBE, USE, WHILE,
 };
 
 /// The verbs of steps and the maps they make.
@@ -12,6 +12,7 @@ macro_rules! scenario_verbs {
         $then! {
             "http" http HTTP Http,
             "grpc" grpc GRPC Grpc,
+            "sql" sql SQL Sql,
             "connect" connect CONNECT Connect,
             "disconnect" disconnect DISCONNECT Disconnect,
             "send" send SEND Send,

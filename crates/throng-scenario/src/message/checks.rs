@@ -511,7 +511,7 @@ fn read_conditions(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
 }
 
 /// `< 500ms`
-fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)> {
+pub(crate) fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)> {
     let text = cx.text(node, say!("a time limit"))?;
     let (comparison, limit) = match parse_comparison(&text) {
         Some((comparison @ (Comparison::Less | Comparison::LessOrEqual), limit)) => {

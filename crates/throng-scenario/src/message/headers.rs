@@ -397,3 +397,15 @@ fn path_of_url(shown: &str) -> Said {
         Err(_) => say!("write the host in `target`; here, write only the path `/…`"),
     }
 }
+
+/// The headers that a session gives to all its requests, and those of the defaults that it does not
+/// set itself. One with a saved value, such as a token, is sent as soon as the user has the value:
+/// in the first iteration behind the step that saves it.
+pub(crate) fn read_session_headers(cx: &mut Context<'_>, node: Option<&Node>) -> Headers {
+    let read = |node| cx.in_time(|cx| read_headers(cx, node));
+    let own = node.map(read).unwrap_or_default();
+    let outer = cx.scope.defaults.headers.iter();
+    let mut all: Headers = outer.filter(|(name, _)| !has(&own, name)).cloned().collect();
+    all.extend(own);
+    all
+}

@@ -1,5 +1,7 @@
 //! What is loaded and how it is reached: `target`, `tls`, `connection`, `limits`.
 
+mod database;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use crate::scope::{FileRole, Spoken, scheme_of};
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;
+use database::read_database;
 
 const TARGET_HELP: Said = say!(
     "write `target: http://127.0.0.1:8080`, \
@@ -150,6 +153,9 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             return cx.fail(error.help(reason.help));
         }
     };
+    if url.scheme.is_sql() {
+        return read_database(cx, node, url, weight);
+    }
     let native = native::of_scheme(Some(url.scheme));
     let login = match native.logs_in {
         true => read_login(cx, node, (&text, &url))?,
@@ -184,6 +190,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
         lookup: Lookup::Once,
         instance: None,
         login: login.map(Arc::new),
+        database: None,
     })
 }
 
@@ -229,12 +236,18 @@ pub(crate) fn read_tls(
     let mut tls = Tls::default();
     let Some(node) = scenario.tls.node() else { return tls };
     let Some(fields) = ast::Tls::read(cx, node) else { return tls };
-    let is_secure = targets.iter().any(|target| target.scheme.is_secure());
+    let is_secure = targets.iter().any(Target::may_be_secure);
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", say!("`tls` has no effect here"), node.place)
-            .label(say!("the target uses `{}`, a scheme without TLS", scheme.word()))
-            .help(say!("only `https`, `wss`, `tls` and `grpcs` targets use TLS"));
+            .label(match scheme.is_sql() {
+                true => say!("the target does not use TLS"),
+                false => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
+            })
+            .help(match scheme.is_sql() {
+                true => say!("write `?sslmode=require` behind the target"),
+                false => say!("only `https`, `wss`, `tls` and `grpcs` targets use TLS"),
+            });
         cx.note(warning);
     }
     if let Some(node) = fields.verify.node() {

@@ -11,7 +11,7 @@ use throng_metrics::Comparison;
 use throng_program::{
     Audience, Beat, Begins, Call, Check, Connect, Content, Delivery, Ends, Failing, Handler,
     Heartbeat, Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program,
-    Retry, RetryOn, Save, Session, Slow, Statement, Stay, Text, Until, Want, Which,
+    Retry, RetryOn, Save, Session, Slow, Sql, Statement, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::grpc::{Code, Encoding};
@@ -44,6 +44,7 @@ impl Words<'_> {
                 text
             }
             Statement::Call(one) => self.call(one, &mut notes),
+            Statement::Sql(one) => self.sql(one, &mut notes),
             Statement::Connect(one) => self.connect(one, &mut notes),
             Statement::Disconnect { how: Parting::Fin, .. } => "disconnect".into(),
             Statement::Disconnect { how, .. } => format!("disconnect {}", how.word()),
@@ -86,7 +87,7 @@ impl Words<'_> {
     /// Which of several connections a step uses.
     fn where_to(&self, instruction: &Statement) -> Option<String> {
         let word = match instruction {
-            Statement::Http(_) | Statement::Call(_) => "target",
+            Statement::Http(_) | Statement::Call(_) | Statement::Sql(_) => "target",
             Statement::Connect(_) => "as",
             // Its handlers and its heartbeat say it.
             Statement::Stay(_) => return None,
@@ -128,6 +129,18 @@ impl Words<'_> {
         self.notes(&one.checks, &one.saves, notes);
         limits(Some(one.timeout), TIMEOUT, one.failing, notes);
         format!("grpc {method}")
+    }
+
+    fn sql(&self, one: &Sql, notes: &mut Vec<String>) -> String {
+        let text = shown(&one.text);
+        self.name(one.step, &text, notes);
+        if let Some(with) = one.with.as_ref().filter(|with| !with.is_empty()) {
+            let values: Vec<String> = with.iter().map(shown).collect();
+            notes.push(format!("with {}", values.join(", ")));
+        }
+        self.notes(&one.checks, &one.saves, notes);
+        limits(Some(one.timeout), TIMEOUT, one.failing, notes);
+        format!("sql {text}")
     }
 
     /// `package.Service/Method`
@@ -584,6 +597,7 @@ fn pick(pick: &Pick) -> String {
         Pick::Body => "body".into(),
         Pick::Field(paths) => paths.first().map_or(String::new(), |path| path.written.to_string()),
         Pick::Proto(path) => path.written.to_string(),
+        Pick::Result(name) => name.clone(),
         Pick::Json(path) => format!("json {}", shorten(&path.to_string())),
         Pick::XPath(path) => format!("xpath {}", shorten(&path.to_string())),
         Pick::Css(selector) => format!("css {}", shorten(&selector.to_string())),

@@ -14,7 +14,7 @@ use super::*;
 use crate::syntax::{Kind, Node, parse};
 
 /// Far below what makes an editor slow.
-const BYTES_MAX: usize = 230_000;
+const BYTES_MAX: usize = 240_000;
 
 fn value() -> Value {
     serde_json::from_str(&json_schema()).unwrap()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_base::{Said, units};
+use throng_base::{Said, sql, units};
 use throng_metrics::Cause;
 use throng_program::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
 
@@ -143,7 +143,8 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     for node in nodes {
         let text = cx.text(node, say!("a status or a cause"))?;
         let cause = || Cause::ALL.iter().find(|cause| cause.word() == text.trim());
-        match (parse_status(&text).or_else(|| code_of(&text)), cause()) {
+        match (parse_status(&text).or_else(|| code_of(&text)).or_else(|| state_of(&text)), cause())
+        {
             (Some(range), _) => statuses.push(Some(range)),
             (None, Some(cause)) => causes.push(Some(*cause)),
             (None, None) => {
@@ -166,6 +167,12 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     causes.resize(RETRY_ON_MAX, None);
     let (statuses, causes) = (statuses.try_into().ok()?, causes.try_into().ok()?);
     Some(RetryOn::Only { statuses, causes })
+}
+
+/// The SQLSTATE of an error, by its code or its name.
+fn state_of(text: &str) -> Option<(u16, u16)> {
+    let status = sql::named(text.trim()).filter(|status| *status != sql::status("00000"))?;
+    Some((status, status))
 }
 
 /// A number of attempts, or None for `forever`.

@@ -74,7 +74,7 @@ impl<'c> Links<'c> {
                     let schema = cx.descriptors.schema()?;
                     home.call_of(reach, schema.find_method(path?).ok()?)
                 }
-                Needs::Lasting => Some(reach).filter(|reach| !reach.is_asked()),
+                Needs::Lasting | Needs::Sql => Some(reach).filter(|reach| !reach.is_asked()),
             });
             let Some(reach) = reach else { continue };
             let name = name_of(connect).unwrap_or(&reach.name);
@@ -172,6 +172,15 @@ impl<'c> Links<'c> {
         match verb {
             Verb::Http(map) => self.asked_link(cx, verb, map.target, Needs::Http),
             Verb::Grpc(map) => self.asked_link(cx, verb, map.target, Needs::Call),
+            Verb::Sql(map) => self.asked_link(cx, verb, map.target, Needs::Sql),
+            // Where none lasts, it is that to the database.
+            Verb::Disconnect(map)
+                if !map.on.is_there()
+                    && self.lasting().next().is_none()
+                    && self.usual(Needs::Sql).is_ok_and(Reach::is_sql) =>
+            {
+                self.asked_link(cx, verb, map.on, Needs::Sql)
+            }
             Verb::Connect(map) => self.connect_link(cx, map),
             Verb::Send(map) => self.talk_link(cx, verb, map.on, in_body),
             Verb::Expect(map) => self.talk_link(cx, verb, map.on, in_body),
@@ -598,6 +607,7 @@ enum Needs {
     Http,
     /// Methods.
     Call,
+    Sql,
     /// A connection that lasts.
     Lasting,
 }
@@ -620,7 +630,7 @@ impl Home {
 
 /// Whether a step says itself where it goes, and needs no connection that another has opened.
 fn named_by_itself(verb: &str) -> bool {
-    matches!(verb, "http" | "grpc" | "connect" | EVENTS)
+    matches!(verb, "http" | "grpc" | "sql" | "connect" | EVENTS)
 }
 
 fn no_connect<T>(cx: &mut Context<'_>, verb: &str, place: Place, reach: &Reach) -> Option<T> {
@@ -635,6 +645,7 @@ fn fits(reach: &Reach, needs: Needs) -> bool {
         || match needs {
             Needs::Http => reach.is_http(),
             Needs::Call => reach.has_methods(),
+            Needs::Sql => reach.is_sql(),
             Needs::Lasting => !reach.is_asked(),
         }
 }
@@ -643,6 +654,9 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
     let help = match verb {
         "http" if native::of_scheme(scheme).methods => {
             say!("call a gRPC method of this target: `- grpc: package.Service/Method`")
+        }
+        "connect" if scheme.is_some_and(Scheme::is_sql) => {
+            say!("remove it: the first `sql` step of a user opens its connection")
         }
         "connect" => {
             say!(

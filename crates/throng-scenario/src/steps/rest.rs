@@ -168,6 +168,7 @@ pub(crate) fn rest_of(instruction: &Statement) -> Rest {
         Statement::Connect(_)
         | Statement::Http(_)
         | Statement::Call(_)
+        | Statement::Sql(_)
         | Statement::Expect(_)
         | Statement::Request(_)
         | Statement::Rendezvous(_) => true,

@@ -22,10 +22,11 @@ const GUIDES: [&str; 2] = ["docs/scenario.md", "docs/zh/scenario.md"];
 const GRPC: [&str; 2] = ["docs/grpc.md", "docs/zh/grpc.md"];
 const MQTT: [&str; 2] = ["docs/mqtt.md", "docs/zh/mqtt.md"];
 const REDIS: [&str; 2] = ["docs/redis.md", "docs/zh/redis.md"];
+const SQL: [&str; 2] = ["docs/sql.md", "docs/zh/sql.md"];
 const REFERENCE: &str = "docs/reference.md";
 
 /// Pages with scenarios, and how many blocks each has at least.
-const PAGES: [(&str, usize); 13] = [
+const PAGES: [(&str, usize); 15] = [
     (GUIDES[0], 25),
     (GUIDES[1], 25),
     ("docs/connections.md", 5),
@@ -39,6 +40,8 @@ const PAGES: [(&str, usize); 13] = [
     (MQTT[1], 4),
     (REDIS[0], 2),
     (REDIS[1], 2),
+    (SQL[0], 2),
+    (SQL[1], 2),
 ];
 
 const GENERATED: &str =

@@ -105,11 +105,13 @@ pub(crate) struct SchemeArguments {
     mqtt: MqttArguments,
     #[command(flatten)]
     redis: RedisArguments,
+    #[command(flatten)]
+    sql: SqlArguments,
 }
 
 impl SchemeArguments {
     pub(crate) fn apply(&self, bench: &mut Bench) {
-        let SchemeArguments { call, mqtt, redis } = self;
+        let SchemeArguments { call, mqtt, redis, sql } = self;
         bench.proto.clone_from(&call.proto);
         bench.proto_path.clone_from(&call.proto_path);
         bench.mqtt = BenchMqtt {
@@ -122,11 +124,12 @@ impl SchemeArguments {
             command: redis.command.clone(),
             pipeline: redis.pipeline.unwrap_or_default(),
         };
+        bench.sql.clone_from(&sql.sql);
     }
 
     /// Which of them are given.
-    pub(crate) fn given(&self) -> [(&'static str, bool); 7] {
-        let SchemeArguments { call, mqtt, redis } = self;
+    pub(crate) fn given(&self) -> [(&'static str, bool); 8] {
+        let SchemeArguments { call, mqtt, redis, sql } = self;
         [
             ("--proto", !call.proto.is_empty()),
             ("--qos", mqtt.qos.is_some()),
@@ -135,6 +138,7 @@ impl SchemeArguments {
             ("--mqtt-3", mqtt.old),
             ("--command", redis.command.is_some()),
             ("--pipeline", redis.pipeline.is_some()),
+            ("--sql", sql.sql.is_some()),
         ]
     }
 }
@@ -178,6 +182,14 @@ struct RedisArguments {
     /// Send the command this many times in one write, and wait for all replies
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pipeline: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "SQL")]
+struct SqlArguments {
+    /// The statement to execute; several statements are separated by `;` [default: select 1]
+    #[arg(long, value_name = "TEXT")]
+    sql: Option<String>,
 }
 
 /// Headers, or metadata of calls, as the command line has them.

@@ -200,7 +200,7 @@ fn changed(name: &str, changes: &[(&str, &str)]) -> String {
 }
 
 /// Those that another module runs, with the services that they need.
-const ELSEWHERE: [&str; 2] = ["push-service.yaml", "redis.yaml"];
+const ELSEWHERE: [&str; 3] = ["push-service.yaml", "redis.yaml", "sql.yaml"];
 
 /// `throng run` of a text, with the files that stand beside the examples.
 fn running(line: &str, text: String) -> Throng {

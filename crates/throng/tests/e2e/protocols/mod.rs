@@ -1,4 +1,5 @@
-//! Messages on long-lived connections: WebSocket, MQTT, Redis, gRPC, TCP, private protocols.
+//! Messages on long-lived connections: WebSocket, MQTT, Redis, gRPC, TCP, private protocols; and
+//! statements of SQL.
 
 mod bursts;
 pub(crate) mod chat;
@@ -11,5 +12,6 @@ mod presence;
 pub(crate) mod push;
 mod redis;
 mod reflection;
+mod sql;
 mod tcp;
 mod websocket;

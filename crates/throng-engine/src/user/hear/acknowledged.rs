@@ -8,17 +8,17 @@ use throng_program::{Check, Pick, Statement};
 use throng_protocol::machine::{Answered, Fields};
 use throng_protocol::redis;
 
-use super::task::{Active, Task, Which, at};
-use super::{User, mqtt};
 use crate::code::Instruction;
 use crate::connector::redis_error;
 use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::shard::Lane;
+use crate::user::task::{Active, Task, Which, at};
+use crate::user::{User, mqtt};
 
 /// Continues the task that waits for it. No task waits for what was sent without waiting, or before
 /// the last connection was lost.
-pub(super) fn acknowledged(
+pub(in crate::user) fn acknowledged(
     user: &mut User,
     shard: &Lane,
     line: u8,

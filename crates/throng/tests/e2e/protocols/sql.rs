@@ -1,0 +1,372 @@
+//! Statements on a real PostgreSQL: what a run counts is what the tables have.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::http::tls::Papers;
+use crate::run::{Child, Run, throng};
+use crate::scenarios::{one_session, running, times};
+use crate::servers::{Nginx, free_port};
+
+/// PostgreSQL refuses root.
+const NOBODY: u32 = 65_534;
+
+/// Roles with the password `word`, each with another way to log in.
+const ROLES: &str = "set password_encryption = 'scram-sha-256'; create role ann login password \
+                     'word'; create role plain login password 'word'; set password_encryption = \
+                     'md5'; create role old login password 'word'; grant all on schema public to \
+                     ann, plain, old";
+
+const ACCESS: &str = "local all all trust\nhost all plain 127.0.0.1/32 password\n\
+                      host all old 127.0.0.1/32 md5\nhost all all 127.0.0.1/32 scram-sha-256\n";
+
+/// A server with a folder of its own, in which its Unix socket is, too.
+pub(crate) struct Postgres {
+    child: Child,
+    home: TempDir,
+    flags: Vec<String>,
+    pub(crate) port: u16,
+}
+
+/// A program of PostgreSQL: Debian puts those of each version into a folder of their own.
+fn program(name: &str) -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut found = versions.map(|version| version.path().join("bin").join(name));
+    let found = found.find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!("{name} is missing: `apt-get install postgresql`, or `cargo xtask ci`")
+    })
+}
+
+/// A command of a user that is not root.
+fn unprivileged(name: &str) -> Command {
+    let mut command = Command::new(program(name));
+    if std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0) {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+impl Postgres {
+    #[track_caller]
+    pub(crate) fn start() -> Postgres {
+        Postgres::start_with(&[])
+    }
+
+    /// With further settings, as `max_connections=5`.
+    #[track_caller]
+    fn start_with(settings: &[&str]) -> Postgres {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        // Only root may, and only root has to.
+        let _ = chown(home.path(), Some(NOBODY), Some(NOBODY));
+        let data = home.path().join("data");
+        let mut command = unprivileged("initdb");
+        command.args(["-U", "postgres", "-A", "trust", "--no-sync", "-D"]).arg(&data);
+        Child::start(command).wait().exits(0);
+        std::fs::write(data.join("pg_hba.conf"), ACCESS).expect("a file");
+        let flags = settings.iter().map(|it| format!("-c{it}")).collect();
+        let port = free_port();
+        let child = Postgres::serve(home.path(), port, &flags);
+        let server = Postgres { child, home, flags, port };
+        server.value(ROLES);
+        server
+    }
+
+    fn serve(home: &Path, port: u16, flags: &Vec<String>) -> Child {
+        let mut command = unprivileged("postgres");
+        command.arg("-D").arg(home.join("data")).arg("-k").arg(home);
+        command.args(["-p", &port.to_string(), "-cfsync=off", "-clisten_addresses=127.0.0.1"]);
+        let child = Child::start({
+            command.args(flags);
+            command
+        });
+        child.hears("PostgreSQL to accept connections", |_, err| {
+            err.contains("ready to accept connections").then_some(())
+        });
+        child
+    }
+
+    /// The same after it has ended.
+    fn again(self) -> Postgres {
+        let Postgres { child, home, flags, port } = self;
+        child.wait();
+        let child = Postgres::serve(home.path(), port, &flags);
+        Postgres { child, home, flags, port }
+    }
+
+    /// What psql prints.
+    #[track_caller]
+    fn value(&self, sql: &str) -> String {
+        let mut command = Command::new(program("psql"));
+        command.args(["-X", "-q", "-At", "-U", "postgres", "-d", "postgres", "-h"]);
+        command.arg(self.home.path()).args(["-p", &self.port.to_string(), "-c", sql]);
+        Child::start(command).wait().exits(0).out.trim().to_string()
+    }
+
+    #[track_caller]
+    fn number(&self, sql: &str) -> u64 {
+        self.value(sql).parse().expect("a number")
+    }
+
+    fn url(&self, role: &str, query: &str) -> String {
+        format!("postgres://{role}:word@127.0.0.1:{}/postgres{query}", self.port)
+    }
+
+    fn runs(&self, load: &str, steps: &str) -> Run {
+        running(&one_session(&self.url("ann", ""), load, steps)).run()
+    }
+}
+
+fn ok(run: &Run, row: &str) -> u64 {
+    run.row("steps", row)["ok"].as_u64().expect("a number")
+}
+
+/// The only kind of failure of a run: its cause, who is blamed, its status.
+#[track_caller]
+fn failure(run: &Run) -> (String, String, String) {
+    let json = run.json();
+    let errors = json["errors"].as_array().cloned().unwrap_or_default();
+    run.check(errors.len() == 1, "there is one kind of failure");
+    let text = |key: &str| errors[0][key].as_str().unwrap_or_default().to_string();
+    let detail = errors[0]["example"]["detail"].as_str().unwrap_or_default();
+    let state = detail.split([' ', ':']).nth(1).unwrap_or_default();
+    (text("cause"), text("blame"), state.to_string())
+}
+
+#[test]
+fn the_tables_have_what_a_run_counts() {
+    let server = Postgres::start();
+    server.value("create table orders (id serial primary key, buyer int, note text, paid bool)");
+    server.value("grant all on orders, orders_id_seq to ann");
+    let steps = "\
+- sql: insert into orders (buyer, note, paid) values ($1, $2, $3) returning id, note, paid
+  name: insert
+  with: [\"${user.id}\", \"it's ${user.id}\", true]
+  check: {rows: 1, column.paid: true, column: {note: {contains: it's}}}
+  save: {id: column.id, rows: rows}
+- sql: select buyer, note, null as nothing from orders where id = $1
+  name: select
+  with: [\"${saved.id}\"]
+  check: {rows: \"${saved.rows}\", column.buyer: \"${user.id}\", column.nothing: null}
+- sql: begin; update orders set paid = false where id = ${saved.id}; commit
+  name: several
+  check: {rows: 1}
+- sql: select buyer from orders where id = any($1) order by id
+  name: list
+  with: [[1, 2, 3]]
+  prepare: false
+  check: {rows: <= 3}
+- {sql: select 1 where false, name: none, check: {rows: 0, column.x: absent}}
+- sql: select count(*) as n from pg_prepared_statements
+  name: prepared
+  check: {column.n: 4}";
+    let run = server.runs(&times(200, 8), steps).exits(0);
+    for row in ["insert", "select", "several", "none", "prepared"] {
+        run.check(ok(&run, row) == 200, row);
+        run.check(run.row("steps", row)["kind"] == "sql", "the kind of the row");
+    }
+    assert_eq!(server.number("select count(*) from orders where not paid"), 200, "{run}");
+    run.within("/connections/opened", 1.0, 8.0);
+    run.has("/total/failed", 0);
+    // Each user has said goodbye.
+    server.child.until("the users to leave", || {
+        server.number("select count(*) from pg_stat_activity where usename = 'ann'") == 0
+    });
+}
+
+#[test]
+fn who_knows_the_password_comes_in() {
+    let server = Postgres::start();
+    let steps = "- {sql: select current_user, name: who, check: {column.current_user: ROLE}}";
+    for role in ["ann", "plain", "old"] {
+        let text = one_session(&server.url(role, ""), &times(4, 2), &steps.replace("ROLE", role));
+        running(&text).run().exits(0);
+        let url = server.url(role, "").replace(":word@", ":wrong@");
+        let run = running(&one_session(&url, &times(4, 2), steps)).run();
+        assert_eq!(failure(&run), ("sql-request".into(), "scenario".into(), "28P01".into()));
+    }
+    let folder = server.home.path().display().to_string();
+    let url = format!("postgres:///postgres?host={folder}").replace("://", "://ann@");
+    let url = url.replace("@/", &format!("@:{}/", server.port));
+    let run = throng("bench --sql").arg("select 7").arg(url).arg("-n20").arg("--json").run();
+    run.exits(0).has("/total/ok", 20);
+}
+
+#[test]
+fn tls_is_asked_for_before_the_login() {
+    let papers = Papers::own();
+    for name in ["self.pem", "self.key"] {
+        // Only root may, and only root has to.
+        let _ = chown(papers.path(name), Some(NOBODY), Some(NOBODY));
+    }
+    let place = |name: &str| papers.path(name).display().to_string();
+    let _ = chown(papers.path("self.pem").parent().expect("a folder"), Some(NOBODY), None);
+    let certificate = format!("ssl_cert_file={}", place("self.pem"));
+    let key = format!("ssl_key_file={}", place("self.key"));
+    let server = Postgres::start_with(&["ssl=on", &certificate, &key]);
+    let sql = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
+    let head = format!("tls: {{ca: {}}}\n{}", place("self.pem"), times(4, 2));
+    for (query, wanted) in [("?sslmode=require", "true"), ("?sslmode=prefer", "true")] {
+        let steps = format!("- {{sql: {sql}, check: {{column.ssl: {wanted}}}}}");
+        running(&one_session(&server.url("ann", query), &head, &steps)).run().exits(0);
+    }
+    let steps = format!("- {{sql: {sql}, check: {{column.ssl: false}}}}");
+    let text = one_session(&server.url("ann", ""), &times(4, 2), &steps);
+    running(&text).run().exits(0);
+    let plain = Postgres::start();
+    let text = one_session(&plain.url("ann", "?sslmode=prefer"), &head, &steps);
+    running(&text).run().exits(0);
+    let text = one_session(&plain.url("ann", "?sslmode=require"), &head, "- sql: select 1");
+    let run = running(&text).run();
+    run.fails("wrong-scheme", "scenario", None);
+    run.says(&["the server does not support TLS"]);
+}
+
+#[test]
+fn errors_are_told_by_their_sqlstate() {
+    let server = Postgres::start_with(&["max_connections=8", "superuser_reserved_connections=3"]);
+    server.value("create table once (id int primary key); insert into once values (1)");
+    server.value("grant all on once to ann");
+    let of = |steps: &str| failure(&server.runs(&times(4, 2), steps));
+    let told = |cause: &str, blame: &str, state: &str| (cause.into(), blame.into(), state.into());
+    assert_eq!(of("- sql: selec 1"), told("sql-request", "scenario", "42601"));
+    let twice = "- {sql: insert into once values ($1), with: [1]}";
+    assert_eq!(of(twice), told("sql-conflict", "target or scenario", "23505"));
+    assert_eq!(of("- sql: copy once from stdin"), told("sql-server", "target", "57014"));
+    let cut = "- {sql: select pg_terminate_backend(pg_backend_pid())}";
+    assert_eq!(of(cut), told("sql-server", "target", "57P01"));
+    let wanted = "- {sql: insert into once values (1), check: {sqlstate: unique_violation}}";
+    server.runs(&times(4, 2), wanted).exits(0);
+    let many = "- {sql: select 1}\n- {rendezvous: all, users: 12, timeout: 500ms}";
+    let run = server.runs(&times(12, 12), many);
+    let json = run.json();
+    let errors = json["errors"].as_array().cloned().unwrap_or_default();
+    let is_full = |it: &Value| it["example"]["detail"].to_string().contains("FATAL 53300");
+    run.check(errors.iter().any(|it| is_full(it) && it["blame"] == "target"), "53300");
+}
+
+#[test]
+fn a_transaction_that_an_iteration_gives_up_is_rolled_back() {
+    let server = Postgres::start();
+    server.value("create table pairs (id int, half text); grant all on pairs to ann");
+    let steps = "\
+- {sql: begin, name: begin}
+- sql: insert into pairs values ($1, 'left')
+  name: left
+  with: [\"${iteration}\"]
+- sql: insert into pairs values (case when $1 % 2 = 0 then 1 / ($1 % 2) else $1 end, 'right')
+  name: right
+  with: [\"${iteration}\"]
+- {sql: commit, name: commit}";
+    let head = format!("defaults: {{on_error: next}}\n{}", times(40, 4));
+    let run = server.runs(&head, steps);
+    assert_eq!(failure(&run), ("sql-request".into(), "scenario".into(), "22012".into()));
+    run.check(ok(&run, "begin") == 40, "each iteration begins");
+    assert_eq!(ok(&run, "commit"), ok(&run, "right"), "{run}");
+    assert_eq!(server.number("select count(*) from pairs"), 2 * ok(&run, "commit"), "{run}");
+}
+
+#[test]
+fn the_books_balance_when_the_server_is_stopped_in_the_middle() {
+    let server = Postgres::start();
+    server.value("create table marks (id serial, at timestamp default now())");
+    server.value("grant all on marks, marks_id_seq to ann");
+    let steps = "- {sql: insert into marks default values, name: mark}\n- think: 5ms";
+    let load = "load: [{users: 8, for: 60s}]\nabort_when: [errors > 50 over 1s]";
+    let text = one_session(&server.url("ann", ""), load, steps);
+    let child = running(&text).start();
+    child.until("marks", || server.number("select count(*) from marks") > 100);
+    // What is open is rolled back, and each user is told so.
+    server.child.signal(libc::SIGINT);
+    let run = child.wait();
+    let server = server.again();
+    let (marks, ok) = (server.number("select count(*) from marks"), ok(&run, "mark"));
+    let json = run.json();
+    let errors = json["errors"].as_array().cloned().unwrap_or_default();
+    let of = |cause: &str| -> u64 {
+        let found = errors.iter().filter(|it| it["cause"] == cause);
+        found.filter_map(|it| it["count"].as_u64()).sum()
+    };
+    run.check(errors.iter().all(|it| it["blame"] == "target"), "the target is blamed");
+    run.check(of("connect-refused") > 0, "nobody listened");
+    // A statement may have been executed whose result did not come.
+    let lost: u64 = ["sql-server", "closed-early", "reset"].map(of).iter().sum();
+    run.check((ok..=ok + lost).contains(&marks), &format!("{marks} marks, {ok} ok, {lost} lost"));
+}
+
+/// A server that lets everybody in, and answers each statement with what it is given, again and
+/// again if that is not all.
+fn liar(answer: &'static [u8], endless: bool) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                let mut hears = |stream: &mut std::net::TcpStream| stream.read(&mut buffer);
+                let _ = hears(&mut stream);
+                let _ = stream.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I");
+                while matches!(hears(&mut stream), Ok(1..)) {
+                    while stream.write_all(answer).is_ok() && endless {}
+                }
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn servers_that_lie_are_named() {
+    let run = |url: &str, timeout: &str| {
+        let steps = format!("- {{sql: select 1, timeout: {timeout}}}");
+        running(&one_session(url, &times(4, 2), &steps)).run()
+    };
+    let at = |port: u16| format!("postgres://ann@127.0.0.1:{port}");
+    let nginx = Nginx::start("", "");
+    let of_http = run(&at(nginx.port), "10s");
+    of_http.fails("wrong-scheme", "scenario", Some(4));
+    of_http.says(&["uses HTTP"]);
+    for (answer, endless, timeout, cause) in [
+        (&b"D\xff\xff\xff\xff"[..], false, "10s", "too-large"),
+        (b"?\0\0\0\x04", false, "10s", "malformed"),
+        (b"D\0\0\0\x06\0\0", true, "300ms", "timeout"),
+        (b"", false, "300ms", "timeout"),
+    ] {
+        run(&at(liar(answer, endless)), timeout).fails(cause, "target", Some(4));
+    }
+}
+
+#[test]
+fn the_example_is_run() {
+    let server = Postgres::start();
+    server.value("create table items (id int primary key, stock int)");
+    server.value("insert into items select n, 1000000 from generate_series(1, 1000) n");
+    server.value("create table orders (id bigserial, item int, buyer bigint)");
+    server.value("grant all on items, orders, orders_id_seq to ann");
+    let mut text = include_str!("../../../../../examples/sql.yaml").to_string();
+    for (old, new) in [
+        ("127.0.0.1:5432/shop", &*format!("127.0.0.1:{}/postgres", server.port)),
+        ("{to: 100, rate: 20/s}", "{to: 10, rate: 20/s}"),
+        ("for: 5m", "for: 2s"),
+        ("think: 1s..3s", "think: 50ms"),
+        ("order p99 < 100ms", "order p99 < 20s"),
+        ("read order p99 < 50ms", "read order p99 < 20s"),
+    ] {
+        assert!(text.contains(old), "{old}");
+        text = text.replace(old, new);
+    }
+    let run = running(&text).run().exits(0);
+    let orders = server.number("select count(*) from orders");
+    run.check(orders > 20 && ok(&run, "commit") == orders, &format!("{orders} orders"));
+    let sold = server.number("select sum(1000000 - stock) from items");
+    assert_eq!(sold, orders, "{run}");
+    let tried = throng("try shop.yaml").file("shop.yaml", &text).run();
+    tried.check(tried.out.contains("$1 = "), "the parameters of a statement");
+}
