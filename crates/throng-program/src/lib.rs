@@ -235,6 +235,21 @@ pub enum Lookup {
 }
 
 impl Target {
+    /// Without anything that only some targets have.
+    pub fn new(scheme: Scheme, host: impl Into<String>, port: u16) -> Target {
+        Target {
+            scheme,
+            host: host.into(),
+            port,
+            weight: 1,
+            unix_socket: None,
+            lookup: Lookup::Once,
+            instance: None,
+            login: None,
+            database: None,
+        }
+    }
+
     /// As reports name it: its URL, and the socket that it has.
     pub fn written(&self) -> String {
         let (scheme, authority) = (self.scheme.word(), self.authority());

@@ -175,7 +175,12 @@ pub fn write(bench: &Bench) -> String {
     let mut writer = Writer::new(bench);
     let origin = writer.origin.clone();
     writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
-    writer.target();
+    // A login and a database belong to the target.
+    let target = match native::of_scheme(Some(writer.scheme)).logs_in {
+        true => &bench.url,
+        false => &origin,
+    };
+    writer.line(&format!("target: {}", bench.route.target(target)));
     writer.descriptors();
     writer.tls();
     writer.connection();

@@ -249,6 +249,7 @@ static REDIS: Native = Native {
 static SQL: Native = Native {
     one: &say!("a database connection"),
     schemes: &[Scheme::Postgres],
+    logs_in: true,
     flags: &["--sql"],
     verbs: &["sql"],
     needs: &say!("a `sql` step requires a target with `postgres://`"),

@@ -66,17 +66,7 @@ fn program(phases: Vec<Phase>) -> Program {
     Program {
         name: "shards".into(),
         labels: Default::default(),
-        targets: vec![Target {
-            scheme: Scheme::Http,
-            host: "127.0.0.1".into(),
-            port: 1,
-            weight: 1,
-            unix_socket: None,
-            lookup: Default::default(),
-            instance: None,
-            login: None,
-            database: None,
-        }],
+        targets: vec![Target::new(Scheme::Http, "127.0.0.1", 1)],
         steps: vec![Step::new("get", StepKind::Http)],
         sessions: vec![session],
         broken: None,

@@ -140,17 +140,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
     Arc::new(Program {
         name: "threads".into(),
         labels: Default::default(),
-        targets: vec![Target {
-            scheme: Scheme::Http,
-            host: "127.0.0.1".into(),
-            port: 1,
-            weight: 1,
-            unix_socket: None,
-            lookup: Default::default(),
-            instance: None,
-            login: None,
-            database: None,
-        }],
+        targets: vec![Target::new(Scheme::Http, "127.0.0.1", 1)],
         steps: kinds.map(|kind| Step::new(kind.word(), kind)).to_vec(),
         sessions: vec![Session {
             name: "s".into(),

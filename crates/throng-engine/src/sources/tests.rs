@@ -143,17 +143,7 @@ fn who_goes_to_one_target_needs_no_ports_of_another() {
 fn shares_of_targets_follow_sessions_and_weights() {
     let mut program = crate::run::tests::program(Vec::new(), 10, std::time::Duration::ZERO);
     let inner = Arc::get_mut(&mut program).unwrap();
-    let target = |scheme, weight| Target {
-        scheme,
-        host: "127.0.0.1".into(),
-        port: 1,
-        weight,
-        unix_socket: None,
-        lookup: Default::default(),
-        instance: None,
-        login: None,
-        database: None,
-    };
+    let target = |scheme, weight| Target { weight, ..Target::new(scheme, "127.0.0.1", 1) };
     inner.targets = vec![target(Scheme::Ws, 3), target(Scheme::Ws, 1), target(Scheme::Http, 1)];
     let mut second = inner.sessions[0].clone();
     (inner.sessions[0].weight, inner.sessions[0].links[0].targets) = (4, [0, 1].into());
@@ -204,17 +194,7 @@ fn refused(blocks: &[SourceBlock], address: &str) -> Said {
     let mut program = crate::run::tests::program(Vec::new(), 10, std::time::Duration::ZERO);
     let inner = Arc::get_mut(&mut program).unwrap();
     inner.connection.sources = given(blocks);
-    inner.targets = vec![Target {
-        scheme: Scheme::Tcp,
-        host: address.into(),
-        port: 80,
-        weight: 1,
-        unix_socket: None,
-        lookup: Default::default(),
-        instance: None,
-        login: None,
-        database: None,
-    }];
+    inner.targets = vec![Target::new(Scheme::Tcp, address, 80)];
     let address: SocketAddr = SocketAddr::new(address.parse().unwrap(), 80);
     Plan::new(&program, 10, &mut [vec![address]]).unwrap_err()
 }

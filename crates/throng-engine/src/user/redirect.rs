@@ -268,17 +268,7 @@ mod tests {
     use super::*;
 
     fn target(scheme: Scheme, host: &str, port: u16) -> Target {
-        Target {
-            scheme,
-            host: host.into(),
-            port,
-            weight: 1,
-            unix_socket: None,
-            lookup: Default::default(),
-            instance: None,
-            login: None,
-            database: None,
-        }
+        Target::new(scheme, host, port)
     }
 
     #[test]

@@ -43,17 +43,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
     Program {
         name: "world".into(),
         labels: Default::default(),
-        targets: vec![Target {
-            scheme,
-            host: "127.0.0.1".into(),
-            port: 1,
-            weight: 1,
-            unix_socket: None,
-            lookup: Default::default(),
-            instance: None,
-            login: None,
-            database: None,
-        }],
+        targets: vec![Target::new(scheme, "127.0.0.1", 1)],
         steps: all.map(step).collect(),
         sessions,
         broken: None,

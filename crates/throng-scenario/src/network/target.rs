@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use throng_base::Said;
 use throng_program::redis::Login;
-use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Lookup, Scheme, Target, Tls};
+use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
 use throng_protocol::websocket::DeflateOffer;
 
 use crate::ast::{self, Field};
@@ -181,17 +181,8 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             .help(say!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
         return cx.fail(error);
     }
-    Some(Target {
-        scheme: url.scheme,
-        host: url.host,
-        port: url.port,
-        weight,
-        unix_socket: None,
-        lookup: Lookup::Once,
-        instance: None,
-        login: login.map(Arc::new),
-        database: None,
-    })
+    let login = login.map(Arc::new);
+    Some(Target { weight, login, ..Target::new(url.scheme, url.host, url.port) })
 }
 
 /// What a URL says besides its host: `redis://user:password@host/3`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throng_base::Said;
-use throng_program::{Database, Lookup, SslMode, Target, UnixSocket};
+use throng_program::{Database, SslMode, Target, UnixSocket};
 
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
@@ -57,17 +57,8 @@ pub(super) fn read_database(
             }
         }
     }
-    Some(Target {
-        login: None,
-        scheme,
-        host,
-        port,
-        weight,
-        unix_socket,
-        lookup: Lookup::Once,
-        instance: None,
-        database: Some(Arc::new(database)),
-    })
+    let database = Some(Arc::new(database));
+    Some(Target { weight, unix_socket, database, ..Target::new(scheme, host, port) })
 }
 
 fn read_mode(cx: &mut Context<'_>, node: &Node, value: &str) -> Option<SslMode> {
