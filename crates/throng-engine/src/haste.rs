@@ -21,12 +21,7 @@ pub(crate) enum After {
 pub(crate) fn of(code: &Code) -> Box<[After]> {
     let begins = follows(code, code.begin);
     let after = |pc: usize| match code.all[pc] {
-        Instruction::Do(Statement::Connect(_))
-        | Instruction::Do(Statement::Http(_))
-        | Instruction::Do(Statement::Call(_))
-        | Instruction::Do(Statement::Sql(_))
-        | Instruction::Do(Statement::Request(_))
-        | Instruction::Do(Statement::Expect(_)) => match follows(code, pc as u32 + 1) {
+        Instruction::Do(ref one) if waits_for_answer(one) => match follows(code, pc as u32 + 1) {
             After::Ends if begins != After::Sends => After::Waits,
             after => after,
         },
@@ -37,6 +32,11 @@ pub(crate) fn of(code: &Code) -> Box<[After]> {
         _ => After::Sends,
     };
     (0..code.all.len()).map(after).collect()
+}
+
+fn waits_for_answer(one: &Statement) -> bool {
+    one.opens_itself()
+        || matches!(one, Statement::Connect(_) | Statement::Request(_) | Statement::Expect(_))
 }
 
 /// What comes first from here on: of several ways, the one that holds up most.
@@ -53,12 +53,10 @@ fn follows(code: &Code, from: u32) -> After {
             continue;
         }
         match code.all.get(pc as usize) {
+            Some(Instruction::Do(one)) if one.opens_itself() => return After::Sends,
             Some(
                 Instruction::Do(Statement::Connect(_))
                 | Instruction::Do(Statement::Disconnect { .. })
-                | Instruction::Do(Statement::Http(_))
-                | Instruction::Do(Statement::Call(_))
-                | Instruction::Do(Statement::Sql(_))
                 | Instruction::Do(Statement::Request(_))
                 | Instruction::Do(Statement::Send(_))
                 | Instruction::Parallel(_),

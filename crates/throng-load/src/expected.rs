@@ -171,12 +171,10 @@ impl Expected {
 
     /// A step without steps inside.
     fn of_simple(statement: &Statement) -> Expected {
+        let request = || Expected { requests: 1.0, ..Expected::default() };
         match statement {
-            Statement::Http(_)
-            | Statement::Call(_)
-            | Statement::Sql(_)
-            | Statement::Request(_)
-            | Statement::Send(_) => Expected { requests: 1.0, ..Expected::default() },
+            Statement::Request(_) | Statement::Send(_) => request(),
+            asks if asks.opens_itself() => request(),
             Statement::Connect(_) => Expected { connects: 1.0, ..Expected::default() },
             Statement::Think(pause) => Expected::of_pause(pause),
             Statement::Rendezvous(meeting) => {

@@ -32,6 +32,12 @@ impl Statement {
         }
     }
 
+    /// Whether it is a request that opens its connection itself where none is there: no `connect`
+    /// stands before it.
+    pub fn opens_itself(&self) -> bool {
+        matches!(self, Statement::Http(_) | Statement::Call(_) | Statement::Sql(_))
+    }
+
     /// The link of its session that it uses.
     pub fn link(&self) -> Option<u8> {
         match self {

@@ -166,8 +166,8 @@ impl Active<'_> {
                 self.pass_on();
             }
             // Each of these has its plan: they are made together.
-            (Instruction::Do(Statement::Http(_) | Statement::Call(_)), _)
-            | (Instruction::Do(Statement::Sql(_) | Statement::Stay(_)), _) => self.next_step(),
+            (Instruction::Do(Statement::Stay(_)), _) => self.next_step(),
+            (Instruction::Do(one), _) if one.opens_itself() => self.next_step(),
             (other, _) => self.control(other),
         }
     }

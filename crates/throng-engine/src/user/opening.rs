@@ -338,10 +338,7 @@ impl Active<'_> {
                 self.step_failed(connect.step, &attempt, finding, onward);
                 self.hold_as_told(retry_after_s);
             }
-            (
-                Instruction::Do(Statement::Http(_) | Statement::Call(_) | Statement::Sql(_)),
-                Some(step),
-            ) => {
+            (Instruction::Do(one), Some(step)) if one.opens_itself() => {
                 self.withdraw_again();
                 self.task.detour = None;
                 self.step_failed(step, &attempt, finding, Onward::HoldBack);

@@ -94,13 +94,8 @@ impl Active<'_> {
             }
             onward => onward,
         };
-        let opens = matches!(
-            instruction,
-            Instruction::Do(Statement::Connect(_))
-                | Instruction::Do(Statement::Http(_))
-                | Instruction::Do(Statement::Call(_))
-                | Instruction::Do(Statement::Sql(_))
-        );
+        let asks = matches!(instruction, Instruction::Do(one) if one.opens_itself());
+        let opens = asks || matches!(instruction, Instruction::Do(Statement::Connect(_)));
         if (opens || !matches!(onward, Onward::Anew { .. }))
             && failing.retry.is_some_and(|retry| self.tries_again(retry, cause, attempt))
         {
@@ -115,8 +110,7 @@ impl Active<'_> {
                 self.user.life_ends(self.task.line, false);
                 shard.strives(self.user.slot, self.user.id, UserState::Failed);
             }
-            Instruction::Do(Statement::Http(_) | Statement::Call(_) | Statement::Sql(_)) => {}
-            _ if self.task.is_body() => {}
+            _ if asks || self.task.is_body() => {}
             _ => self.user.login_failed(self.task.line, cause),
         }
         self.branch_fails(step, cause);

@@ -87,7 +87,7 @@ impl Words<'_> {
     /// Which of several connections a step uses.
     fn where_to(&self, instruction: &Statement) -> Option<String> {
         let word = match instruction {
-            Statement::Http(_) | Statement::Call(_) | Statement::Sql(_) => "target",
+            asks if asks.opens_itself() => "target",
             Statement::Connect(_) => "as",
             // Its handlers and its heartbeat say it.
             Statement::Stay(_) => return None,

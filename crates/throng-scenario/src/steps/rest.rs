@@ -166,13 +166,10 @@ pub(crate) fn rest_of(instruction: &Statement) -> Rest {
         Statement::Stay(stay) => stay.time.is_none_or(|time| !time.is_zero()),
         Statement::Send(_) => return Rest::Sends,
         Statement::Connect(_)
-        | Statement::Http(_)
-        | Statement::Call(_)
-        | Statement::Sql(_)
         | Statement::Expect(_)
         | Statement::Request(_)
         | Statement::Rendezvous(_) => true,
-        _ => false,
+        other => other.opens_itself(),
     };
     if waits { Rest::Waits } else { Rest::Nothing }
 }
