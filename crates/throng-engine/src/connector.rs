@@ -75,6 +75,23 @@ pub(crate) struct Opened {
     pub(crate) times: Times,
 }
 
+impl Opened {
+    /// What a handshake leads to that the machine itself has read.
+    fn by(machine: Machine, transport: Transport, pulled: Pulled) -> Opened {
+        let Pulled { bytes_in, bytes_out, surplus } = pulled;
+        Opened {
+            transport,
+            multiplexes: false,
+            machine: Some(machine),
+            surplus,
+            bytes_in,
+            bytes_out,
+            status: 0,
+            times: Times::default(),
+        }
+    }
+}
+
 /// What is asked for over HTTP before a connection is open.
 pub(crate) enum Handshake {
     WebSocket(Upgrade),

@@ -12,7 +12,6 @@ use throng_base::Said;
 use super::{Opened, Order, multiplexes, pull};
 use crate::failure::Failure;
 use crate::shard::Lane;
-use crate::spent::Times;
 use crate::transport::Transport;
 
 /// What is said of the call before it is open.
@@ -59,16 +58,7 @@ pub(super) async fn open(
     };
     let (open, pulled) = pull(shard, &mut transport, &mut machine, out, |_| {}, settings).await?;
     open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
-    Ok(Opened {
-        transport,
-        multiplexes: true,
-        machine: Some(machine),
-        surplus: pulled.surplus,
-        bytes_in: pulled.bytes_in,
-        bytes_out: pulled.bytes_out,
-        status: 0,
-        times: Times::default(),
-    })
+    Ok(Opened { multiplexes: true, ..Opened::by(machine, transport, pulled) })
 }
 
 const CLOSED: Said = say!("the connection was closed before the first HTTP/2 frame");

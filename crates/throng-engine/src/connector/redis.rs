@@ -10,7 +10,6 @@ use throng_protocol::redis::{self, write_command};
 use super::{Opened, Order, pull};
 use crate::failure::{Failure, shown};
 use crate::shard::Lane;
-use crate::spent::Times;
 use crate::trace::{Shown, What};
 use crate::transport::Transport;
 
@@ -59,16 +58,7 @@ pub(super) async fn log_in(
     let commands = hello.commands.clone();
     let (said, pulled) = pull(shard, &mut transport, &mut machine, commands, came, verdict).await?;
     said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
-    Ok(Opened {
-        transport,
-        multiplexes: false,
-        machine: Some(machine),
-        surplus: pulled.surplus,
-        bytes_in: pulled.bytes_in,
-        bytes_out: pulled.bytes_out,
-        status: 0,
-        times: Times::default(),
-    })
+    Ok(Opened::by(machine, transport, pulled))
 }
 
 /// What a server makes of a login.

@@ -14,7 +14,6 @@ use super::{Opened, pull, write_all};
 use crate::failure::{Failure, io_failure};
 use crate::network::Network;
 use crate::shard::Lane;
-use crate::spent::Times;
 use crate::transport::Transport;
 
 /// So many bytes of chance are the nonce of a login, as 6 bits each.
@@ -72,16 +71,7 @@ pub(super) async fn open(
     let pulled = pull(shard, &mut transport, &mut machine, hello, came, is_open).await;
     let (open, pulled) = pulled.map_err(|failure| in_other_words(failure, first.get()))?;
     open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
-    Ok(Opened {
-        transport,
-        multiplexes: false,
-        machine: Some(machine),
-        surplus: pulled.surplus,
-        bytes_in: pulled.bytes_in,
-        bytes_out: pulled.bytes_out,
-        status: 0,
-        times: Times::default(),
-    })
+    Ok(Opened::by(machine, transport, pulled))
 }
 
 /// A server that speaks something else is none that breaks the protocol.

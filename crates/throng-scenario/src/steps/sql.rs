@@ -99,14 +99,14 @@ fn check_parameters(
     }
     if has != wants {
         let message = match with {
-            None => say!("the statement has {wants} parameters, but there is no `with`"),
+            None => say!("the statement has parameters up to `${wants}`, but there is no `with`"),
             Some(_) => say!("the statement has {wants} parameters, but `with` has {has} values"),
         };
         let error = cx.error("sql-parameters", message, place);
         let error = error.label(say!("the numbers differ"));
         return cx.fail(error.help(match wants {
             0 => say!("remove `with`, or write `$1` where a value belongs"),
-            _ => say!("write `with: […]` with one value for each of `$1` to `${wants}`"),
+            _ => say!("write `with: […]` with a value for each parameter"),
         }));
     }
     if has > 0 && found.statements > 1 {
