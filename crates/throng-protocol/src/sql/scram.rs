@@ -4,7 +4,6 @@ use std::num::NonZeroU32;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use md5::{Digest as _, Md5};
 use ring::{digest, hmac, pbkdf2};
 use throng_base::Said;
 
@@ -116,13 +115,9 @@ fn sign(key: &[u8], bytes: &[u8]) -> hmac::Tag {
 
 /// The answer to a request for an MD5 password.
 pub(super) fn md5_password(user: &[u8], password: &[u8], salt: &[u8]) -> Vec<u8> {
-    let inner = hex(&[password, user].concat());
-    let outer = hex(&[inner.as_bytes(), salt].concat());
-    format!("md5{outer}").into_bytes()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let inner = format!("{:x}", md5::compute([password, user].concat()));
+    let outer = md5::compute([inner.as_bytes(), salt].concat());
+    format!("md5{outer:x}").into_bytes()
 }
 
 static CHALLENGE: Said = say!("the SCRAM challenge of the server is malformed");
