@@ -1,5 +1,4 @@
-//! What a load is at, through all that was changed of it: what a change comes to, and whether it
-//! can be done.
+//! The current level of each load after all changes; whether a change is possible, and its result.
 
 use std::collections::BTreeMap;
 
