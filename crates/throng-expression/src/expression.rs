@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use crate::error::CompileError;
 use crate::evaluate::{Evaluator, STEPS_MAX, no_value_yet};
-use crate::lexer::is_name;
 use crate::lower;
-use crate::names::{Names, Path};
+use crate::names::Names;
 use crate::node::Node;
 use crate::numbers::Operator;
 use crate::parser;
@@ -43,9 +42,6 @@ impl Expression {
     /// Compiles the text between `${` and `}`. Everything that can be known to be wrong without
     /// evaluating it is an error, with its place in the text.
     pub fn compile(text: &str, names: &mut dyn Names) -> Result<Expression, Box<CompileError>> {
-        if let Some(result) = compile_path(text, names) {
-            return result.map(|node| Expression::from_node(node, text));
-        }
         let tokens = Tokens::new(text)?;
         if tokens.all.is_empty() {
             return Err(CompileError::new("bad-expression", 0, text.len())
@@ -171,35 +167,6 @@ impl Expression {
                 Err(Fault(say!("a condition must be true or false, not {found}")))
             }
         }
-    }
-}
-
-/// The parts of a path that is compiled without the parser.
-const PATH_PARTS_MAX: usize = 8;
-
-/// Most expressions are a name with dots; the parser would take a hundred times as long for them.
-/// `None` for everything else.
-fn compile_path(text: &str, names: &mut dyn Names) -> Option<Result<Node, Box<CompileError>>> {
-    let mut parts = [""; PATH_PARTS_MAX];
-    let mut spans = [(0, 0); PATH_PARTS_MAX];
-    let mut count = 0;
-    let trimmed = text.trim_ascii();
-    let mut start = text.len() - text.trim_ascii_start().len();
-    for part in trimmed.split('.') {
-        if !is_name(part) {
-            return None;
-        }
-        *parts.get_mut(count)? = part;
-        spans[count] = (start, start + part.len());
-        start += part.len() + 1;
-        count += 1;
-    }
-    let path = Path { parts: &parts[..count], spans: &spans[..count] };
-    let mut doubts = Vec::new();
-    let node = path.node(names, &mut doubts);
-    match doubts.pop() {
-        Some(doubt) => Some(Err(Box::new(doubt))),
-        None => Some(node),
     }
 }
 

@@ -80,12 +80,6 @@ pub(crate) fn token(text: &str) -> Result<(TokenKind, usize), usize> {
     Ok((TokenKind::Sign(sign), sign.len()))
 }
 
-/// Whether a word can be a name of the scenario.
-pub(crate) fn is_name(word: &str) -> bool {
-    let begins = word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    begins && word.bytes().all(is_part_of_word) && kind_of(word) == TokenKind::Name
-}
-
 fn is_part_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
