@@ -5,9 +5,10 @@
 //! - `bench`: a command line becomes a scenario. `terminal`: a run as a user sees it.
 //! - `duel`: two targets under the same load in turn.
 //! - `mcp`: the commands as tools of an AI assistant.
-//! - `plan`: how many machines it takes. `protocol`: private protocols, drawn, decoded, encoded.
+//! - `check`, `plan`, `doctor`: what a run does and needs. `protocol`: private protocols, drawn,
+//!   decoded, encoded.
 //! - `rerun`: a run once more, from its directory.
-//! - `replay`: an access log becomes a scenario. `record`: what a browser does becomes one.
+//! - `run`: a scenario file, or an access log. `record`: what a browser does becomes a scenario.
 //! - `monitor`: this host for the runs of others.
 //! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
 //! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
@@ -48,9 +49,9 @@ mod post;
 mod protocol;
 mod record;
 mod reflect;
-mod replay;
 mod report;
 mod rerun;
+mod run;
 mod scenario;
 mod screen;
 mod serve;
@@ -162,7 +163,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Check(arguments) => check::check(&arguments),
         Command::Try(arguments) => attempt::attempt(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
-        Command::Run(arguments) => replay::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Capacity(arguments) => capacity::capacity(&arguments),
         Command::Duel(arguments) => duel::duel(&arguments),
         Command::Post => post::post(),
