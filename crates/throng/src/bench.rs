@@ -15,12 +15,12 @@ use throng_scenario::{
     unix_socket_of_curl,
 };
 use throng_scenario::{SOURCE_BYTES_MAX, curl, parse_hex, parse_json_expectation};
+use throng_terminal::Screen;
 
 use crate::arguments::{BenchArguments, Verify, metadata};
 use crate::reflect;
 use crate::run::{command, with_program};
 use crate::scenario::compile_run;
-use crate::screen::Screen;
 
 /// `throng bench`.
 pub(crate) fn bench(arguments: &BenchArguments) -> Exit {

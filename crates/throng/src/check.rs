@@ -3,10 +3,10 @@
 use throng_base::Exit;
 use throng_plan::check::check as checked;
 use throng_scenario::RunOptions;
+use throng_terminal::Screen;
 
 use crate::arguments::CheckArguments;
 use crate::scenario;
-use crate::screen::Screen;
 
 pub(crate) fn check(arguments: &CheckArguments) -> Exit {
     let screen = Screen::output(arguments.no_color);

@@ -6,10 +6,10 @@ use throng_host::doctor::{Host, Needs, Role, apply, examine};
 use throng_load::Forecast;
 use throng_plan::doctor::{as_json, page};
 use throng_plan::needs::needs;
+use throng_terminal::Screen;
 
 use crate::arguments::{DoctorArguments, ScenarioArguments};
 use crate::scenario;
-use crate::screen::Screen;
 
 /// Where neither a scenario nor `--users` says how many.
 const USERS: u64 = 10_000;

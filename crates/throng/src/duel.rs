@@ -12,12 +12,12 @@ use throng_run::{Conduct, Opponent};
 use throng_scenario::{
     Recorded, RunOptions, SOURCE_BYTES_MAX, Url, read_disk, read_variable, whole,
 };
+use throng_terminal::Screen;
 
 use crate::arguments::DuelArguments;
 use crate::bench;
 use crate::run::{command, with_program};
 use crate::scenario::{assignments, compile_run};
-use crate::screen::Screen;
 
 /// How long it goes on if it is not decided earlier.
 const TIME: Duration = Duration::from_mins(5);

@@ -8,10 +8,10 @@ use throng_plan::report::{Planned, json, text};
 use throng_plan::{Asked, newest, users_without_scenario};
 use throng_program::Program;
 use throng_results::Run;
+use throng_terminal::Screen;
 
 use crate::arguments::{PlanArguments, ScenarioArguments};
 use crate::scenario;
-use crate::screen::Screen;
 
 pub(crate) fn plan(arguments: &PlanArguments) -> Exit {
     let errors = Screen::errors(arguments.no_color);

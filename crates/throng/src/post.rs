@@ -2,9 +2,9 @@
 
 use throng_base::{Diagnostic, Exit};
 use throng_run::{Conduct, capacity};
+use throng_terminal::Screen;
 
 use crate::arguments::Command;
-use crate::screen::Screen;
 use crate::{bench, fingers, rerun, run, speech};
 
 pub(crate) fn post() -> Exit {

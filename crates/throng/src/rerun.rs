@@ -4,11 +4,11 @@ use throng_base::{Diagnostic, Exit};
 use throng_results::Run;
 use throng_run::bundle::{Given, load};
 use throng_run::{Conduct, LoadPart, SearchOptions, capacity};
+use throng_terminal::Screen;
 
 use crate::arguments::RerunArguments;
 use crate::run::with_program;
 use crate::scenario::assignments;
-use crate::screen::Screen;
 
 pub(crate) fn rerun(arguments: RerunArguments) -> Exit {
     with_record(arguments, |conduct, search| match search {

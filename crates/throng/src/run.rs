@@ -9,11 +9,11 @@ use throng_program::Program;
 use throng_run::Conduct;
 use throng_run::bundle::Loaded;
 use throng_scenario::{Recorded, RunOptions, read_disk, read_variable};
+use throng_terminal::Screen;
+use throng_terminal::Terminal;
 
 use crate::arguments::{LimitArguments, OutputArguments, RunArguments};
 use crate::scenario::{compile_run, load_changed};
-use crate::screen::Screen;
-use crate::terminal::Terminal;
 
 pub(crate) fn run(arguments: &RunArguments) -> Exit {
     with_run(arguments, |conduct| conduct.run())
@@ -34,7 +34,7 @@ pub(crate) fn with_program(
     command: Vec<String>,
     then: impl FnOnce(Conduct<'_>) -> Exit,
 ) -> Exit {
-    let terminal = Terminal::new(output);
+    let terminal = Terminal::new(&output.shown());
     then(Conduct {
         command,
         settings: output.settings(),

@@ -10,9 +10,9 @@ use throng_scenario::{
     CompileOptions, ReadFile, ReadVariable, Recorded, RunOptions, SOURCE_BYTES_MAX, read_disk,
     read_variable, whole,
 };
+use throng_terminal::Screen;
 
 use crate::arguments::ScenarioArguments;
-use crate::screen::Screen;
 
 /// Reads and compiles a file; what is wrong is told.
 pub(crate) fn load(arguments: &ScenarioArguments, errors: Screen) -> Result<Loaded, Exit> {
