@@ -2,6 +2,8 @@
 //! exist and the budget are read, and without a list a public address is named. What a list allows,
 //! the engine judges.
 
+pub mod permit;
+
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::net::SocketAddr;

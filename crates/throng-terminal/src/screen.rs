@@ -161,6 +161,23 @@ pub fn output(bytes: &[u8]) {
     note_failure(written, io::stdout().is_terminal());
 }
 
+/// The standard output for what takes a writer. It fails only if its reader has gone.
+pub struct StandardOutput;
+
+impl io::Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        output(bytes);
+        match is_reader_gone() {
+            true => Err(io::ErrorKind::BrokenPipe.into()),
+            false => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A reader that wants no more (`| head`), or a terminal that was closed, is no failure.
 fn note_failure(written: io::Result<()>, to_terminal: bool) {
     let Err(error) = written else { return };

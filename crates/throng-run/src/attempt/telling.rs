@@ -11,10 +11,8 @@ use throng_base::{Said, Secrets, StepId, UserId, clean};
 use throng_engine::{Figures, Shown, Trace, What};
 use throng_metrics::{Cause, Stage, status_text};
 use throng_program::{OncePart, Program, StepKind};
-use throng_terminal::Screen;
 
-use super::{Tally, form};
-use crate::arguments::TryArguments;
+use super::{Attempt, Page, Tally, form};
 
 /// Of one message that was sent or received, unless all is to be shown.
 const LINES_MAX: usize = 24;
@@ -25,13 +23,13 @@ const VALUE_CHARS_MAX: usize = 120;
 /// How often a step in a loop is shown with its data, unless all is to be shown.
 const VISITS_SHOWN_MAX: u32 = 2;
 
-pub(super) struct Telling<'p> {
+pub(super) struct Telling<'p, 'o> {
     program: &'p Program,
     /// What is told is no session.
     once: Option<OncePart>,
     full: bool,
     several: bool,
-    screen: Screen,
+    page: &'p Page<'o>,
     /// None of them when they are to be shown.
     secrets: Option<&'p Secrets>,
     blocks: HashMap<UserId, Block>,
@@ -60,20 +58,20 @@ struct Block {
     is_brief: bool,
 }
 
-impl<'p> Telling<'p> {
+impl<'p, 'o> Telling<'p, 'o> {
     pub(super) fn new(
         program: &'p Program,
         once: Option<OncePart>,
-        arguments: &TryArguments,
-        screen: Screen,
+        wanted: &Attempt,
+        page: &'p Page<'o>,
     ) -> Self {
         Telling {
             program,
             once,
-            full: arguments.full,
-            several: arguments.users > 1,
-            screen,
-            secrets: (!arguments.show_secrets).then_some(&program.secrets),
+            full: wanted.full,
+            several: wanted.users > 1,
+            page,
+            secrets: (!wanted.show_secrets).then_some(&program.secrets),
             blocks: HashMap::new(),
             headed: HashMap::new(),
             visits: HashMap::new(),
@@ -87,7 +85,7 @@ impl<'p> Telling<'p> {
     pub(super) fn say(&self, mut line: Said) {
         // What the scenario says may have a saved token in it.
         line.change_texts(&|text| self.masked(text).into_owned());
-        self.screen.say(line);
+        self.page.say(&line);
     }
 
     /// Tells what is left.
@@ -131,7 +129,7 @@ impl<'p> Telling<'p> {
             }
             What::CookieRefused { name, why } => self.cookie_refused(user, name, why),
             What::Note(words) => {
-                let line = self.screen.style.ink("33", &self.in_words(words));
+                let line = self.page.style.ink("33", &self.in_words(words));
                 self.add(user, line);
             }
             What::Near(words) => self.near(user, words),
@@ -156,7 +154,7 @@ impl<'p> Telling<'p> {
                 self.flush(user);
                 let value = self.shortened(name, value);
                 let line = tell!("set {name} = {value}");
-                self.screen.line(&format!("{}  {line}", self.who(user)));
+                self.page.line(&format!("{}  {line}", self.who(user)));
             }
             What::Paused(time) => self.paused(user, *time),
             What::Condition { holds } => self.condition(user, *holds),
@@ -194,8 +192,8 @@ impl<'p> Telling<'p> {
             Some(part) => part.word().to_string(),
             None => tell!("session {}, user {}", clean(name), trace.user),
         };
-        self.screen.line("");
-        self.screen.line(&self.screen.style.bold(&title));
+        self.page.line("");
+        self.page.line(&self.page.style.bold(&title));
     }
 
     /// The head of a response that broke off.
@@ -212,14 +210,14 @@ impl<'p> Telling<'p> {
             true => say!("the condition is true"),
             false => say!("the condition is false"),
         };
-        let line = self.screen.style.dim(&line.spoken());
-        self.screen.line(&format!("{}  {line}", self.who(user)));
+        let line = self.page.style.dim(&line.spoken());
+        self.page.line(&format!("{}  {line}", self.who(user)));
     }
 
     fn logged(&self, user: UserId, text: &str) {
         let masked = self.secrets.map(|secrets| secrets.mask_message(text));
         let text = clean(masked.as_deref().unwrap_or(text));
-        self.screen.line(&format!("{}  {}: {text}", self.who(user), tell!("log")));
+        self.page.line(&format!("{}  {}: {text}", self.who(user), tell!("log")));
     }
 
     /// A sentence of ours between two steps of a user.
@@ -234,7 +232,7 @@ impl<'p> Telling<'p> {
         };
         let stages: Vec<String> = stages.iter().map(stage).collect();
         let text = tell!("connected to {target}: {}", stages.join(", "));
-        self.add(user, self.screen.style.dim(&text));
+        self.add(user, self.page.style.dim(&text));
     }
 
     fn step_begins(&mut self, user: UserId, step: Option<StepId>, verb: &str, retry: u32) {
@@ -289,12 +287,12 @@ impl<'p> Telling<'p> {
             block.head = format!("{} {}", row.kind.word(), row.name);
             block.begun = true;
         }
-        let mark = self.screen.style.ink(ink, mark);
+        let mark = self.page.style.ink(ink, mark);
         block.head = format!("{mark} {}  {facts}", clean(&block.head)).trim_end().to_string();
         match failure {
             Some((cause, detail)) => {
                 let text = format!("{}: {}", cause.word(), self.in_words(detail));
-                let line = self.screen.style.ink(ink, &text);
+                let line = self.page.style.ink(ink, &text);
                 self.add(user, line);
             }
             None if block.is_brief => {
@@ -320,7 +318,7 @@ impl<'p> Telling<'p> {
     fn cookie_refused(&mut self, user: UserId, name: &str, why: &Said) {
         let (name, why) = (clean(&self.masked(name)), self.in_words(why));
         let line = tell!("the cookie `{name}` was rejected: {why}");
-        self.add(user, self.screen.style.ink("33", &line));
+        self.add(user, self.page.style.ink("33", &line));
     }
 
     /// What stands behind the failure that follows.
@@ -355,7 +353,7 @@ impl<'p> Telling<'p> {
         }
         for (index, line) in lines.into_iter().enumerate() {
             let lead = if index == 0 { arrow } else { " " };
-            self.add(user, format!("{} {line}", self.screen.style.ink("36", lead)));
+            self.add(user, format!("{} {line}", self.page.style.ink("36", lead)));
         }
     }
 
@@ -409,16 +407,16 @@ impl<'p> Telling<'p> {
         let Some(block) = self.blocks.remove(&user) else { return };
         let who = self.who(user);
         if block.begun {
-            self.screen.line(&format!("{who}{}", block.head));
+            self.page.line(&format!("{who}{}", block.head));
         }
         for line in &block.lines {
-            self.screen.line(&format!("{who}    {line}"));
+            self.page.line(&format!("{who}    {line}"));
         }
     }
 
     fn who(&self, user: UserId) -> String {
         match self.several {
-            true => self.screen.style.dim(&format!("[{user}] ")),
+            true => self.page.style.dim(&format!("[{user}] ")),
             false => String::new(),
         }
     }
