@@ -10,12 +10,11 @@ use serde_json::{Value, json};
 use throng_base::{Diagnostic, Said};
 use throng_metrics::Percentile;
 use throng_results::compare::{Asked, History, Sampled, compare, history_json};
-use throng_results::page::{renderings, report_data};
+use throng_results::page::{compared_data, may_compare, renderings, report_data};
 use throng_results::{Run, Summary};
 use throng_run::control::command::SOCKET;
 
-use super::Job;
-use crate::compare::{may_show, page_data};
+use crate::Job;
 
 /// The newest runs, by their names; older ones are counted.
 const RUNS_MAX: usize = 5_000;
@@ -174,7 +173,7 @@ impl Folder {
 
     /// Curves of several runs, and the others held against the first.
     fn compare(&self, names: &[String]) -> Result<Value, Box<Diagnostic>> {
-        may_show(names.len())?;
+        may_compare(names.len())?;
         let runs =
             names.iter().map(|name| find(&self.path, name)).collect::<Result<Vec<_>, _>>()?;
         let baseline = Sampled::read(&runs[0])?;
@@ -184,7 +183,7 @@ impl Folder {
             Ok((other, held))
         });
         let others = others.collect::<Result<Vec<_>, Box<Diagnostic>>>()?;
-        page_data((names, &runs), &baseline, &others)
+        compared_data((names, &runs), &baseline, &others)
     }
 
     /// Trends by scenario, read again where a run has come or changed.

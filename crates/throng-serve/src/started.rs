@@ -18,10 +18,8 @@ use throng_base::system::in_own_group;
 use throng_base::{Clock, Said, Source, Time, plain};
 use throng_results::create_directory;
 use throng_run::control::command;
+use throng_run::control::socket::ask;
 use throng_scenario::inputs;
-
-use crate::control::ask;
-use crate::speech;
 
 /// Scenarios that are listed, and what is read of one.
 const SCENARIOS_MAX: usize = 500;
@@ -69,6 +67,7 @@ pub(super) struct Started {
     /// Where their live pages are served.
     ip: IpAddr,
     runs_max: usize,
+    refusal: fn(Vec<OsString>) -> Option<Said>,
     all: Vec<One>,
 }
 
@@ -92,9 +91,13 @@ impl One {
 }
 
 impl Started {
-    pub(super) fn new(scenarios: &Path, runs: &Path, (ip, runs_max): (IpAddr, usize)) -> Started {
+    pub(super) fn new(
+        (scenarios, runs): (&Path, &Path),
+        (ip, runs_max): (IpAddr, usize),
+        refusal: fn(Vec<OsString>) -> Option<Said>,
+    ) -> Started {
         let (scenarios, runs) = (scenarios.to_path_buf(), runs.to_path_buf());
-        Started { scenarios, runs, ip, runs_max, all: Vec::new() }
+        Started { scenarios, runs, ip, runs_max, refusal, all: Vec::new() }
     }
 
     /// Files of the folder itself, by their names; links lead nowhere.
@@ -149,7 +152,9 @@ impl Started {
         words.extend(wanted.set.iter().map(|(name, value)| format!("--set={name}={value}").into()));
         // What the flags refuse is told here, as they tell it.
         let line = std::iter::once("throng".into()).chain(words.iter().cloned()).collect();
-        speech::parse(line).map_err(|error| speech::wrong_in(&error))?;
+        if let Some(wrong) = (self.refusal)(line) {
+            return Err(wrong);
+        }
         let one = self.spawn(name, &words).map_err(|error| {
             let error = Said::of_error(&error);
             say!("the scenario cannot be started: {}", error)

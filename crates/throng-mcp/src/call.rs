@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use throng_base::clock::wall_now;
 use throng_base::system::in_own_group;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time, language};
-use throng_host::{SIGINT, signal_group};
+use throng_host::{SIGINT, end_with_parent, signal_group};
 use throng_plan::budget::{self, Budget};
 use throng_results::create_directory;
 use throng_results::directory::RECORDS;
@@ -34,8 +34,8 @@ const SIZE_UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
 /// Progress is told no more often.
 const PROGRESS_MIN: Duration = Duration::from_millis(200);
 
-/// What all calls share.
-pub(super) struct Site {
+/// What all calls share: this program, the targets that it may load, and how much.
+pub struct Site {
     program: PathBuf,
     /// What may be loaded; empty: nothing.
     allowed: String,
@@ -107,8 +107,14 @@ struct Ended {
 type Tell<'a> = &'a (dyn Fn(f64, &str) + Sync);
 
 impl Site {
-    pub(super) fn new(allowed: String, budget: Budget) -> io::Result<Site> {
-        let program = std::env::current_exe()?;
+    /// Runs may load these targets, as the list of `THRONG_TARGETS` names them, within a budget.
+    ///
+    /// # Errors
+    /// A target is not a name, an address or a network; or this program cannot be found.
+    pub fn new(targets: &[String], budget: Budget) -> Result<Site, Box<Diagnostic>> {
+        let allowed = targets.join("\n");
+        guard::list(MCP_LIST, &allowed)?;
+        let program = std::env::current_exe().map_err(|error| Box::new(not_started(&error)))?;
         Ok(Site { program, allowed, budget, sends: AtomicBool::new(false) })
     }
 
@@ -216,12 +222,6 @@ impl Site {
     }
 }
 
-/// What `allowed` means in a message.
-pub(super) fn allowed_list(targets: &[String]) -> Result<String, Box<Diagnostic>> {
-    let text = targets.join("\n");
-    guard::list(MCP_LIST, &text).map(|_| text)
-}
-
 /// Runs a command to its end.
 fn run(
     mut command: Command,
@@ -231,7 +231,7 @@ fn run(
 ) -> io::Result<Ended> {
     // A key that interrupts is for the server: it stops its calls.
     in_own_group(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    crate::system::end_with_parent(&mut command);
+    end_with_parent(&mut command);
     let mut child = command.spawn()?;
     let clock = Clock::start();
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -381,10 +381,14 @@ pub(super) fn refused(diagnostic: &Diagnostic) -> Value {
     result(diagnostic.render(false).trim_end(), None, true)
 }
 
-fn failed(error: &io::Error) -> Value {
+fn not_started(error: &io::Error) -> Diagnostic {
     let message = say!("the command cannot be started: {}", Said::of_error(error));
+    Diagnostic::error("host-unfit", message)
+}
+
+fn failed(error: &io::Error) -> Value {
     let help = say!("free processes or memory on this host, and call the tool again");
-    refused(&Diagnostic::error("host-unfit", message).help(help))
+    refused(&not_started(error).help(help))
 }
 
 #[cfg(test)]

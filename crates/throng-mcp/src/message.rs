@@ -211,7 +211,7 @@ pub(super) fn progress(token: &Value, seconds: f64, text: &str) -> Value {
 
 /// Who this is.
 pub(super) fn server() -> Value {
-    json!({"name": "throng", "title": "throng", "version": crate::version::VERSION})
+    json!({"name": "throng", "title": "throng", "version": env!("CARGO_PKG_VERSION")})
 }
 
 /// The revision that a session speaks: the one that its client asks for, or the newest.
