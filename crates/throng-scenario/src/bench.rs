@@ -14,6 +14,7 @@ use crate::native::{self, Native};
 use crate::read::{foreign, template};
 use crate::url::{Url, encode_path, scheme_of};
 
+mod flags;
 mod grpc;
 mod mqtt;
 mod redis;
@@ -25,12 +26,13 @@ mod urls;
 
 pub use crate::native::schemes_with;
 use crate::quote::{quoted, scalar, text};
+pub use flags::{unescape, without_effect};
 pub use mqtt::BenchMqtt;
 pub use redis::BenchRedis;
 pub use requests::write_requests;
 pub use route::BenchRoute;
 pub use shape::{BenchShape, BenchStage, parse_rates};
-pub use urls::{BenchUrl, URLS_MAX, parse_urls};
+pub use urls::{BenchUrl, URLS_MAX, parse_urls, read_urls};
 
 /// What a command line asks for.
 #[derive(Clone, Debug, Default)]

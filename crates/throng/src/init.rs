@@ -12,7 +12,6 @@ use throng_scenario::{CompileOptions, compile, curl};
 use throng_terminal::Screen;
 
 use crate::arguments::{InitArguments, InitKind};
-use crate::bench::read_curl;
 
 fn template(kind: InitKind) -> &'static str {
     match kind {
@@ -91,7 +90,7 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
         errors.diagnostic(&Diagnostic::error("flag-without-effect", message).help(help));
         return Exit::Usage;
     }
-    let requests = match read_curl(curl).and_then(|source| curl::parse_all(&source)) {
+    let requests = match curl::read(curl).and_then(|source| curl::parse_all(&source)) {
         Ok(requests) => requests,
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);
