@@ -123,6 +123,18 @@ impl Screen {
         self.text(&diagnostic.render(self.style.colour));
     }
 
+    /// Tells what ends a command: its exit code.
+    pub fn refused(&self, diagnostic: &Diagnostic) -> Exit {
+        self.diagnostic(diagnostic);
+        Exit::Usage
+    }
+
+    /// As [`Screen::refused`], of all that is wrong.
+    pub fn refused_all(&self, diagnostics: &[Diagnostic]) -> Exit {
+        self.diagnostics(diagnostics);
+        Exit::Usage
+    }
+
     /// All diagnostics, and how many there were.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         diagnostics.iter().for_each(|diagnostic| {

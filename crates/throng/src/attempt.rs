@@ -2,20 +2,17 @@
 
 use std::io::{BufRead, BufReader, stdin};
 
-use throng_base::Exit;
 use throng_run::attempt::{Attempt, attempt as tried};
 use throng_terminal::Screen;
 use throng_terminal::screen::StandardOutput;
 
+use crate::Ended;
 use crate::arguments::TryArguments;
 use crate::scenario;
 
-pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
+pub(crate) fn attempt(arguments: &TryArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
-    let loaded = match scenario::load(&arguments.scenario, errors) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
+    let loaded = scenario::load(&arguments.scenario, errors)?;
     let input = || Box::new(BufReader::new(stdin())) as Box<dyn BufRead + Send>;
     let wanted = Attempt {
         session: arguments.session.clone(),
@@ -26,5 +23,5 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
         input: arguments.step.then(input),
         style: Screen::output(arguments.no_color).style,
     };
-    tried(&loaded.program, wanted, &mut StandardOutput, &errors)
+    Ok(tried(&loaded.program, wanted, &mut StandardOutput, &errors))
 }

@@ -15,13 +15,14 @@ use throng_scenario::{
 };
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{BenchArguments, Verify, metadata};
 use crate::reflect;
 use crate::run::{command, with_program};
 use crate::scenario::compile_run;
 
 /// `throng bench`.
-pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
+pub(crate) fn bench(arguments: &BenchArguments) -> Ended {
     with_bench(arguments, |conduct| match arguments.capacity.is_empty() {
         true => conduct.run(),
         false => capacity::search(conduct, &arguments.searched().options()),
@@ -32,13 +33,10 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
 pub(crate) fn with_bench(
     arguments: &BenchArguments,
     then: impl FnOnce(Conduct<'_>) -> Exit,
-) -> Exit {
+) -> Ended {
     let errors = Screen::errors(arguments.output.no_color);
-    let compiled = match compiled(arguments, arguments.url.as_deref(), errors) {
-        Ok(compiled) => compiled,
-        Err(exit) => return exit,
-    };
-    with_program(compiled, (&arguments.output, &arguments.limits), command(), then)
+    let compiled = compiled(arguments, arguments.url.as_deref(), errors)?;
+    Ok(with_program(compiled, (&arguments.output, &arguments.limits), command(), then))
 }
 
 /// The scenario of a command line, for this URL. Mistakes have been told; with `--print-scenario`
@@ -49,10 +47,8 @@ pub(crate) fn compiled(
     errors: Screen,
 ) -> Result<(Program, Recorded), Exit> {
     let mut warnings = Vec::new();
-    let mut bench = assemble(arguments, url, &mut warnings).map_err(|diagnostics| {
-        errors.diagnostics(&diagnostics);
-        Exit::Usage
-    })?;
+    let mut bench =
+        assemble(arguments, url, &mut warnings).map_err(|told| errors.refused_all(&told))?;
     let reflected = reflected(arguments, &mut bench, errors)?;
     let text = write(&bench);
     if arguments.print_scenario {
@@ -72,8 +68,8 @@ pub(crate) fn compiled(
             errors.diagnostics(&warnings);
             Ok((program, recorded))
         }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
+        Err(told) => {
+            errors.diagnostics(&told);
             errors.say(say!("use --print-scenario to see the whole scenario of this command line"));
             Err(Exit::Usage)
         }

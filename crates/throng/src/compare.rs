@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use serde_json::json;
+use throng_base::Diagnostic;
 use throng_base::language::spoken;
-use throng_base::{Diagnostic, Exit};
 use throng_results::Run;
 use throng_results::compare::{Condition, Sampled, comparisons_json, exit_of};
 use throng_results::markdown::comparison_markdown;
@@ -14,19 +14,14 @@ use throng_results::terminal::comparison_text;
 use throng_run::files::write_html;
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::CompareArguments;
 
-pub(crate) fn compare(arguments: &CompareArguments) -> Exit {
-    match held(arguments) {
-        Ok((baseline, others)) => {
-            tell(arguments, &baseline, &others);
-            exit_of(others.iter().flat_map(|(_, held)| &held.judged))
-        }
-        Err(diagnostic) => {
-            Screen::errors(arguments.no_color).diagnostic(&diagnostic);
-            Exit::Usage
-        }
-    }
+pub(crate) fn compare(arguments: &CompareArguments) -> Ended {
+    let errors = Screen::errors(arguments.no_color);
+    let (baseline, others) = held(arguments).map_err(|told| errors.refused(&told))?;
+    tell(arguments, &baseline, &others);
+    Ok(exit_of(others.iter().flat_map(|(_, held)| &held.judged)))
 }
 
 fn held(arguments: &CompareArguments) -> Result<(Sampled, Vec<Compared>), Box<Diagnostic>> {

@@ -12,34 +12,30 @@ use throng_run::control::socket::ask;
 use throng_run::wire::Change;
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{ControlArguments, What};
 
-pub(crate) fn control(arguments: &ControlArguments) -> Exit {
+pub(crate) fn control(arguments: &ControlArguments) -> Ended {
     let screen = Screen::output(false);
     let request = Request {
         version: VERSION,
         command: command(&arguments.what),
         load: arguments.load.clone(),
     };
+    let errors = Screen::errors(false);
     let answer = find(arguments.run.as_deref()).and_then(|directory| ask(&directory, &request));
-    let refused = match answer {
-        Ok(Answer::Refused { message, help }) => {
-            Diagnostic::error("control-refused", message).help(help)
+    let answer = answer.map_err(|told| errors.refused(&told))?;
+    if let Answer::Refused { message, help } = answer {
+        return Err(errors.refused(&Diagnostic::error("control-refused", message).help(help)));
+    }
+    match (&answer, arguments.json) {
+        (answer, true) => screen.json(&serde_json::to_value(answer).unwrap_or_default()),
+        (Answer::Status(loads), false) => loads.iter().for_each(|it| show(it, screen)),
+        (Answer::Done(said) | Answer::Refused { message: said, .. }, false) => {
+            screen.say(said.clone());
         }
-        Ok(answer) => {
-            match (&answer, arguments.json) {
-                (answer, true) => screen.json(&serde_json::to_value(answer).unwrap_or_default()),
-                (Answer::Status(loads), false) => loads.iter().for_each(|it| show(it, screen)),
-                (Answer::Done(said) | Answer::Refused { message: said, .. }, false) => {
-                    screen.say(said.clone());
-                }
-            }
-            return Exit::Success;
-        }
-        Err(diagnostic) => *diagnostic,
-    };
-    Screen::errors(false).diagnostic(&refused);
-    Exit::Usage
+    }
+    Ok(Exit::Success)
 }
 
 fn command(what: &What) -> Command {

@@ -10,40 +10,32 @@ use throng_run::duel::{Terms, prepare, redirect};
 use throng_scenario::{Recorded, RunOptions, SOURCE_BYTES_MAX, read_disk, read_variable, whole};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::DuelArguments;
 use crate::bench;
 use crate::run::{command, with_program};
 use crate::scenario::{assignments, compile_run};
 
 /// `throng duel`.
-pub(crate) fn duel(arguments: &DuelArguments) -> Exit {
+pub(crate) fn duel(arguments: &DuelArguments) -> Ended {
     let errors = Screen::errors(arguments.bench.output.no_color);
-    let refused = |told: &Diagnostic| {
-        errors.diagnostic(told);
+    let refused = |told: Box<Diagnostic>| {
+        errors.diagnostic(&told);
         errors.say(say!("nothing was sent"));
         Exit::Usage
     };
     let DuelArguments { bench, slice, within, conditions, .. } = arguments;
     let terms = fitting(arguments);
     let terms = terms.and_then(|()| Terms::new(*slice, bench.duration, *within, conditions));
-    let terms = match terms {
-        Ok(terms) => terms,
-        Err(told) => return refused(&told),
+    let terms = terms.map_err(refused)?;
+    let (programs, recorded) = match &arguments.other {
+        Some(other) => of_urls(arguments, other, errors)?,
+        None => of_scenario(arguments, errors)?,
     };
-    let sides = match &arguments.other {
-        Some(other) => of_urls(arguments, other, errors),
-        None => of_scenario(arguments, errors),
-    };
-    let (programs, recorded) = match sides {
-        Ok(sides) => sides,
-        Err(exit) => return exit,
-    };
-    let (a, opponent) = match prepare(programs, terms, |targets| named(arguments, targets)) {
-        Ok(prepared) => prepared,
-        Err(told) => return refused(&told),
-    };
+    let prepared = prepare(programs, terms, |targets| named(arguments, targets));
+    let (a, opponent) = prepared.map_err(refused)?;
     let (given, duel) = ((&bench.output, &bench.limits), Some(opponent));
-    with_program((a, recorded), given, command(), |conduct| Conduct { duel, ..conduct }.run())
+    Ok(with_program((a, recorded), given, command(), |conduct| Conduct { duel, ..conduct }.run()))
 }
 
 fn mistake(code: &'static str, message: Said, help: Said) -> Box<Diagnostic> {
@@ -88,10 +80,6 @@ fn of_urls(arguments: &DuelArguments, other: &str, errors: Screen) -> Result<Sid
 
 /// One scenario, whose target or variables differ.
 fn of_scenario(arguments: &DuelArguments, errors: Screen) -> Result<Sides, Exit> {
-    let refused = |told: &Diagnostic| {
-        errors.diagnostic(told);
-        Exit::Usage
-    };
     let file = arguments.bench.url.as_deref().unwrap_or_default();
     let differs = !arguments.set_a.is_empty() || !arguments.set_b.is_empty();
     if file.is_empty()
@@ -102,14 +90,14 @@ fn of_scenario(arguments: &DuelArguments, errors: Screen) -> Result<Sides, Exit>
             "write `throng duel URL URL`, or `throng duel FILE --target URL --target URL`; \
              --a NAME=VALUE and --b NAME=VALUE set a variable of one side"
         );
-        return Err(refused(&mistake("duel-unclear", message, help)));
+        return Err(errors.refused(&mistake("duel-unclear", message, help)));
     }
     let path = Path::new(file);
     let text = plain::read_given_text(path, SOURCE_BYTES_MAX).map_err(|error| {
         let error = Said::of_error(&error);
         let message = say!("cannot read the scenario {}: {error}", path.display());
         let help = say!("give the path of a scenario file, or two URLs");
-        refused(&mistake("file-unreadable", message, help))
+        errors.refused(&mistake("file-unreadable", message, help))
     })?;
     let source = Source::new(path.display().to_string(), without_mark(&text));
     let base = path.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -117,18 +105,13 @@ fn of_scenario(arguments: &DuelArguments, errors: Screen) -> Result<Sides, Exit>
     let labels = arguments.bench.output.labels.clone();
     let of = |own: &[String], target: Option<&String>, base: PathBuf, run: RunOptions| {
         let set = assignments(&[&arguments.set[..], own].concat(), errors)?;
-        match compile_run(&source, set, (base, &read_variable), run, &read_disk) {
-            Ok((mut program, warnings, recorded)) => {
-                if let Some(url) = target {
-                    redirect(&mut program, url).map_err(|told| refused(&told))?;
-                }
-                Ok((program, warnings, recorded))
-            }
-            Err(diagnostics) => {
-                errors.diagnostics(&diagnostics);
-                Err(Exit::Usage)
-            }
+        let compiled = compile_run(&source, set, (base, &read_variable), run, &read_disk);
+        let (mut program, warnings, recorded) =
+            compiled.map_err(|told| errors.refused_all(&told))?;
+        if let Some(url) = target {
+            redirect(&mut program, url).map_err(|told| errors.refused(&told))?;
         }
+        Ok((program, warnings, recorded))
     };
     let run = RunOptions { labels, ..run };
     let (a, warnings, mut recorded) =

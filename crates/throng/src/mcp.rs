@@ -9,17 +9,12 @@ use throng_terminal::Screen;
 use throng_terminal::screen::StandardOutput;
 use throng_terminal::signals::stop_requests;
 
+use crate::Ended;
 use crate::arguments::McpArguments;
 
-pub(crate) fn mcp(arguments: &McpArguments) -> Exit {
+pub(crate) fn mcp(arguments: &McpArguments) -> Ended {
     let errors = Screen::errors(false);
-    let site = match site(arguments) {
-        Ok(site) => site,
-        Err(diagnostic) => {
-            errors.diagnostic(&diagnostic);
-            return Exit::Usage;
-        }
-    };
+    let site = site(arguments).map_err(|told| errors.refused(&told))?;
     if stdin().is_terminal() {
         errors.say(say!(
             "this command speaks the Model Context Protocol: start it from an AI assistant, see \
@@ -27,7 +22,7 @@ pub(crate) fn mcp(arguments: &McpArguments) -> Exit {
         ));
     }
     throng_mcp::serve(site, BufReader::new(stdin()), StandardOutput, stop_requests);
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 fn site(arguments: &McpArguments) -> Result<Site, Box<Diagnostic>> {

@@ -17,44 +17,34 @@ use throng_scenario::protocol::{NoText, given, read_protocol, text_of};
 use throng_scenario::{CompileOptions, RunOptions, SOURCE_BYTES_MAX, read_disk};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::ProtocolArguments;
 use crate::reflect::write_descriptors;
 
-pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
+pub(crate) fn protocol(arguments: &ProtocolArguments) -> Ended {
     let screen = Screen::output(arguments.no_color);
     let errors = Screen::errors(arguments.no_color);
-    let told = |error: Box<Diagnostic>| {
-        errors.diagnostic(&error);
-        Exit::Usage
-    };
+    let told = |error: Box<Diagnostic>| errors.refused(&error);
     if let Some(url) = &arguments.reflection.reflect {
         return write_descriptors(url, arguments, errors);
     }
     if arguments.list {
         list(arguments.json, screen);
-        return Exit::Success;
+        return Ok(Exit::Success);
     }
     if let Some(name) = &arguments.show {
         let name = name.strip_prefix(library::PREFIX).unwrap_or(name);
-        return match library::find(name) {
-            Some(shipped) => {
-                screen.text(shipped.text);
-                Exit::Success
-            }
-            None => told(Box::new(library::unknown(name))),
+        let Some(shipped) = library::find(name) else {
+            return Err(errors.refused(&library::unknown(name)));
         };
+        screen.text(shipped.text);
+        return Ok(Exit::Success);
     }
     // Without a URL there is a file.
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
-    let protocol = match load(file, errors) {
-        Ok(protocol) => protocol,
-        Err(exit) => return exit,
-    };
-    let only = match arguments.message.as_deref().map(|name| named(&protocol, name)).transpose() {
-        Ok(only) => only,
-        Err(error) => return told(error),
-    };
-    let command = Command { arguments, protocol: &protocol, only, screen };
+    let protocol = load(file, errors)?;
+    let only = arguments.message.as_deref().map(|name| named(&protocol, name)).transpose();
+    let command = Command { arguments, protocol: &protocol, only: only.map_err(told)?, screen };
     let done = match (&arguments.decode, &arguments.encode) {
         (Some(input), _) => command.decode(input),
         (None, Some(text)) => command.encode(text),
@@ -63,7 +53,7 @@ pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
             Ok(Exit::Success)
         }
     };
-    done.unwrap_or_else(told)
+    done.map_err(told)
 }
 
 /// The protocols that come with throng: names, and what they describe.
@@ -87,16 +77,10 @@ fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
     let env = |name: &str| std::env::var(name).ok();
     let run = RunOptions::default();
     let options = CompileOptions { set: Vec::new(), base, read_file: &read_disk, env: &env, run };
-    match read_protocol(&source, &options) {
-        Ok((protocol, warnings)) => {
-            errors.diagnostics(&warnings);
-            Ok(protocol)
-        }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            Err(Exit::Usage)
-        }
-    }
+    let read = read_protocol(&source, &options);
+    let (protocol, warnings) = read.map_err(|told| errors.refused_all(&told))?;
+    errors.diagnostics(&warnings);
+    Ok(protocol)
 }
 
 /// The text of a file, or of one that comes with throng.
@@ -114,8 +98,7 @@ fn source(file: &Path, errors: Screen) -> Result<Arc<Source>, Exit> {
                 "file-too-large",
                 say!("the protocol file is larger than 16 MiB"),
             );
-            errors.diagnostic(&error.help(say!("split the protocol into several files")));
-            return Err(Exit::Usage);
+            return Err(errors.refused(&error.help(say!("split the protocol into several files"))));
         }
         Ok(Err(NoText::NotUtf8)) => {
             return Err(unreadable(file, say!("it is not UTF-8 text"), errors));

@@ -5,10 +5,11 @@ use throng_serve::Setup;
 use throng_terminal::Screen;
 use throng_terminal::signals::stop_requested;
 
+use crate::Ended;
 use crate::arguments::ServeArguments;
 use crate::speech;
 
-pub(crate) fn serve(arguments: &ServeArguments) -> Exit {
+pub(crate) fn serve(arguments: &ServeArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
     let setup = Setup {
         folder: arguments.folder.clone(),
@@ -17,11 +18,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Exit {
         runs_max: arguments.runs_max,
         refusal: |words| speech::parse(words).err().map(|error| speech::wrong_in(&error)),
     };
-    match throng_serve::serve(&setup, &errors, stop_requested()) {
-        Ok(()) => Exit::Success,
-        Err(diagnostic) => {
-            errors.diagnostic(&diagnostic);
-            Exit::Usage
-        }
-    }
+    let served = throng_serve::serve(&setup, &errors, stop_requested());
+    served.map_err(|told| errors.refused(&told))?;
+    Ok(Exit::Success)
 }
