@@ -301,7 +301,10 @@ enum Secured {
 }
 
 macro_rules! schemes {
-    ($($(#[$doc:meta])* $name:ident, $word:literal, $secured:ident, $port:expr;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident, $word:literal $(or $other:literal)?, $secured:ident, $port:expr;
+    )*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Scheme {
             $($(#[$doc])* $name,)*
@@ -312,6 +315,15 @@ macro_rules! schemes {
 
             pub const fn word(self) -> &'static str {
                 match self { $(Scheme::$name => $word,)* }
+            }
+
+            /// The scheme with this word, in any case.
+            pub fn named(word: &str) -> Option<Scheme> {
+                let is = |one: &str| word.eq_ignore_ascii_case(one);
+                $(if is($word) $(|| is($other))? {
+                    return Some(Scheme::$name);
+                })*
+                None
             }
 
             const fn secured(self) -> Secured {
@@ -325,7 +337,7 @@ macro_rules! schemes {
     };
 }
 
-// The word, TLS, the default port.
+// The word and another one for it, TLS, the default port.
 schemes! {
     Http, "http", Never, Some(80);
     Https, "https", Always, Some(443);
@@ -343,7 +355,7 @@ schemes! {
     Mqtts, "mqtts", Always, Some(8883);
     Redis, "redis", Never, Some(6379);
     Rediss, "rediss", Always, Some(6379);
-    Postgres, "postgres", ByUrl, Some(5432);
+    Postgres, "postgres" or "postgresql", ByUrl, Some(5432);
 }
 
 impl Scheme {

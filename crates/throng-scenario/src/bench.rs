@@ -12,7 +12,7 @@ use throng_program::{Family, HttpVersion, Scheme};
 use crate::message::wants::JsonWant;
 use crate::native::{self, Native, UrlSays};
 use crate::read::{foreign, template};
-use crate::url::{Url, encode_path, scheme_of};
+use crate::url::{Url, encode_path};
 
 mod grpc;
 mod mqtt;
@@ -150,7 +150,7 @@ pub enum BenchUntil {
 impl Bench {
     /// The scheme of its URL, if throng knows it.
     pub fn scheme(&self) -> Option<Scheme> {
-        scheme_of(self.url.split_once("://")?.0)
+        Scheme::named(self.url.split_once("://")?.0)
     }
 
     /// Whether its protocol has a verb.

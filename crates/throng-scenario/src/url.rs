@@ -43,7 +43,7 @@ impl Url {
             let help = say!("write `http://{0}`, `ws://{0}` or `tcp://{0}`", text.trim());
             return wrong(say!("the URL has no scheme"), text, help);
         };
-        let Some(scheme) = scheme_of(word) else {
+        let Some(scheme) = Scheme::named(word) else {
             return wrong(say!("the URL has an unknown scheme"), word, schemes());
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -105,12 +105,6 @@ impl Url {
             false => format!("{}://{host}:{}", self.scheme.word(), self.port),
         }
     }
-}
-
-/// `postgresql` is another word for `postgres`.
-pub(crate) fn scheme_of(word: &str) -> Option<Scheme> {
-    let word = if word.eq_ignore_ascii_case("postgresql") { "postgres" } else { word };
-    Scheme::ALL.into_iter().find(|scheme| scheme.word().eq_ignore_ascii_case(word))
 }
 
 fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
