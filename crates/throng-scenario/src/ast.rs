@@ -164,7 +164,7 @@ macro_rules! structs {
     )*};
 }
 
-scenario_maps!(mqtt_maps network_maps redis_maps sql_maps structs);
+scenario_maps!(structs);
 
 /// The key of a step that says which connection it uses.
 #[derive(Clone, Copy)]
