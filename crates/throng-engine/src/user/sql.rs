@@ -153,7 +153,7 @@ fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     looked.fields = Fields::Sql(*reply);
     let is_wanted = || sql.checks.iter().any(|check: &Check| check.status().is_some());
     let verdict = match error {
-        Some(error) if !is_wanted() => Err((Cause::of_sql(&error.code), error.said())),
+        Some(error) if !is_wanted() => Err((Cause::of_status(error.status()), error.said())),
         _ => {
             let mut scope = scope!(active.user, shard);
             plan.look.judge(&sql.checks, &sql.saves, &looked, &mut scope)

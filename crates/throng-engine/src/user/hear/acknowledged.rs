@@ -87,5 +87,5 @@ fn refusal(checks: &[Check], answer: &redis::Answer<'_>) -> Option<(u16, Finding
         return None;
     }
     let status = base::status(word);
-    Some((status, (Cause::of_redis(status), redis_error(error))))
+    Some((status, (Cause::of_status(status), redis_error(error))))
 }
