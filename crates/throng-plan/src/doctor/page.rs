@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// Text is set in so far below its heading.
 const INDENT: usize = 4;
 
-pub(super) fn page(
+pub fn page(
     needs: &Needs,
     examination: &Examination,
     applied: &[Applied],

@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
+use crate::agents::{Agents, Load};
+use crate::reckon::Resource;
+use crate::{arrives_only, wish};
 use serde_json::{Value, json};
 use throng_base::units::{format_bytes, format_count, format_duration};
-use throng_fleet::presence::AGENTS_MAX;
 use throng_load::Forecast;
-use throng_plan::agents::{Agents, Load};
-use throng_plan::reckon::Resource;
-use throng_plan::{arrives_only, wish};
 use throng_results::terminal::Style;
 
 use super::Planned;
@@ -136,7 +135,9 @@ fn commands(planned: &Planned, agents: &Agents, style: &Style) -> String {
         }
         None => "throng run SCENARIO".to_string(),
     };
-    let agents =
-        if count <= AGENTS_MAX as u64 { format!(" --agents {count}") } else { String::new() };
+    let agents = match count <= planned.agents_max {
+        true => format!(" --agents {count}"),
+        false => String::new(),
+    };
     out + &command(say!("run it:"), &format!("{run} --fleet{agents}"), style)
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use throng_base::clean;
 use throng_base::units::write_duration;
+use throng_program::event::written;
 use throng_program::{Audit, AuditWhat, Books, RedisKind, Source, View};
-use throng_run::permit::written;
 
 use super::{ROWS_SHOWN_MAX, Report};
 
@@ -15,27 +15,27 @@ impl Report<'_> {
         if audits.is_empty() {
             return String::new();
         }
-        let mut out = format!("{}\n", self.screen.style.bold(&tell!("audits")));
+        let mut out = format!("{}\n", self.style.bold(&tell!("audits")));
         for audit in audits.iter().take(ROWS_SHOWN_MAX) {
             let _ = writeln!(out, "  {}  {}", clean(&audit.name), self.told(&times(audit)));
             match &audit.what {
                 AuditWhat::Presence { views, .. } => {
                     for view in views {
-                        let asked = self.screen.style.dim(&self.told(&asked(view)));
+                        let asked = self.style.dim(&self.told(&asked(view)));
                         let _ = writeln!(out, "    {}  {asked}", clean(&view.name));
                     }
                 }
                 AuditWhat::Count { books, step_name, .. } => {
                     let counted = self.told(&counted(books));
                     let text = format!("{counted} = ok(\"{}\")", clean(step_name));
-                    let _ = writeln!(out, "    {}", self.screen.style.dim(&text));
+                    let _ = writeln!(out, "    {}", self.style.dim(&text));
                 }
             }
         }
         self.more(&mut out, audits.len());
         if audits.iter().any(|audit| audit.commands().next().is_some()) {
             let text = tell!("commands are executed only with `--allow-commands`");
-            let _ = writeln!(out, "  {}", self.screen.style.dim(&text));
+            let _ = writeln!(out, "  {}", self.style.dim(&text));
         }
         out
     }

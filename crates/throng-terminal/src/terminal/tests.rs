@@ -24,7 +24,7 @@ fn a_panic_gives_the_terminal_back() {
 
 /// With the screen and the keys of a run. Whatever comes back has ended as a run does.
 fn panics(who: &str) -> [(); 2] {
-    crate::report_panics();
+    crate::bug::report_panics(super::restore);
     let run = || {
         let info = RunInfo::new("shop", Duration::ZERO);
         let style = Screen::output(true).style;

@@ -7,12 +7,12 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub(crate) use unix::{Signals, Stops, fail_writes_of_large_files};
+pub use unix::{Signals, Stops, fail_writes_of_large_files};
 #[cfg(not(unix))]
-pub(crate) use windows::{Signals, Stops, fail_writes_of_large_files};
+pub use windows::{Signals, Stops, fail_writes_of_large_files};
 
 /// Waits for a request to stop: Ctrl-C, SIGTERM, or a closed terminal.
-pub(crate) async fn stop_requested() {
+pub async fn stop_requested() {
     match Signals::new() {
         Ok(mut signals) => signals.next().await,
         Err(_) => std::future::pending().await,

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use crate::reckon::{CORES_SHARE, MEMORY_SHARE, Resource, Row};
+use crate::{Measured, NAMES, arrives_only};
 use throng_base::Said;
 use throng_base::columns::{left, right, wrap};
 use throng_base::units::{format_bytes, format_count, format_duration};
 use throng_load::Forecast;
-use throng_plan::reckon::{CORES_SHARE, MEMORY_SHARE, Resource, Row};
-use throng_plan::{Measured, NAMES, arrives_only};
 use throng_program::Program;
 use throng_results::terminal::Style;
 use unicode_width::UnicodeWidthStr as _;

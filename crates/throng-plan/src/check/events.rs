@@ -7,7 +7,7 @@ use throng_base::clean;
 use throng_base::columns::left;
 use throng_base::units::write_duration;
 use throng_program::{Action, Steering, TimedEvent, Trigger};
-use throng_run::permit::command;
+
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{ROWS_SHOWN_MAX, Report};
@@ -18,7 +18,7 @@ impl Report<'_> {
         if events.is_empty() {
             return String::new();
         }
-        let mut out = format!("{}\n", self.screen.style.bold(&tell!("events")));
+        let mut out = format!("{}\n", self.style.bold(&tell!("events")));
         let shown = events.iter().take(ROWS_SHOWN_MAX);
         let rows: Vec<[String; 3]> = shown
             .map(|event| {
@@ -29,13 +29,13 @@ impl Report<'_> {
         let width = |at: usize| rows.iter().map(|row| row[at].width()).max().unwrap_or(0);
         let (first, second) = (width(0), width(1));
         for [when, name, what] in &rows {
-            let what = self.screen.style.dim(what);
+            let what = self.style.dim(what);
             let _ = writeln!(out, "  {}  {}  {what}", left(when, first), left(name, second));
         }
         self.more(&mut out, events.len());
-        if events.iter().any(|event| command(event).is_some()) {
+        if events.iter().any(|event| event.command().is_some()) {
             let text = tell!("commands are executed only with `--allow-commands`");
-            let _ = writeln!(out, "  {}", self.screen.style.dim(&text));
+            let _ = writeln!(out, "  {}", self.style.dim(&text));
         }
         out
     }
@@ -70,7 +70,7 @@ impl Report<'_> {
     fn what(&self, event: &TimedEvent) -> String {
         match &event.action {
             Action::Run { timeout, .. } => {
-                let command = command(event).unwrap_or_default();
+                let command = event.command().unwrap_or_default();
                 let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
                 tell!("run: {command} (timeout {})", write_duration(*timeout))
             }

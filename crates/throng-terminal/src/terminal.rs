@@ -17,7 +17,7 @@ use throng_run::{Line, Operator, StopRequests};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use crate::arguments::OutputArguments;
+use crate::bug;
 use crate::screen::Screen;
 use crate::signals::{Signals, Stops};
 use crate::system::{self, is_in_front};
@@ -25,13 +25,26 @@ use dashboard::Dashboard;
 use keys::Keys;
 
 /// The terminal is as it was; also after a panic.
-pub(crate) fn restore() {
+pub fn restore() {
     dashboard::give_back();
     system::give_terminal_back();
 }
 
+/// What of a run is shown, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Output {
+    /// The summary is JSON on standard output; everything else goes to standard error.
+    pub json: bool,
+    /// The summary has all metrics.
+    pub details: bool,
+    /// Without progress.
+    pub quiet: bool,
+    pub full_screen: bool,
+    pub no_color: bool,
+}
+
 /// See the module's description.
-pub(crate) struct Terminal {
+pub struct Terminal {
     screen: Screen,
     errors: Screen,
     json: bool,
@@ -56,7 +69,7 @@ struct State {
 }
 
 impl Terminal {
-    pub(crate) fn new(output: &OutputArguments) -> Terminal {
+    pub fn new(output: &Output) -> Terminal {
         let errors = Screen::errors(output.no_color);
         // With JSON the output belongs to a program; people read the other one.
         let screen = if output.json { errors } else { Screen::output(output.no_color) };
@@ -65,7 +78,7 @@ impl Terminal {
             errors,
             json: output.json,
             quiet: output.quiet,
-            wants_dashboard: output.tui,
+            wants_dashboard: output.full_screen,
             state: RefCell::default(),
         }
     }
@@ -205,7 +218,7 @@ impl Operator for Terminal {
             Line::Log { at, text } => self.log(at, &text),
             Line::Once(_) if self.quiet => {}
             Line::Once(said) => self.tell(|| said.spoken(), || self.screen.say(said.clone())),
-            Line::Bug(reason) => crate::tell_bug(&reason),
+            Line::Bug(reason) => bug::tell(&reason),
             Line::Began { info, clock } => self.begin(&info, clock),
             Line::Interval { interval, gauges } => {
                 let State { second, dashboard, .. } = &mut *self.state.borrow_mut();

@@ -1,4 +1,4 @@
-//! `throng run --replay LOG URL`: the visits of an access log again, as they were: who came when,
+//! The visits of an access log again, as they were (`throng run --replay LOG URL`): who came when,
 //! what each asked for, and how long each waited in between.
 //!
 //! A log becomes a scenario and two files: a row for each visit, in the order in which they begin,
@@ -13,15 +13,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use throng_base::units::write_duration;
-use throng_base::{Diagnostic, Exit, Said, Source};
+use throng_base::{Diagnostic, Said};
 use throng_data::access_log;
-use throng_run::Conduct;
-use throng_scenario::{RunOptions, Url, read_disk, read_variable};
+use throng_scenario::Url;
 
-use crate::arguments::RunArguments;
-use crate::scenario::{compile_run, data_failed, with_file};
-use crate::screen::Screen;
-use crate::terminal::Terminal;
 use visits::{ROWS, Visits};
 
 const VISITS: &str = "visits.jsonl";
@@ -32,60 +27,53 @@ const STARTS_MAX: f64 = 10_000.0;
 const GRACE: Duration = Duration::from_secs(3);
 
 /// What a log is made into.
-struct Made {
-    scenario: String,
+pub struct Replay {
+    pub scenario: String,
+    /// What the log had, and what could not be replayed.
+    pub remarks: Vec<Said>,
     /// The files that it reads; gone when the run is over.
     folder: Folder,
 }
 
-/// `throng run`.
-pub(crate) fn run(arguments: &RunArguments) -> Exit {
-    with_run(arguments, |conduct| conduct.run())
-}
-
-/// With the run of a scenario file, or of a log.
-pub(crate) fn with_run(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
-    match &arguments.replay {
-        Some(log) => with_log(arguments, log, then),
-        None => with_file(arguments, then),
+impl Replay {
+    /// Where the scenario finds its files, as long as this exists.
+    pub fn folder(&self) -> &Path {
+        &self.folder.0
     }
 }
 
-fn with_log(arguments: &RunArguments, log: &Path, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
-    let errors = Screen::errors(arguments.output.no_color);
-    let refused = |told: &Diagnostic| {
-        errors.diagnostic(told);
-        errors.say(say!("nothing was sent"));
-        Exit::Usage
-    };
-    let url = arguments.scenario.file.to_string_lossy().into_owned();
-    let made = match target(&url).and_then(|origin| make(log, &origin, arguments, errors)) {
-        Ok(made) => made,
-        Err(told) => return refused(&told),
-    };
-    let source = Source::new(tell!("the scenario of this replay"), made.scenario);
-    let base = made.folder.0.clone();
-    let given = RunOptions {
-        labels: arguments.output.labels.clone(),
-        thresholds: arguments.thresholds.clone(),
-        ..RunOptions::fresh(arguments.scenario.seed)
-    };
-    match compile_run(&source, Vec::new(), (base, &read_variable), given, &read_disk) {
-        Ok((program, warnings, recorded)) => {
-            errors.diagnostics(&warnings);
-            let terminal = Terminal::new(&arguments.output);
-            then(Conduct {
-                command: crate::bench::command(),
-                settings: arguments.output.settings(),
-                limits: arguments.limits.limits(),
-                ..Conduct::new(std::sync::Arc::new(program), recorded, &terminal)
-            })
-        }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            Exit::Usage
-        }
+/// Reads a log, and writes what it becomes: its requests go to this URL, `speed` times as fast.
+///
+/// # Errors
+/// The URL is none of HTTP or has a path, the log cannot be read, or the disk is full.
+pub fn replay(log: &Path, url: &str, speed: f64) -> Result<Replay, Box<Diagnostic>> {
+    let origin = target(url)?;
+    let folder = Folder::new().map_err(|error| unwritable(&error))?;
+    let mut visits = Visits::new(&folder.0);
+    let passed = access_log::requests(log, &mut |request| {
+        visits.add(request);
+        Ok(())
+    });
+    let passed = passed.map_err(|error| Box::new(error.diagnostic()))?;
+    let found = visits.finish(&folder.0.join(VISITS)).map_err(|error| unwritable(&error))?;
+    let starts = starts(&found.starts, speed);
+    std::fs::write(folder.0.join(STARTS), starts).map_err(|error| unwritable(&error))?;
+    let (requests, count) = (found.requests, found.visits);
+    let mut remarks = vec![say!("{requests} requests of {count} visits")];
+    if passed > 0 {
+        remarks.push(say!("{passed} lines of the log have no request and were skipped"));
     }
+    if found.split > 0 {
+        let split = found.split;
+        remarks.push(say!("{split} visits were too long and were split"));
+    }
+    if found.has_bodies {
+        remarks.push(say!("the log has no bodies: requests such as POST are sent without one"));
+    }
+    let name = log.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let after = Duration::from_secs_f64(found.tail_s / speed).saturating_add(GRACE);
+    let scenario = scenario(&name, &origin, &found.rows, (speed, after));
+    Ok(Replay { scenario, remarks, folder })
 }
 
 /// A folder that is removed with this.
@@ -128,42 +116,6 @@ fn target(url: &str) -> Result<String, Box<Diagnostic>> {
         Ok(_) => Err(mistake(say!("`{url}` has a path; paths come from the log"), help)),
         Err(_) => Err(mistake(say!("`{url}` is not a valid URL"), help)),
     }
-}
-
-/// Reads the log, and writes what it becomes.
-fn make(
-    log: &Path,
-    origin: &str,
-    arguments: &RunArguments,
-    errors: Screen,
-) -> Result<Made, Box<Diagnostic>> {
-    let folder = Folder::new().map_err(|error| unwritable(&error))?;
-    let mut visits = Visits::new(&folder.0);
-    let passed = access_log::requests(log, &mut |request| {
-        visits.add(request);
-        Ok(())
-    });
-    let passed = passed.map_err(|error| Box::new(data_failed(&error)))?;
-    let found = visits.finish(&folder.0.join(VISITS)).map_err(|error| unwritable(&error))?;
-    let speed = arguments.speed;
-    let starts = starts(&found.starts, speed);
-    std::fs::write(folder.0.join(STARTS), starts).map_err(|error| unwritable(&error))?;
-    let (requests, count) = (found.requests, found.visits);
-    errors.say(say!("{requests} requests of {count} visits"));
-    if passed > 0 {
-        errors.say(say!("{passed} lines of the log have no request and were skipped"));
-    }
-    if found.split > 0 {
-        let split = found.split;
-        errors.say(say!("{split} visits were too long and were split"));
-    }
-    if found.has_bodies {
-        errors.say(say!("the log has no bodies: requests such as POST are sent without one"));
-    }
-    let name = log.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let after = Duration::from_secs_f64(found.tail_s / speed).saturating_add(GRACE);
-    let scenario = scenario(&name, origin, &found.rows, (speed, after));
-    Ok(Made { scenario, folder })
 }
 
 /// How many visits begin per second, as a curve with steps.

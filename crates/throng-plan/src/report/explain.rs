@@ -1,10 +1,10 @@
 //! `--explain`: where the bytes of a user go, part by part, against what was measured; and the size
 //! of what is written down.
 
+use crate::Plan;
 use throng_base::Said;
 use throng_base::units::{format_bytes, format_count};
 use throng_engine::{SizeKind, TYPICAL_OCTAVES};
-use throng_plan::Plan;
 use throng_results::terminal::Style;
 
 use super::page::{head, sentence, table};

@@ -13,10 +13,10 @@ impl Report<'_> {
         if monitors.is_empty() {
             return String::new();
         }
-        let mut out = format!("{}\n", self.screen.style.bold(&tell!("monitor")));
+        let mut out = format!("{}\n", self.style.bold(&tell!("monitor")));
         for monitor in monitors.iter().take(ROWS_SHOWN_MAX) {
             let every = tell!("every {}", write_duration(monitor.every));
-            let url = self.screen.style.dim(&self.told(&monitor.url()));
+            let url = self.style.dim(&self.told(&monitor.url()));
             let _ = writeln!(out, "  {}  {every}  {url}", clean(&monitor.name));
         }
         self.more(&mut out, monitors.len());

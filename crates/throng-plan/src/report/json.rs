@@ -1,13 +1,13 @@
 //! For programs: the same in English. `docs/plan.md` says what each field is.
 
+use crate::Plan;
+use crate::reckon::Row;
 use serde_json::{Value, json};
-use throng_plan::Plan;
-use throng_plan::reckon::Row;
 
 use super::Planned;
 use super::page::resource_word;
 
-pub(super) fn json(planned: &Planned) -> Value {
+pub fn json(planned: &Planned) -> Value {
     let Plan { wish, reckoned, machine, sizes, .. } = &planned.plan;
     let parts = sizes.parts.iter().map(|part| {
         let (word, is_within) = (part.kind.word(), part.kind.is_within());

@@ -8,26 +8,28 @@ use throng_base::clean::{clean_json, on_screen};
 use throng_base::{Diagnostic, Exit, Said, Severity, language, system::EBADF};
 use throng_results::terminal::Style;
 
+use crate::system;
+
 /// Text for people, on one of the two outputs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Screen {
-    pub(crate) style: Style,
+pub struct Screen {
+    pub style: Style,
     to_errors: bool,
     /// A line that moves can be drawn.
-    pub(crate) is_terminal: bool,
+    pub is_terminal: bool,
 }
 
 const WIDTH_PLAIN: usize = 80;
 
 impl Screen {
     /// Standard output.
-    pub(crate) fn output(no_color: bool) -> Screen {
+    pub fn output(no_color: bool) -> Screen {
         let is_terminal = io::stdout().is_terminal();
         Screen::new(is_terminal, no_color, false)
     }
 
     /// Standard error: for mistakes, and for everything when the output is for a program.
-    pub(crate) fn errors(no_color: bool) -> Screen {
+    pub fn errors(no_color: bool) -> Screen {
         Screen::new(io::stderr().is_terminal(), no_color, true)
     }
 
@@ -54,30 +56,30 @@ impl Screen {
     }
 
     /// Summaries with all that is known.
-    pub(crate) fn with_details(mut self, details: bool) -> Screen {
+    pub fn with_details(mut self, details: bool) -> Screen {
         self.style.details = details;
         self
     }
 
     /// For the summary of a run that has its page.
-    pub(crate) fn with_page(mut self, page: bool) -> Screen {
+    pub fn with_page(mut self, page: bool) -> Screen {
         self.style.page = page;
         self
     }
 
     /// For the summary of the run that `throng report` shows when it is given none.
-    pub(crate) fn of_newest(mut self, newest: bool) -> Screen {
+    pub fn of_newest(mut self, newest: bool) -> Screen {
         self.style.newest = newest;
         self
     }
 
     /// Writes text for people. Names in it, whoever gave them, cannot do anything to a terminal.
-    pub(crate) fn text(&self, text: &str) {
+    pub fn text(&self, text: &str) {
         self.write(&on_screen(text, self.style.colour));
     }
 
     /// Writes a text that is a file for programs, which stays as it is; but not at a terminal.
-    pub(crate) fn document(&self, text: &str) {
+    pub fn document(&self, text: &str) {
         let is_shown = match self.to_errors {
             true => io::stderr().is_terminal(),
             false => io::stdout().is_terminal(),
@@ -89,12 +91,12 @@ impl Screen {
     }
 
     /// Takes away the line that moves, and draws another one where there is one.
-    pub(crate) fn redraw(&self, line: &str) {
+    pub fn redraw(&self, line: &str) {
         self.write(&format!("{}{}", self.line_away(), on_screen(line, self.style.colour)));
     }
 
     /// Writes text as it is. An output that takes nothing more is no reason to stop a run.
-    pub(crate) fn write(&self, text: &str) {
+    pub fn write(&self, text: &str) {
         match self.to_errors {
             // There is nowhere left to tell that it failed.
             true => drop(io::stderr().lock().write_all(text.as_bytes())),
@@ -102,27 +104,27 @@ impl Screen {
         }
     }
 
-    pub(crate) fn line(&self, line: &str) {
+    pub fn line(&self, line: &str) {
         self.text(&format!("{line}\n"));
     }
 
     /// A value for a program, which may hold text of strangers.
-    pub(crate) fn json(&self, value: &serde_json::Value) {
+    pub fn json(&self, value: &serde_json::Value) {
         self.line(&clean_json(&value.to_string()));
     }
 
     /// A sentence of ours, in the language of the person.
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
-    pub(crate) fn say(&self, said: Said) {
+    pub fn say(&self, said: Said) {
         self.line(&said.spoken());
     }
 
-    pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
+    pub fn diagnostic(&self, diagnostic: &Diagnostic) {
         self.text(&diagnostic.render(self.style.colour));
     }
 
     /// All diagnostics, and how many there were.
-    pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+    pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         diagnostics.iter().for_each(|diagnostic| {
             self.diagnostic(diagnostic);
             self.line("");
@@ -144,21 +146,14 @@ static OUTPUT_FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 static READER_GONE: AtomicBool = AtomicBool::new(false);
 
 /// Whether the reader of the standard output has gone, as `head` does.
-pub(crate) fn is_reader_gone() -> bool {
+pub fn is_reader_gone() -> bool {
     READER_GONE.load(Ordering::Relaxed)
 }
 
-/// There is no standard output: whoever started us has closed it.
-static OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
-
-/// Whether there is a standard output at all.
-pub(crate) fn has_output(is_open: bool) {
-    OUTPUT_CLOSED.store(!is_open, Ordering::Relaxed);
-}
-
 /// Writes to the standard output; [`delivered`] tells at the end whether that was possible.
-pub(crate) fn output(bytes: &[u8]) {
-    if OUTPUT_CLOSED.load(Ordering::Relaxed) {
+pub fn output(bytes: &[u8]) {
+    // Without one, whoever started us has closed it.
+    if !system::has_output() {
         return note_failure(Err(io::Error::from_raw_os_error(EBADF)), false);
     }
     let mut output = io::stdout().lock();
@@ -179,7 +174,7 @@ fn note_failure(written: io::Result<()>, to_terminal: bool) {
 }
 
 /// The exit code of a command, which is not good when its output could not be written.
-pub(crate) fn delivered(exit: Exit) -> Exit {
+pub fn delivered(exit: Exit) -> Exit {
     let failed = OUTPUT_FAILED.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(error) = failed else { return exit };
     let message = say!("cannot write to standard output: {error}", error = Said::of_error(&error));
@@ -190,24 +185,4 @@ pub(crate) fn delivered(exit: Exit) -> Exit {
         Exit::Success | Exit::ThresholdsNotMet => Exit::ResultInvalid,
         exit => exit,
     }
-}
-
-/// A user that stood still: what it waited for and what to do with it.
-pub(crate) fn standstill(reason: &Said) {
-    let diagnostic = Diagnostic::error("bug", say!("throng has a bug: {reason}"))
-        .help(say!("please report this line with the command and the scenario"));
-    Screen::errors(false).diagnostic(&diagnostic);
-}
-
-/// A panic: what happened and what to do with it.
-pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
-    let what = panic.payload_as_str().unwrap_or("–");
-    let message = match panic.location() {
-        Some(place) => say!("throng has a bug: {what} at {place}"),
-        None => say!("throng has a bug: {what}"),
-    };
-    let diagnostic = Diagnostic::error("bug", message)
-        .note(say!("the run continues if possible; all measured data is recorded"))
-        .help(say!("please report this line with the command and the scenario"));
-    Screen::errors(false).diagnostic(&diagnostic);
 }

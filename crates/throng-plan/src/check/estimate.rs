@@ -7,8 +7,7 @@ use throng_base::units::{format_count, format_duration};
 use throng_load::{Assumed, Course, Forecast};
 use throng_program::Program;
 
-/// What an answer is taken to need.
-const ANSWER_SECONDS: f64 = 0.1;
+use crate::ANSWER_SECONDS;
 
 /// What all phases come to.
 pub(super) struct Estimate {

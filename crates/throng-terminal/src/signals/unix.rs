@@ -11,7 +11,7 @@ const ONCE: [libc::c_int; 6] =
     [libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGVTALRM, libc::SIGXCPU];
 
 /// Ctrl-C, SIGTERM and the others, if sent after this was created.
-pub(crate) struct Signals {
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     /// Without ignored signals (`nohup`), and without those already received.
@@ -19,7 +19,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    pub(crate) fn new() -> std::io::Result<Signals> {
+    pub fn new() -> std::io::Result<Signals> {
         let handled = ONCE.into_iter().filter(|number| !ignores(*number));
         let once = handled.map(|number| signal(SignalKind::from_raw(number)));
         let once = once.collect::<std::io::Result<Vec<Signal>>>()?;
@@ -27,7 +27,7 @@ impl Signals {
         Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())?, once })
     }
 
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         let once = &mut self.once;
         let first = std::future::poll_fn(|cx| {
             let received = once.iter_mut().position(|signal| signal.poll_recv(cx).is_ready());
@@ -57,15 +57,15 @@ fn ignores(signal: libc::c_int) -> bool {
 
 /// SIGTSTP while a full screen is shown: no key sends it, but `kill -TSTP` does. Without a full
 /// screen, its default action stops the process.
-pub(crate) struct Stops(Option<Signal>);
+pub struct Stops(Option<Signal>);
 
 impl Stops {
-    pub(crate) fn new(full_screen: bool) -> Stops {
+    pub fn new(full_screen: bool) -> Stops {
         let signal = full_screen.then(|| signal(SignalKind::from_raw(libc::SIGTSTP)).ok());
         Stops(signal.flatten())
     }
 
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         match &mut self.0 {
             Some(signal) => drop(signal.recv().await),
             None => std::future::pending().await,
@@ -73,7 +73,7 @@ impl Stops {
     }
 
     /// Stops all threads of this process; returns after SIGCONT.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         // SAFETY: the call takes a number; the signal has no handler.
         unsafe { libc::raise(libc::SIGSTOP) };
     }
@@ -90,7 +90,7 @@ impl Drop for Stops {
 
 /// With this, a write beyond the limit of `ulimit -f` fails with an error, as on a full disk.
 /// Otherwise a signal ends the process in the middle of a run.
-pub(crate) fn fail_writes_of_large_files() {
+pub fn fail_writes_of_large_files() {
     // SAFETY: the call replaces the action of one signal; no handler of ours is installed.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }

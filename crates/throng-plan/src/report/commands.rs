@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use crate::USERS_MIN;
+use crate::needs::needs;
 use throng_base::units::format_count;
 use throng_base::{Said, Source, plain};
-use throng_plan::USERS_MIN;
-use throng_plan::needs::needs;
 use throng_program::Scheme;
 use throng_results::terminal::Style;
 use throng_scenario::{CompileOptions, SOURCE_BYTES_MAX, compile};
