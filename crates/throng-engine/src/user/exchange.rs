@@ -1,6 +1,8 @@
 //! Something was asked of the target and is to be answered: by an HTTP answer, by a message, or by
 //! room in the socket for what is sent.
 
+pub(super) mod answer;
+
 use throng_base::{Said, Time};
 
 use crate::rare::Rare;

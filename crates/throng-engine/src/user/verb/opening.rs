@@ -17,15 +17,6 @@ use throng_protocol::machine::Machine;
 use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::Key;
 
-use super::State;
-use super::connection::{Connection, Later};
-use super::http::unix_seconds;
-use super::jar;
-use super::mqtt;
-use super::outcome::Onward;
-use super::redirect::{self, is_plain_path};
-use super::sql::database_of;
-use super::task::{Active, Doing, Opening};
 use crate::code::Instruction;
 use crate::connector::{self, Ask, Handshake, Hello, Opened, Order, Progress, Upgrade};
 use crate::failure::Ended;
@@ -36,6 +27,15 @@ use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
 use crate::scope::{UserScope, scope};
 use crate::spent::OpeningTimes;
 use crate::template::{finish_cookies, write_own_cookies};
+use crate::user::State;
+use crate::user::connection::{Connection, Later};
+use crate::user::jar;
+use crate::user::outcome::Onward;
+use crate::user::redirect::{self, is_plain_path};
+use crate::user::send::mqtt;
+use crate::user::task::{Active, Doing, Opening};
+use crate::user::verb::http::unix_seconds;
+use crate::user::verb::sql::database_of;
 
 impl State {
     /// A link as the scenario has it.
@@ -98,7 +98,7 @@ impl State {
     }
 
     /// A connection that opens is given up.
-    pub(super) fn opening_given_up(&self, opening: &Opening) {
+    pub(in crate::user) fn opening_given_up(&self, opening: &Opening) {
         self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
         self.ended_unopened(&opening.progress, None);
     }
@@ -157,7 +157,12 @@ impl State {
 
 impl Active<'_> {
     /// Opens a connection to a target; `opened` goes on from there.
-    pub(super) fn open(&mut self, target: u16, handshake: Option<Handshake>, timeout: Duration) {
+    pub(in crate::user) fn open(
+        &mut self,
+        target: u16,
+        handshake: Option<Handshake>,
+        timeout: Duration,
+    ) {
         let user = &mut *self.user;
         let turn = user.id.0.wrapping_add(u64::from(user.turn));
         user.turn = user.turn.wrapping_add(1);
@@ -186,7 +191,7 @@ impl Active<'_> {
 
     /// The verb `connect`: on a WebSocket target with the upgrade, to an event stream with its
     /// request.
-    pub(super) fn connect(&mut self, connect: &Connect, plan: &Plan) {
+    pub(in crate::user) fn connect(&mut self, connect: &Connect, plan: &Plan) {
         let line = self.user.line_of(connect.link);
         self.task.line = line;
         self.user.drop_connection(line, Ended::ByUs);
@@ -274,7 +279,7 @@ impl Active<'_> {
     }
 
     /// A connection is open, or it is known why not.
-    pub(super) fn opened(&mut self, result: Result<Opened, Failure>) {
+    pub(in crate::user) fn opened(&mut self, result: Result<Opened, Failure>) {
         let Doing::Opening(opening) = std::mem::replace(&mut self.task.doing, Doing::Step) else {
             return;
         };
@@ -351,7 +356,7 @@ impl Active<'_> {
         }
     }
 
-    pub(super) fn opening_timed_out(&mut self, opening: &Opening) {
+    pub(in crate::user) fn opening_timed_out(&mut self, opening: &Opening) {
         self.user.settles(self.task.line, opening);
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_opening -= 1;

@@ -1,7 +1,7 @@
 //! What comes over a connection that lasts, and whose it is: an answer that a task waits for; a
 //! heartbeat's; a handler's; or nobody's, which is a push.
 
-pub(super) mod acknowledged;
+pub(in crate::user) mod acknowledged;
 
 use std::rc::Rc;
 use std::task::Context;
@@ -15,12 +15,6 @@ use throng_protocol::machine::{Form, Parts, Violation};
 
 use throng_base::Said;
 
-use super::backlog::Backlog;
-use super::connection::{Came, Connection, Later};
-use super::exchange::{Awaits, Exchange};
-use super::outcome::Onward;
-use super::task::{Doing, Task, Which, at};
-use super::{State, User};
 use crate::code::Instruction;
 use crate::connector::sql_failure;
 use crate::failure::Ended;
@@ -30,6 +24,12 @@ use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Lane;
+use crate::user::connection::backlog::Backlog;
+use crate::user::connection::{Came, Connection, Later};
+use crate::user::exchange::{Awaits, Exchange};
+use crate::user::outcome::Onward;
+use crate::user::task::{Doing, Task, Which, at};
+use crate::user::{State, User};
 
 /// Where a message comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,13 @@ type Read = (Option<MessageId>, Option<u64>);
 const NO_CODE: u16 = 1005;
 
 impl User {
-    pub(super) fn ping(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
+    pub(in crate::user) fn ping(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        payload: &[u8],
+        cx: &mut Context<'_>,
+    ) {
         shard.recorder.borrow_mut().messages.pings += 1;
         if let Err(error) = self.state.send_pong(line, payload, cx) {
             self.broken(shard, line, &error, cx);
@@ -54,7 +60,7 @@ impl User {
     }
 
     /// What came breaks the protocol: what follows cannot be read.
-    pub(super) fn violated(
+    pub(in crate::user) fn violated(
         &mut self,
         shard: &Lane,
         line: u8,
@@ -95,7 +101,7 @@ impl User {
     }
 
     /// The target sent its close frame: it is answered, and the connection is over.
-    pub(super) fn closed_by_peer(
+    pub(in crate::user) fn closed_by_peer(
         &mut self,
         shard: &Lane,
         line: u8,
@@ -119,7 +125,13 @@ impl User {
     }
 
     /// A message came.
-    pub(super) fn heard(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
+    pub(in crate::user) fn heard(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        payload: &[u8],
+        cx: &mut Context<'_>,
+    ) {
         shard.recorder.borrow_mut().messages.received += 1;
         if shard.is_traced() {
             self.state.trace_received(line, payload);
@@ -334,7 +346,7 @@ impl User {
     }
 
     /// A user begins to listen: what was kept may be what it wants.
-    pub(super) fn hear_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
+    pub(in crate::user) fn hear_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
         if self.state.keeps_something(line) {
             self.take_from_kept(shard, line, cx);
         }
@@ -466,7 +478,7 @@ impl State {
     }
 
     /// A message that came over a line, taken apart.
-    pub(super) fn message_parts<'a>(&self, line: u8, payload: &'a [u8]) -> Parts<'a> {
+    pub(in crate::user) fn message_parts<'a>(&self, line: u8, payload: &'a [u8]) -> Parts<'a> {
         let place = self.lines.get(line);
         let left = || place.loss.as_ref()?.left.as_ref();
         match (&place.connection, left()) {
@@ -557,7 +569,7 @@ impl State {
     }
 
     /// A message that is nobody's.
-    pub(super) fn pass(&mut self, line: u8, is_reply: bool) {
+    pub(in crate::user) fn pass(&mut self, line: u8, is_reply: bool) {
         let mut recorder = self.shard.recorder.borrow_mut();
         match is_reply {
             true => recorder.messages.unasked += 1,
@@ -579,7 +591,7 @@ impl State {
 }
 
 /// Whether a task waits for a message over this connection.
-pub(super) fn awaits_message(task: &Task, line: u8) -> bool {
+pub(in crate::user) fn awaits_message(task: &Task, line: u8) -> bool {
     task.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Message)
 }
 

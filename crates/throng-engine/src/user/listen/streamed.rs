@@ -8,19 +8,19 @@ use throng_protocol::http1::{Event as Part, Jar};
 use throng_protocol::http2::{self, ErrorCode, Token};
 use throng_protocol::machine::Machine;
 
-use super::User;
-use super::answer::{Ended, Piece};
-use super::call::Listened;
-use super::connection::{Connection, Loss};
-use super::exchange::{Exchange, Unheard};
-use super::http::{Listening, trace_head};
-use super::task::{Active, Doing, Task, Which, at};
-use super::watched;
 use crate::code::Instruction;
 use crate::failure::{Ended as Closed, Failure, http_failure, http2_failure};
 use crate::prepared::Plan;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
+use crate::user::User;
+use crate::user::connection::{Connection, Loss};
+use crate::user::exchange::answer::{Ended, Piece};
+use crate::user::exchange::{Exchange, Unheard};
+use crate::user::task::{Active, Doing, Task, Which, at};
+use crate::user::verb::grpc::Listened;
+use crate::user::verb::http::{Listening, trace_head};
+use crate::user::watched;
 
 /// Who asked over a stream, and reads what comes of it.
 enum Asker<'a> {
@@ -33,7 +33,7 @@ type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
 
 impl User {
     /// Something came of a request, or is said of all on their connection.
-    pub(super) fn replied(
+    pub(in crate::user) fn replied(
         &mut self,
         shard: &Lane,
         line: u8,
@@ -73,7 +73,7 @@ impl User {
     }
 
     /// Nothing more comes of a request: all of its answer has, or it is known why not.
-    pub(super) fn reply_ended(
+    pub(in crate::user) fn reply_ended(
         &mut self,
         shard: &Lane,
         line: u8,
@@ -122,7 +122,7 @@ impl User {
 
     /// Sends what had no room before what came, and what was asked while the answers were read;
     /// where the session goes on to ask for more, that goes with it.
-    pub(super) fn send_rest(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
+    pub(in crate::user) fn send_rest(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
         let pushed = match self.session.doing {
             Doing::Step => Ok(()),
             _ => self.state.push_unsent(line, cx),
@@ -138,7 +138,7 @@ impl User {
     }
 
     /// Whose stream it is.
-    pub(super) fn who_asked(&self, line: u8, token: Token) -> Option<Which> {
+    pub(in crate::user) fn who_asked(&self, line: u8, token: Token) -> Option<Which> {
         let is_its = |task: &Task| {
             let its = |one: &Exchange| one.number == token.0 && one.awaits.is_answer();
             task.exchange_on(line).is_some_and(its)
@@ -199,7 +199,7 @@ impl User {
 impl Active<'_> {
     /// Bytes of the answer came that this task waits for: the only one on its connection, so it is
     /// read in one go.
-    pub(super) fn answer_received(&mut self, bytes: &[u8]) {
+    pub(in crate::user) fn answer_received(&mut self, bytes: &[u8]) {
         let (shard, line) = (self.shard, self.task.line);
         let (instruction, plan) = self.at_pc();
         let (user, task) = (&mut *self.user, &mut *self.task);

@@ -9,7 +9,7 @@ use throng_expression::Value;
 /// milliseconds, microseconds or nanoseconds, of which the size tells the unit for all times since
 /// 1973, or a date and time with a fraction of a second (RFC 3339; without an offset it is UTC).
 /// Whole seconds measure nothing.
-pub(super) fn nanos_of(stamp: &Value) -> Option<u64> {
+pub(in crate::user) fn nanos_of(stamp: &Value) -> Option<u64> {
     let text = match stamp {
         Value::Text(text) => text.trim(),
         Value::Float(seconds) => return of_fraction(*seconds),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use throng_base::StepId;
 
-use super::exchange::Exchange;
-use super::task::Active;
 use crate::prepared::{HttpPlan, Written};
 use crate::repeats::Fingerprint;
+use crate::user::exchange::Exchange;
+use crate::user::task::Active;
 
 impl Active<'_> {
     /// A request that differs from user to user is sent; one that is sent once more does not count.
-    pub(super) fn follow_request(
+    pub(in crate::user) fn follow_request(
         &self,
         step: StepId,
         (written, body): (&[u8], Option<&Arc<[u8]>>),
@@ -29,7 +29,12 @@ impl Active<'_> {
     }
 
     /// Its response is here.
-    pub(super) fn follow_response(&self, step: StepId, plan: &HttpPlan, exchange: &Exchange) {
+    pub(in crate::user) fn follow_response(
+        &self,
+        step: StepId,
+        plan: &HttpPlan,
+        exchange: &Exchange,
+    ) {
         if matches!(plan.written, Written::Varies(_)) {
             let repeated = exchange.rare.as_ref().and_then(|rare| rare.repeated);
             self.shard.recorder.borrow_mut().samples.followed(step, exchange.status, repeated);

@@ -5,20 +5,20 @@ use std::task::Context;
 use throng_metrics::Cause;
 use throng_program::{Handler, OnError};
 
-use super::agenda::{Waiting, no_room};
-use super::outcome::Onward;
-use super::task::{Active, Doing, Task};
-use super::{State, User};
 use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::prepared::HandlerPlan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Lane;
+use crate::user::agenda::{Waiting, no_room};
+use crate::user::outcome::Onward;
+use crate::user::task::{Active, Doing, Task};
+use crate::user::{State, User};
 
 impl User {
     /// Does with a message what its handler says.
-    pub(super) fn handle(
+    pub(in crate::user) fn handle(
         &mut self,
         shard: &Lane,
         line: u8,
@@ -95,7 +95,7 @@ impl User {
     }
 
     /// The body is free again: it does with what waits for it what it did with what came before.
-    pub(super) fn serve_waiting(&mut self, shard: &Lane, body: u32, cx: &mut Context<'_>) {
+    pub(in crate::user) fn serve_waiting(&mut self, shard: &Lane, body: u32, cx: &mut Context<'_>) {
         // A body that ends at once comes here again: whoever began goes on.
         match &mut self.state.agenda {
             Some(agenda) if !agenda.is_serving => agenda.is_serving = true,
@@ -132,7 +132,7 @@ impl State {
 
 impl Active<'_> {
     /// What the session does when something fails that no step is about.
-    pub(super) fn answer_unasked(&mut self, then: OnError) {
+    pub(in crate::user) fn answer_unasked(&mut self, then: OnError) {
         let pauses = matches!(self.task.doing, Doing::Pause | Doing::Stay);
         match then {
             OnError::Next if pauses && self.user.running && !self.user.leaving => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::transport::pieces::Pieces;
 
-pub(super) struct Unsent {
+pub(in crate::user) struct Unsent {
     /// What this connection alone sends.
     own: Vec<u8>,
     /// What comes behind it and lies elsewhere, once for all users.
@@ -15,7 +15,7 @@ pub(super) struct Unsent {
 
 impl Unsent {
     /// What is left of both when the socket has taken `sent` bytes.
-    pub(super) fn new(own: &[u8], shared: Option<&Arc<[u8]>>, sent: usize) -> Unsent {
+    pub(in crate::user) fn new(own: &[u8], shared: Option<&Arc<[u8]>>, sent: usize) -> Unsent {
         Unsent {
             own: own.get(sent..).unwrap_or_default().to_vec(),
             shared: shared.cloned(),
@@ -23,19 +23,19 @@ impl Unsent {
         }
     }
 
-    pub(super) fn left(&self) -> Pieces<'_> {
+    pub(in crate::user) fn left(&self) -> Pieces<'_> {
         let shared = self.shared.as_deref().unwrap_or_default();
         Pieces { own: &self.own, shared }.behind(self.sent)
     }
 
-    pub(super) fn has_sent(&mut self, bytes: usize) {
+    pub(in crate::user) fn has_sent(&mut self, bytes: usize) {
         self.sent += bytes;
     }
 
     /// Adds what is to be sent behind all that waits. What was sent is forgotten as soon as it is
     /// the larger part: a target that reads slowly and never catches up costs no memory for it,
     /// and each byte is moved no more than once for one that was sent.
-    pub(super) fn add(&mut self, own: &[u8], shared: Option<&Arc<[u8]>>) {
+    pub(in crate::user) fn add(&mut self, own: &[u8], shared: Option<&Arc<[u8]>>) {
         if self.shared.is_some() || self.sent > self.own.len() / 2 {
             *self = Unsent { own: self.left().to_vec(), shared: None, sent: 0 };
         }
@@ -44,7 +44,7 @@ impl Unsent {
     }
 
     /// What it keeps that would not be there without it.
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(in crate::user) fn heap_bytes(&self) -> usize {
         self.own.capacity()
     }
 }

@@ -8,8 +8,6 @@ use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
 use throng_program::{Pause, Rendezvous, Statement, Text, tallied};
 
-use super::outcome::Onward;
-use super::task::{Active, Doing};
 use crate::code::{Branch, Instruction};
 use crate::control::StoppedBy;
 use crate::failure::{Finding, shown};
@@ -17,13 +15,15 @@ use crate::prepared::weighted;
 use crate::recorder::Attempt;
 use crate::rendezvous::{Standing, Waiting};
 use crate::scope::scope;
+use crate::user::outcome::Onward;
+use crate::user::task::{Active, Doing};
 
 /// When a user looks again for what another shard is about to write.
 const SOON: Duration = Duration::from_millis(1);
 
 impl Active<'_> {
     /// Does an instruction that needs no connection.
-    pub(super) fn control(&mut self, instruction: &Instruction) {
+    pub(in crate::user) fn control(&mut self, instruction: &Instruction) {
         let done = match instruction {
             Instruction::Do(Statement::Think(pause)) => self.think(pause),
             Instruction::Unless { condition, to } => self.unless(condition, *to),
@@ -192,7 +192,7 @@ impl Active<'_> {
 
     /// The iteration started late, by more than the pause that is due first: the next step is late
     /// as well, and its response time says so.
-    pub(super) fn catch_up(&mut self, pause: Duration) {
+    pub(in crate::user) fn catch_up(&mut self, pause: Duration) {
         let until = self.task.due + pause;
         self.paused_for(pause);
         self.next_step();
@@ -250,7 +250,7 @@ impl Active<'_> {
     }
 
     /// A user that waits for others was woken: they go on together, or it has lost its patience.
-    pub(super) fn meeting_woken(&mut self, waiting: Waiting) {
+    pub(in crate::user) fn meeting_woken(&mut self, waiting: Waiting) {
         let shard = self.shard;
         let Instruction::Do(Statement::Rendezvous(rendezvous)) = self.instruction() else { return };
         let again = match shard.places.standing(waiting) {
@@ -294,7 +294,7 @@ impl Active<'_> {
     }
 
     /// What the user waits for is given up: nobody counts on it any more.
-    pub(super) fn give_up(&mut self) {
+    pub(in crate::user) fn give_up(&mut self) {
         match std::mem::replace(&mut self.task.doing, Doing::Step) {
             Doing::Opening(opening) => self.user.opening_given_up(&opening),
             Doing::Exchange(exchange) => exchange.forget(self.shard),

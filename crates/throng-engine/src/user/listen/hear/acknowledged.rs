@@ -13,8 +13,9 @@ use crate::connector::redis_error;
 use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::shard::Lane;
+use crate::user::User;
+use crate::user::send::mqtt;
 use crate::user::task::{Active, Task, Which, at};
-use crate::user::{User, mqtt};
 
 /// Continues the task that waits for it. No task waits for what was sent without waiting, or before
 /// the last connection was lost.

@@ -6,14 +6,14 @@ use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::Stay;
 
-use super::outcome::Onward;
-use super::task::{Active, Doing};
 use crate::prepared::StayPlan;
 use crate::recorder::Attempt;
+use crate::user::outcome::Onward;
+use crate::user::task::{Active, Doing};
 
 impl Active<'_> {
     /// The verb `stay`.
-    pub(super) fn stay(&mut self, stay: &Stay, plan: &StayPlan) {
+    pub(in crate::user) fn stay(&mut self, stay: &Stay, plan: &StayPlan) {
         let line = self.user.line_of(stay.link);
         self.task.line = line;
         if self.user.is_over_as_wanted(line) {
@@ -57,7 +57,7 @@ impl Active<'_> {
     }
 
     /// The target ended the connection as the scenario has it.
-    pub(super) fn end_came(&mut self, stay: &Stay) {
+    pub(in crate::user) fn end_came(&mut self, stay: &Stay) {
         self.step_ok(stay.step, &self.awaited(stay));
         if !stay.awaits_end {
             self.paused();
@@ -66,7 +66,7 @@ impl Active<'_> {
     }
 
     /// The target did not end the connection in time.
-    pub(super) fn end_missed(&mut self, stay: &Stay) {
+    pub(in crate::user) fn end_missed(&mut self, stay: &Stay) {
         let waited = throng_base::units::format_duration(self.user.now - self.task.due);
         let detail = say!("the target did not close the connection within {waited}");
         let attempt = self.awaited(stay);
@@ -80,7 +80,7 @@ impl Active<'_> {
     }
 
     /// What went on besides a `stay` ends with it.
-    pub(super) fn stay_over(&mut self) {
+    pub(in crate::user) fn stay_over(&mut self) {
         for line in 0..self.user.lines.count() {
             self.user.stay_beats_over(line);
         }

@@ -4,19 +4,19 @@ use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::Statement;
 
-use super::agenda::no_room;
-use super::connection::Loss;
-use super::exchange::{Awaits, Exchange, Unheard};
-use super::outcome::Onward;
-use super::task::{Active, Doing};
 use crate::code::Instruction;
 use crate::failure::{Ended, Failure, Finding};
 use crate::recorder::Attempt;
+use crate::user::agenda::no_room;
+use crate::user::connection::Loss;
+use crate::user::exchange::{Awaits, Exchange, Unheard};
+use crate::user::outcome::Onward;
+use crate::user::task::{Active, Doing};
 
 impl Active<'_> {
     /// It did not end in time. Where messages do not say what they answer, what still comes could
     /// be taken for the next answer, so the connection is of no more use.
-    pub(super) fn exchange_timed_out(&mut self, exchange: Exchange) {
+    pub(in crate::user) fn exchange_timed_out(&mut self, exchange: Exchange) {
         let waited = throng_base::units::format_duration(self.user.now - self.task.due);
         let detail = exchange.progress(&waited);
         let named = match self.instruction() {
@@ -69,7 +69,7 @@ impl Active<'_> {
 
     /// The connection of this task is of no more use to anybody. Its own step fails for that, and
     /// the user tells the others.
-    pub(super) fn lose(&mut self, failure: Failure, ended: Ended) {
+    pub(in crate::user) fn lose(&mut self, failure: Failure, ended: Ended) {
         let line = self.task.line;
         self.user.lose(line, Loss::new(failure, ended));
         if !self.task.is_body() {
@@ -78,7 +78,7 @@ impl Active<'_> {
     }
 
     /// What was asked for was wrong, or came too late (then it is timed), or never came.
-    pub(super) fn exchange_failed(
+    pub(in crate::user) fn exchange_failed(
         &mut self,
         exchange: Exchange,
         (cause, detail): Finding,
@@ -105,14 +105,14 @@ impl Active<'_> {
     }
 
     /// What was sent is not to be expected anywhere.
-    pub(super) fn withdraw(&self, exchange: &Exchange) {
+    pub(in crate::user) fn withdraw(&self, exchange: &Exchange) {
         if let Some((row, id)) = exchange.rare.as_ref().and_then(|rare| rare.sent) {
             self.user.withdraw_sent(row, id);
         }
     }
 
     /// The exchange that this task waits for; it does not any more.
-    pub(super) fn take_exchange(&mut self) -> Option<Exchange> {
+    pub(in crate::user) fn take_exchange(&mut self) -> Option<Exchange> {
         match std::mem::replace(&mut self.task.doing, Doing::Step) {
             Doing::Exchange(exchange) => Some(exchange),
             other => {
@@ -123,7 +123,7 @@ impl Active<'_> {
     }
 
     /// What this task asked for is of no use any more.
-    pub(super) fn withdraw_exchange(&mut self) {
+    pub(in crate::user) fn withdraw_exchange(&mut self) {
         if let Some(exchange) = self.take_exchange() {
             self.withdraw(&exchange);
             exchange.forget(self.shard);
@@ -131,7 +131,7 @@ impl Active<'_> {
     }
 
     /// The connection was lost while the user was there and listened.
-    pub(super) fn stay_lost(&mut self, line: u8) {
+    pub(in crate::user) fn stay_lost(&mut self, line: u8) {
         let Some(loss) = self.user.take_loss(line) else { return };
         let Instruction::Do(Statement::Stay(stay)) = self.instruction() else { return };
         self.task.doing = Doing::Step;
@@ -149,7 +149,7 @@ impl Active<'_> {
     }
 
     /// Nothing more comes of what this task asked for.
-    pub(super) fn exchange_lost(&mut self, line: u8) {
+    pub(in crate::user) fn exchange_lost(&mut self, line: u8) {
         let Doing::Exchange(mut exchange) = std::mem::replace(&mut self.task.doing, Doing::Step)
         else {
             return;

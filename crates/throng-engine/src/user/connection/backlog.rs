@@ -4,17 +4,17 @@
 use std::collections::VecDeque;
 
 /// Messages that wait in one queue of a user.
-pub(super) const WAITING_MESSAGES_MAX: usize = 16_384;
+pub(in crate::user) const WAITING_MESSAGES_MAX: usize = 16_384;
 /// Their bytes; a message that waits alone may have more.
-pub(super) const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(in crate::user) const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What may wait.
-pub(super) trait Waits {
+pub(in crate::user) trait Waits {
     fn bytes(&self) -> usize;
 }
 
 #[derive(Debug)]
-pub(super) struct Backlog<T> {
+pub(in crate::user) struct Backlog<T> {
     queue: VecDeque<T>,
     bytes: usize,
 }
@@ -26,51 +26,51 @@ impl<T> Default for Backlog<T> {
 }
 
 impl<T: Waits> Backlog<T> {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::user) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::user) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::user) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(in crate::user) fn iter(&self) -> impl Iterator<Item = &T> {
         self.queue.iter()
     }
 
     /// Whether so many bytes more are within the limits.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
+    pub(in crate::user) fn has_room(&self, bytes: usize) -> bool {
         self.is_empty()
             || self.len() < WAITING_MESSAGES_MAX && self.bytes + bytes <= WAITING_BYTES_MAX
     }
 
-    pub(super) fn push(&mut self, one: T) {
+    pub(in crate::user) fn push(&mut self, one: T) {
         self.bytes += one.bytes();
         self.queue.push_back(one);
     }
 
-    pub(super) fn push_first(&mut self, one: T) {
+    pub(in crate::user) fn push_first(&mut self, one: T) {
         self.bytes += one.bytes();
         self.queue.push_front(one);
     }
 
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub(in crate::user) fn pop(&mut self) -> Option<T> {
         self.pop_if(|_| true)
     }
 
     /// The first one, if it is such.
-    pub(super) fn pop_if(&mut self, is_such: impl Fn(&T) -> bool) -> Option<T> {
+    pub(in crate::user) fn pop_if(&mut self, is_such: impl Fn(&T) -> bool) -> Option<T> {
         let first = self.queue.pop_front_if(|first| is_such(first))?;
         self.bytes -= first.bytes();
         Some(first)
     }
 
     /// The first of those that are such.
-    pub(super) fn take_first(&mut self, is_such: impl Fn(&T) -> bool) -> Option<T> {
+    pub(in crate::user) fn take_first(&mut self, is_such: impl Fn(&T) -> bool) -> Option<T> {
         let at = self.queue.iter().position(is_such)?;
         let found = self.queue.remove(at)?;
         self.bytes -= found.bytes();
@@ -78,7 +78,7 @@ impl<T: Waits> Backlog<T> {
     }
 
     /// All that wait here, and behind them all of the other one.
-    pub(super) fn followed_by(mut self, behind: Backlog<T>) -> Backlog<T> {
+    pub(in crate::user) fn followed_by(mut self, behind: Backlog<T>) -> Backlog<T> {
         if self.is_empty() {
             return behind;
         }

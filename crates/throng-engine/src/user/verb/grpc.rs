@@ -11,11 +11,6 @@ use throng_protocol::http1::{Head, Headers, RequestKind};
 use throng_protocol::http2::Body;
 use throng_protocol::protobuf::{MessageType, Schema, Wrong};
 
-use super::exchange::{Awaits, Exchange};
-use super::outcome::Onward;
-use super::send::encode_proto;
-use super::streams::Asked;
-use super::task::{Active, Doing};
 use crate::code::Instruction;
 use crate::connector::CallAsk;
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
@@ -28,20 +23,25 @@ use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::Shown;
+use crate::user::exchange::{Awaits, Exchange};
+use crate::user::outcome::Onward;
+use crate::user::send::encode_proto;
+use crate::user::streams::Asked;
+use crate::user::task::{Active, Doing};
 use crate::verify::look_at_headers;
 
 /// What reads a call needs to know of it.
 #[derive(Clone, Copy)]
-pub(super) struct Listened<'a> {
-    pub(super) shard: &'a Lane,
-    pub(super) call: &'a Call,
-    pub(super) plan: &'a CallPlan,
-    pub(super) due: throng_base::Time,
+pub(in crate::user) struct Listened<'a> {
+    pub(in crate::user) shard: &'a Lane,
+    pub(in crate::user) call: &'a Call,
+    pub(in crate::user) plan: &'a CallPlan,
+    pub(in crate::user) due: throng_base::Time,
 }
 
 impl Active<'_> {
     /// The verb `grpc`: makes the call, on a new connection if there is none.
-    pub(super) fn call(&mut self, call: &Call, plan: &CallPlan, cx: &mut Context<'_>) {
+    pub(in crate::user) fn call(&mut self, call: &Call, plan: &CallPlan, cx: &mut Context<'_>) {
         if !self.takes_line(call.link, call.timeout) {
             return;
         }
@@ -112,7 +112,7 @@ impl Active<'_> {
     }
 
     /// What a call that stays open begins with.
-    pub(super) fn ask_for_call(
+    pub(in crate::user) fn ask_for_call(
         &mut self,
         opened: &Opened,
         head: &CallHead,
@@ -177,7 +177,7 @@ impl Active<'_> {
     }
 
     /// The stream has ended in order: what became of the call.
-    pub(super) fn call_complete(&mut self) {
+    pub(in crate::user) fn call_complete(&mut self) {
         let (shard, line) = (self.shard, self.task.line);
         let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = self.at_pc() else {
             return;
@@ -247,12 +247,16 @@ impl Active<'_> {
 }
 
 impl Listened<'_> {
-    pub(super) fn head(&self, head: &Head<'_>, exchange: &mut Exchange) -> Result<(), Failure> {
+    pub(in crate::user) fn head(
+        &self,
+        head: &Head<'_>,
+        exchange: &mut Exchange,
+    ) -> Result<(), Failure> {
         let fields = head.headers.iter();
         self.fields(head.headers, exchange, |response| response.head(head.status, fields))
     }
 
-    pub(super) fn trailers(
+    pub(in crate::user) fn trailers(
         &self,
         trailers: Headers<'_>,
         exchange: &mut Exchange,
@@ -278,7 +282,7 @@ impl Listened<'_> {
     }
 
     /// Bytes of replies came.
-    pub(super) fn data(
+    pub(in crate::user) fn data(
         &self,
         bytes: &[u8],
         exchange: &mut Exchange,

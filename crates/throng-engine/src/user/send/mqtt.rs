@@ -13,14 +13,14 @@ use throng_protocol::mqtt::{
     write_property,
 };
 
-use super::connection::mask_at;
 use crate::connector::{self, Greeting, Upgrade};
 use crate::failure::{Finding, shown};
 use crate::scope::UserScope;
 use crate::trace::{Shown, What};
+use crate::user::connection::mask_at;
 
 /// What a user says first, with the session of its last connection where that goes on.
-pub(super) fn greeting(
+pub(in crate::user) fn greeting(
     client: &Client,
     upgrade: Option<Upgrade>,
     kept: Option<Machine>,
@@ -40,7 +40,7 @@ pub(super) fn greeting(
 /// Writes the packet of a step: which packet identifier its acknowledgement has; 0 where none
 /// follows. What a message contains lies in the shard's buffer, unless it is the same for all
 /// users.
-pub(super) fn write_order(
+pub(in crate::user) fn write_order(
     order: &Order,
     client: &mut mqtt::Client,
     scope: &mut UserScope<'_>,
@@ -247,7 +247,7 @@ fn flawed(flaw: Flaw) -> Finding {
 }
 
 /// What is wrong with an acknowledgement, where nothing is expected of its status.
-pub(super) fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> {
+pub(in crate::user) fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> {
     if checks.iter().any(|check| check.status().is_some()) {
         return None;
     }

@@ -1,5 +1,5 @@
 //! What a task says over a connection that lasts, and what it makes of the answer: `send`,
-//! `request`, `expect`. Whose a message is that comes is found out in [`super::hear`].
+//! `request`, `expect`. Whose a message is that comes is found out in [`crate::user::listen`].
 
 use std::io;
 use std::task::Context;
@@ -11,12 +11,6 @@ use throng_program::{Check, Content, Expect, Message, Request, Save, Send, State
 use throng_protocol::framed::Packet;
 use throng_protocol::stream::Answer;
 
-use super::connection::{Later, NOTHING_ASKED};
-use super::exchange::{Awaits, Exchange};
-use super::line::ended_by;
-use super::outcome::Onward;
-use super::send::Sent;
-use super::task::{Active, Doing};
 use crate::code::Instruction;
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::failure::Finding;
@@ -27,10 +21,16 @@ use crate::prepared::{AnswerPlan, LinkPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::trace::Shown;
+use crate::user::connection::{Later, NOTHING_ASKED};
+use crate::user::exchange::{Awaits, Exchange};
+use crate::user::line::ended_by;
+use crate::user::outcome::Onward;
+use crate::user::send::Sent;
+use crate::user::task::{Active, Doing};
 
 impl Active<'_> {
     /// The verb `send`: done when the message is on its way.
-    pub(super) fn send_only(&mut self, send: &Send, cx: &mut Context<'_>) {
+    pub(in crate::user) fn send_only(&mut self, send: &Send, cx: &mut Context<'_>) {
         let line = self.user.line_of(send.link);
         let said = (line, send.step, &send.message);
         if self.say(said, Awaits::Room, send.timeout, cx) && self.user.is_taken(line) {
@@ -39,7 +39,7 @@ impl Active<'_> {
     }
 
     /// The verb `request`: sends and waits, timed as one.
-    pub(super) fn request(&mut self, request: &Request, cx: &mut Context<'_>) {
+    pub(in crate::user) fn request(&mut self, request: &Request, cx: &mut Context<'_>) {
         let line = self.user.line_of(request.link);
         let is_acknowledged = request.message.content.verb().is_some();
         if self.user.protocol(line).is_none() && !is_acknowledged && !self.task.is_body() {
@@ -50,7 +50,7 @@ impl Active<'_> {
     }
 
     /// The verb `expect`: waits for the next message that is meant.
-    pub(super) fn expect(&mut self, expect: &Expect) {
+    pub(in crate::user) fn expect(&mut self, expect: &Expect) {
         let line = self.user.line_of(expect.link);
         self.task.line = line;
         let takes_left = !self.task.is_body() && self.user.keeps_something(line);
@@ -114,7 +114,7 @@ impl Active<'_> {
     }
 
     /// The socket has taken the message.
-    pub(super) fn sent(&mut self) {
+    pub(in crate::user) fn sent(&mut self) {
         let Some(exchange) = self.take_exchange() else { return };
         let bytes_out = exchange.bytes_out;
         exchange.forget(self.shard);
@@ -154,7 +154,7 @@ impl Active<'_> {
     }
 
     /// Bytes came of the answer on a raw stream, perhaps all of it.
-    pub(super) fn stream_came(&mut self, bytes: &[u8], answer: Option<&[u8]>) {
+    pub(in crate::user) fn stream_came(&mut self, bytes: &[u8], answer: Option<&[u8]>) {
         if self.shard.is_traced() {
             self.user.trace_received(self.task.line, bytes);
         }
@@ -172,7 +172,7 @@ impl Active<'_> {
     }
 
     /// The message that the task waits for is here.
-    pub(super) fn answer_came(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
+    pub(in crate::user) fn answer_came(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
         let (shard, line) = (self.shard, self.task.line);
         let (instruction, plan) = self.at_pc();
         let bytes = self.user.wire_bytes(line, looked.document.bytes());
@@ -199,7 +199,7 @@ impl Active<'_> {
     }
 
     /// What the task waits for came, good or bad.
-    pub(super) fn message_came(&mut self, verdict: Result<(), Finding>) {
+    pub(in crate::user) fn message_came(&mut self, verdict: Result<(), Finding>) {
         let Some(exchange) = self.take_exchange() else { return };
         let (instruction, plan) = self.at_pc();
         if let Err(finding) = verdict {
@@ -257,7 +257,7 @@ fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'
 }
 
 /// The answer on a raw stream that a step waits for.
-pub(super) fn awaited<'a>(
+pub(in crate::user) fn awaited<'a>(
     instruction: &Instruction,
     plan: &'a Plan,
     bytes_max: usize,

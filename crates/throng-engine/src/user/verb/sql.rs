@@ -11,11 +11,6 @@ use throng_program::{Check, Database, Sql, Statement};
 use throng_protocol::machine::{Fields, Machine};
 use throng_protocol::sql::{Ask, Came, Reply, ServerError, Values};
 
-use super::connection::Connection;
-use super::exchange::{Awaits, Exchange};
-use super::outcome::Onward;
-use super::task::{Active, Doing};
-use super::{State, User};
 use crate::code::Instruction;
 use crate::connector::{self, Handshake};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
@@ -26,21 +21,26 @@ use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};
+use crate::user::connection::Connection;
+use crate::user::exchange::{Awaits, Exchange};
+use crate::user::outcome::Onward;
+use crate::user::task::{Active, Doing};
+use crate::user::{State, User};
 
 /// What a target is, where it speaks SQL.
-pub(super) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
+pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
     shard.prepared.targets[usize::from(target)].target.database.as_deref()
 }
 
 /// How a request opens its connection: with a login where the target asks for one.
-pub(super) fn login(user: &mut State, target: u16) -> Option<Handshake> {
+pub(in crate::user) fn login(user: &mut State, target: u16) -> Option<Handshake> {
     let shard = Rc::clone(&user.shard);
     let login = database_of(&shard, target).map(|it| connector::login(it, &mut user.random));
     login.map(Handshake::Sql)
 }
 
 /// Something came of a statement.
-pub(super) fn queried(
+pub(in crate::user) fn queried(
     user: &mut User,
     shard: &Lane,
     line: u8,
@@ -61,7 +61,12 @@ pub(super) fn queried(
 }
 
 /// The verb `sql`: sends the statement, on a new connection if there is none.
-pub(super) fn execute(active: &mut Active<'_>, sql: &Sql, plan: &SqlPlan, cx: &mut Context<'_>) {
+pub(in crate::user) fn execute(
+    active: &mut Active<'_>,
+    sql: &Sql,
+    plan: &SqlPlan,
+    cx: &mut Context<'_>,
+) {
     if !active.takes_line(sql.link, sql.timeout) {
         return;
     }

@@ -1,5 +1,8 @@
 //! HTTP requests and their answers.
 
+mod digest;
+mod follow;
+
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::{self, Write as _};
@@ -17,16 +20,6 @@ use throng_protocol::http1::{ContentDecoder, Head, Headers, Jar, retry_after};
 use throng_protocol::http2::{self, Body};
 use throng_protocol::machine::Machine;
 
-use super::answer::coding_failed;
-use super::connection::Connection;
-use super::digest::insert_authorization;
-use super::exchange::{Awaits, Exchange, Unheard};
-use super::jar;
-use super::outcome::Onward;
-use super::redirect::{self, Again, Redirect, path_of};
-use super::sql::login;
-use super::streams::Asked;
-use super::task::{Active, Doing, at};
 use crate::code::Instruction;
 use crate::cookies::{Place, SeenFrom};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
@@ -43,6 +36,16 @@ use crate::shard::Lane;
 use crate::spent::OpeningTimes;
 use crate::template::{Detour as Way, Extras, Parts, SentTo, Template, own_host};
 use crate::trace::{Shown, What, text_of_head};
+use crate::user::connection::Connection;
+use crate::user::exchange::answer::coding_failed;
+use crate::user::exchange::{Awaits, Exchange, Unheard};
+use crate::user::jar;
+use crate::user::outcome::Onward;
+use crate::user::redirect::{self, Again, Redirect, path_of};
+use crate::user::streams::Asked;
+use crate::user::task::{Active, Doing, at};
+use crate::user::verb::http::digest::insert_authorization;
+use crate::user::verb::sql::login;
 use crate::verify::look_at_headers;
 
 /// What follows such an answer is another protocol (RFC 9110, 15.2.2).
@@ -64,17 +67,17 @@ enum Unsent {
 }
 
 /// What has to be known of a request while its answer is read.
-pub(super) struct Listening<'a> {
-    pub(super) shard: &'a Lane,
-    pub(super) http: &'a Http,
-    pub(super) plan: &'a HttpPlan,
-    pub(super) redirect: Option<&'a Redirect>,
-    pub(super) target: u16,
+pub(in crate::user) struct Listening<'a> {
+    pub(in crate::user) shard: &'a Lane,
+    pub(in crate::user) http: &'a Http,
+    pub(in crate::user) plan: &'a HttpPlan,
+    pub(in crate::user) redirect: Option<&'a Redirect>,
+    pub(in crate::user) target: u16,
 }
 
 impl Active<'_> {
     /// The verb `http`: sends the request, on a new connection if there is none.
-    pub(super) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
+    pub(in crate::user) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
         if !self.takes_line(http.link, http.timeout) {
             return;
         }
@@ -119,7 +122,7 @@ impl Active<'_> {
     }
 
     /// The connection that has just been opened for the request, where one has.
-    pub(super) fn opened_for(&self, reused: bool) -> Option<OpeningTimes> {
+    pub(in crate::user) fn opened_for(&self, reused: bool) -> Option<OpeningTimes> {
         if reused {
             return None;
         }
@@ -129,7 +132,7 @@ impl Active<'_> {
 
     /// Until when a request that is sent now has to be answered: one that is sent once more has no
     /// more time than it had.
-    pub(super) fn until(&self, timeout: Duration) -> Time {
+    pub(in crate::user) fn until(&self, timeout: Duration) -> Time {
         let again = self.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
         let again = again.filter(|again| again.is_of(self.task.pc, self.task.due));
         (self.user.now + timeout).min(again.map_or(Time::NEVER, |again| again.until))
@@ -142,7 +145,7 @@ impl Active<'_> {
     }
 
     /// Takes a line of the link for a request. False where all are in use: then the task waits.
-    pub(super) fn takes_line(&mut self, link: u8, timeout: Duration) -> bool {
+    pub(in crate::user) fn takes_line(&mut self, link: u8, timeout: Duration) -> bool {
         let own = self.task.line;
         let goes_on = self.task.in_flight
             && self.user.lines.get(own).link == link
@@ -177,7 +180,7 @@ impl Active<'_> {
 
     /// Begins a try of a request. Whether the connection to its target was used before; None where
     /// it is to be opened first.
-    pub(super) fn connected_to(
+    pub(in crate::user) fn connected_to(
         &mut self,
         target: u16,
         step: StepId,
@@ -224,13 +227,13 @@ impl Active<'_> {
     }
 
     /// What is to be sent once more, where this try is that.
-    pub(super) fn take_again(&mut self) -> Option<Again> {
+    pub(in crate::user) fn take_again(&mut self) -> Option<Again> {
         let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
         again.filter(|again| again.is_of(self.task.pc, self.task.due))
     }
 
     /// All connections were in use until the request had no more time.
-    pub(super) fn queued_in_vain(&mut self, since: Time) {
+    pub(in crate::user) fn queued_in_vain(&mut self, since: Time) {
         let instruction = self.instruction();
         let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
         let plan = self.shard.prepared.link(self.user.session, link);
@@ -259,7 +262,7 @@ impl Active<'_> {
         self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
     }
 
-    pub(super) fn redirect(&self) -> Option<&Redirect> {
+    pub(in crate::user) fn redirect(&self) -> Option<&Redirect> {
         self.task.detour.as_ref()?.redirect.as_ref()
     }
 
@@ -268,7 +271,7 @@ impl Active<'_> {
     }
 
     /// Where the request goes, by a redirect or without one.
-    pub(super) fn goes_to(&self) -> u16 {
+    pub(in crate::user) fn goes_to(&self) -> u16 {
         let own = self.user.lines.get(self.task.line).target;
         self.redirect().map_or(own, |redirect| redirect.target)
     }
@@ -295,7 +298,11 @@ impl Active<'_> {
     /// The target and the path that a reference means (RFC 3986, 5.2), seen from the request that
     /// the value came from with which it begins; one that came from none counts from `/`. A whole
     /// path is one of the step's own target, wherever it came from.
-    pub(super) fn resolve(&self, text: &Text, reference: &str) -> Result<(u16, String), Finding> {
+    pub(in crate::user) fn resolve(
+        &self,
+        text: &Text,
+        reference: &str,
+    ) -> Result<(u16, String), Finding> {
         let slots = text.begins_with().map(|value| value.slots().needed).unwrap_or_default();
         let memory = self.user.memory.as_ref();
         let origin = slots.first().and_then(|slot| memory?.origin(*slot));
@@ -437,7 +444,7 @@ impl Active<'_> {
     }
 
     /// A request that was to be sent once more is not.
-    pub(super) fn withdraw_again(&mut self) {
+    pub(in crate::user) fn withdraw_again(&mut self) {
         let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
         if let Some((row, id)) = again.and_then(|again| again.sent) {
             self.user.withdraw_sent(row, id);
@@ -505,7 +512,7 @@ impl Active<'_> {
     }
 
     /// The answer is complete; its body is in `whole`, or was kept.
-    pub(super) fn answer_complete(&mut self, reusable: bool, whole: Option<&[u8]>) {
+    pub(in crate::user) fn answer_complete(&mut self, reusable: bool, whole: Option<&[u8]>) {
         let (shard, line) = (self.shard, self.task.line);
         let (instruction, plan) = self.at_pc();
         let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = (instruction, plan) else {
@@ -585,7 +592,7 @@ impl Active<'_> {
     }
 
     /// Values of a response were saved.
-    pub(super) fn saved(&mut self, saves: &[Save]) {
+    pub(in crate::user) fn saved(&mut self, saves: &[Save]) {
         self.user.follow_audiences();
         if !self.shard.is_traced() {
             return;
@@ -680,7 +687,7 @@ impl Active<'_> {
 
     /// No answer comes any more, or not the rest of it. A request that the target has not looked at
     /// has not failed: it is sent once more, and its time goes on.
-    pub(super) fn answer_lost(
+    pub(in crate::user) fn answer_lost(
         &mut self,
         exchange: Exchange,
         failure: &Failure,
@@ -728,7 +735,12 @@ impl Active<'_> {
     }
 
     /// Keeps what was sent and what came, if this is the first failure of its kind.
-    pub(super) fn witness(&mut self, cause: Cause, exchange: &Exchange, whole: Option<&[u8]>) {
+    pub(in crate::user) fn witness(
+        &mut self,
+        cause: Cause,
+        exchange: &Exchange,
+        whole: Option<&[u8]>,
+    ) {
         let shard = self.shard;
         let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = self.at_pc() else {
             return;
@@ -778,7 +790,7 @@ impl Active<'_> {
 
 impl Exchange {
     /// Bytes came behind the answer. What follows a switch of protocols is that other one.
-    pub(super) fn has_surplus(&mut self, bytes: usize, shard: &Lane) {
+    pub(in crate::user) fn has_surplus(&mut self, bytes: usize, shard: &Lane) {
         if self.status != SWITCHING_PROTOCOLS {
             let detail = say!("at least {bytes} bytes were received after the end of the response");
             self.found((Cause::Malformed, detail), shard);
@@ -787,7 +799,7 @@ impl Exchange {
 }
 
 impl Listening<'_> {
-    pub(super) fn head(
+    pub(in crate::user) fn head(
         &self,
         head: &Head<'_>,
         exchange: &mut Exchange,
@@ -907,7 +919,7 @@ fn is_failure(status: u16, http: &Http) -> bool {
 }
 
 /// Tells the head of an exchange.
-pub(super) fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
+pub(in crate::user) fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
     let received = || What::Received(Shown::of(&text_of_head(head)));
     scope.shard.tell(scope.who(), scope.now, received);
 }
@@ -932,7 +944,7 @@ fn write_redirected(
     template.render(http, extras, scope, sent_to, out)
 }
 
-pub(super) fn unix_seconds(shard: &Lane, now: Time) -> u64 {
+pub(in crate::user) fn unix_seconds(shard: &Lane, now: Time) -> u64 {
     shard.unix_nanos(now) / 1_000_000_000
 }
 

@@ -12,7 +12,6 @@ use throng_protocol::http1::ContentError;
 use throng_protocol::http2::Token;
 use throng_protocol::machine::Ends;
 
-use super::exchange::{Exchange, Unheard};
 use crate::budget::{Held, Purse};
 use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::{Failure, Finding, shown};
@@ -20,46 +19,47 @@ use crate::looked::Tally;
 use crate::prepared::HttpPlan;
 use crate::rare::Rare;
 use crate::shard::Lane;
+use crate::user::exchange::{Exchange, Unheard};
 
 /// A request of which nothing more comes, and why if that is not the end of its answer.
-pub(super) type Ended = (Token, Result<(), (Failure, Unheard)>);
+pub(in crate::user) type Ended = (Token, Result<(), (Failure, Unheard)>);
 
 /// What is known of bytes while they are read.
 #[derive(Default)]
-pub(super) struct Reading<'a> {
-    pub(super) ends: Ends<'a>,
+pub(in crate::user) struct Reading<'a> {
+    pub(in crate::user) ends: Ends<'a>,
     /// Requests that have ended, until all that came is read.
-    pub(super) ended: Vec<Ended>,
+    pub(in crate::user) ended: Vec<Ended>,
     /// What messages are made of that their carrier tells apart.
-    pub(super) records: Option<Records<'a>>,
+    pub(in crate::user) records: Option<Records<'a>>,
 }
 
 /// Bytes of the one answer that comes over a connection.
-pub(super) struct Piece<'a> {
-    pub(super) bytes: &'a [u8],
+pub(in crate::user) struct Piece<'a> {
+    pub(in crate::user) bytes: &'a [u8],
     /// Where in them its body is, as long as it is there and nowhere else.
-    pub(super) whole: Option<Range<usize>>,
+    pub(in crate::user) whole: Option<Range<usize>>,
 }
 
 impl<'a> Piece<'a> {
-    pub(super) fn take_whole(&mut self) -> Option<&'a [u8]> {
+    pub(in crate::user) fn take_whole(&mut self) -> Option<&'a [u8]> {
         self.whole.take().and_then(|range| self.bytes.get(range))
     }
 }
 
 impl Exchange {
     /// Whether the rest of the request could not be sent.
-    pub(super) fn is_unsendable(&self) -> bool {
+    pub(in crate::user) fn is_unsendable(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.unsendable.is_some())
     }
 
-    pub(super) fn found(&mut self, finding: Finding, shard: &Lane) {
+    pub(in crate::user) fn found(&mut self, finding: Finding, shard: &Lane) {
         self.rare(shard).finding.get_or_insert(finding);
     }
 
     /// More of the body. One that comes whole and as it is in `all` stays there; only its place is
     /// noted.
-    pub(super) fn body(
+    pub(in crate::user) fn body(
         &mut self,
         piece: &[u8],
         all: Option<&mut Piece<'_>>,
@@ -105,7 +105,7 @@ impl Exchange {
 
     /// More of a body that may be looked at for what it is like.
     #[inline]
-    pub(super) fn sample_body(&mut self, piece: &[u8]) {
+    pub(in crate::user) fn sample_body(&mut self, piece: &[u8]) {
         if let Some(sample) = self.rare.as_mut().and_then(|rare| rare.sample.as_mut()) {
             sample.digest.write(piece);
         }
@@ -113,7 +113,7 @@ impl Exchange {
 
     /// More of the body of an answer to a request.
     #[inline]
-    pub(super) fn piece(
+    pub(in crate::user) fn piece(
         &mut self,
         piece: &[u8],
         plan: &HttpPlan,
@@ -128,7 +128,7 @@ impl Exchange {
     }
 
     /// Copies what was left where it was read: more is to come.
-    pub(super) fn keep_body(
+    pub(in crate::user) fn keep_body(
         &mut self,
         all: &mut Piece<'_>,
         streamed: Option<&[Digest]>,
@@ -164,7 +164,7 @@ impl Exchange {
     }
 
     /// More of a body that nobody looks at: a piece of it is kept behind a head that is evidence.
-    pub(super) fn witness_body(&mut self, piece: &[u8]) {
+    pub(in crate::user) fn witness_body(&mut self, piece: &[u8]) {
         let Some(rare) = self.rare.as_deref_mut().filter(|rare| !rare.witnessed.is_empty()) else {
             return;
         };
@@ -173,7 +173,7 @@ impl Exchange {
     }
 
     /// The words with the trace id of the request, so that it can be found in tracing.
-    pub(super) fn traced(&self, detail: Said) -> Said {
+    pub(in crate::user) fn traced(&self, detail: Said) -> Said {
         match self.rare.as_ref().and_then(|rare| rare.trace) {
             Some(trace) => say!("{detail} (trace {trace:032x})"),
             None => detail,
@@ -224,6 +224,6 @@ fn keep(
     Ok(())
 }
 
-pub(super) fn coding_failed(error: &ContentError) -> Finding {
+pub(in crate::user) fn coding_failed(error: &ContentError) -> Finding {
     (Cause::CodingFailed, Said::of_others(shown(error.to_string().as_bytes())))
 }

@@ -5,17 +5,17 @@ use throng_program::{DigestAuth, Http, Text};
 use throng_protocol::http1::digest::{Answerer, Challenge};
 use throng_protocol::http1::write_header;
 
-use super::exchange::Exchange;
-use super::redirect::{Redirect, path_of};
-use super::task::Active;
 use crate::failure::Finding;
 use crate::scope::scope;
+use crate::user::exchange::Exchange;
+use crate::user::redirect::{Redirect, path_of};
+use crate::user::task::Active;
 
 impl Active<'_> {
     /// Prepares the request that answers a challenge; the same instruction is done again. False
     /// where it was answered already in this step, or the target is not that of the step: then
     /// the 401 is the answer.
-    pub(super) fn answer_challenge(
+    pub(in crate::user) fn answer_challenge(
         &mut self,
         http: &Http,
         exchange: &Exchange,
@@ -48,7 +48,7 @@ impl Active<'_> {
     }
 
     /// Says in a request that is written who it is from, if the target has asked this user before.
-    pub(super) fn authorize(
+    pub(in crate::user) fn authorize(
         &mut self,
         digest: &DigestAuth,
         target: u16,
@@ -88,7 +88,7 @@ impl Active<'_> {
 }
 
 /// Puts the header behind the others of a request.
-pub(super) fn insert_authorization(request: &mut Vec<u8>, value: &[u8]) {
+pub(in crate::user) fn insert_authorization(request: &mut Vec<u8>, value: &[u8]) {
     let Some(end) = memchr::memmem::find(request, b"\r\n\r\n") else { return };
     let mut header = Vec::with_capacity(value.len() + 32);
     write_header(&mut header, "Authorization", value);
