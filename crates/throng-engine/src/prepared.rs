@@ -778,7 +778,16 @@ impl LinkPlan {
 
     pub(crate) fn is_reply(&self, message: MessageId) -> bool {
         let protocol = self.protocol.as_deref();
-        protocol.is_some_and(|protocol| !protocol.info(message).answers.is_empty())
+        protocol.is_some_and(|protocol| {
+            let info = protocol.info(message);
+            !info.push && !info.answers.is_empty()
+        })
+    }
+
+    /// Whether the reply always has more packets behind this message.
+    pub(crate) fn goes_on(&self, message: MessageId) -> bool {
+        let protocol = self.protocol.as_deref();
+        protocol.is_some_and(|protocol| protocol.goes_on(message))
     }
 
     pub(crate) fn comes_unasked(&self, message: MessageId) -> bool {

@@ -185,7 +185,7 @@ impl User {
         let unsure = packet.is_none() && self.awaiting(line).next().is_some();
         let handled = unsure && self.handler_of(shard, line, &looked, packet).is_some();
         if let Some(which) = self.who_awaits(shard, line, &mut looked, packet, handled) {
-            return self.with(which, shard, cx, |active| active.answer_came(&looked, packet));
+            return self.with(which, shard, cx, |active| active.answer_came(looked, packet));
         }
         let stay = self.session.pc;
         if packet.is_some() && self.state.answers_beat(line, stay, &looked, packet) {
@@ -399,7 +399,13 @@ impl User {
         let detail = in_words(broken);
         let finding = (Cause::Malformed, detail.clone());
         if let Some(which) = self.who_awaits_broken(shard, line, read) {
-            return self.with(which, shard, cx, |active| active.message_came(Err(finding)));
+            let link = self.state.link_in(shard, line);
+            let goes_on = read.0.is_some_and(|message| link.goes_on(message));
+            return self.with(which, shard, cx, |active| match &mut active.task.doing {
+                // What follows belongs to the same reply.
+                Doing::Exchange(exchange) if goes_on => exchange.found(finding, shard),
+                _ => active.message_came(Err(finding)),
+            });
         }
         let stay = self.session.pc;
         if self.state.is_broken_beat(line, stay, read) {

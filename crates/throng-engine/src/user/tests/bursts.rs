@@ -234,6 +234,7 @@ fn lines() -> Arc<Protocol> {
         kind: None,
         answers: vec![at("line".to_string())],
         push: false,
+        more: None,
         body: vec![text],
         acknowledged_by: None,
         place: Place::default(),

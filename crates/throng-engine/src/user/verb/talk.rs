@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use throng_base::StepId;
 use throng_metrics::Cause;
-use throng_program::{Check, Content, Expect, Message, Request, Save, Send, Statement};
-use throng_protocol::framed::Packet;
+use throng_program::{Check, Content, Expect, Message, Pick, Request, Save, Send, Statement};
+use throng_protocol::framed::{MessageId, Packet};
 use throng_protocol::stream::Answer;
 
 use crate::code::Instruction;
@@ -20,6 +20,7 @@ use crate::looked::Looked;
 use crate::prepared::{AnswerPlan, LinkPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
+use crate::shard::Lane;
 use crate::trace::Shown;
 use crate::user::connection::{Later, NOTHING_ASKED};
 use crate::user::exchange::{Awaits, Exchange};
@@ -172,21 +173,36 @@ impl Active<'_> {
     }
 
     /// The message that the task waits for is here.
-    pub(in crate::user) fn answer_came(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
+    pub(in crate::user) fn answer_came(&mut self, looked: Looked<'_>, packet: Option<Packet>) {
         let (shard, line) = (self.shard, self.task.line);
         let (instruction, plan) = self.at_pc();
         let bytes = self.user.wire_bytes(line, looked.document.bytes());
+        let link = self.user.link_in(shard, line);
+        let mut wrong = looked.refusal.cloned().or_else(|| wrong_reply(link, instruction, packet));
+        let mut parts = None;
         if let Doing::Exchange(exchange) = &mut self.task.doing {
             exchange.came(bytes, self.user.now);
             exchange.status = looked.status.unwrap_or_default();
+            let asks = matches!(instruction, Instruction::Do(Statement::Request(_)));
+            match packet {
+                Some(packet) if packet.goes_on && asks && wrong.is_none() => {
+                    let packet = (packet.message, looked.document.bytes());
+                    return exchange.part_came(packet, instruction, shard);
+                }
+                _ => {}
+            }
+            if let Some(rare) = exchange.rare.as_deref_mut() {
+                wrong = wrong.or(rare.finding.take());
+                parts = Some(std::mem::take(&mut rare.parts));
+            }
         }
-        let link = self.user.link_in(shard, line);
+        let mut looked = looked;
+        looked.parts = parts.as_ref();
         let mut scope = scope!(self.user, shard);
-        let wrong = looked.refusal.cloned().or_else(|| wrong_reply(link, instruction, packet));
         let verdict = match wrong {
             Some(finding) => Err(finding),
             None => looking(instruction, plan)
-                .map_or(Ok(()), |looking| looking.judge(looked, &mut scope)),
+                .map_or(Ok(()), |looking| looking.judge(&looked, &mut scope)),
         };
         if let (Err((cause, _)), Some(step)) = (&verdict, instruction.step()) {
             let mut recorder = shard.recorder.borrow_mut();
@@ -220,6 +236,31 @@ impl Active<'_> {
         }
         exchange.forget(self.shard);
         self.next_step();
+    }
+}
+
+impl Exchange {
+    /// A packet of the reply, which goes on. It is kept if a check or a save looks at its fields.
+    fn part_came(
+        &mut self,
+        (message, packet): (MessageId, &[u8]),
+        instruction: &Instruction,
+        shard: &Lane,
+    ) {
+        let is_its = |pick: &Pick| matches!(pick, Pick::Field(paths) if paths.iter().any(|path| path.message == message));
+        let rare = self.rare(shard);
+        if !rare.parts.add(message) {
+            return;
+        }
+        let checked = instruction.checks().iter().map(|check| &check.pick);
+        let mut picks = checked.chain(instruction.saves().iter().map(|save| &save.pick));
+        if !picks.any(is_its) {
+            return;
+        }
+        match rare.held.resize(rare.held.bytes() + packet.len(), &shard.purse) {
+            true => rare.parts.keep(packet),
+            false => self.found(shard.purse.refusal(), shard),
+        }
     }
 }
 

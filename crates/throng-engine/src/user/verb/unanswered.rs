@@ -16,7 +16,7 @@ use crate::user::task::{Active, Doing};
 impl Active<'_> {
     /// It did not end in time. Where messages do not say what they answer, what still comes could
     /// be taken for the next answer, so the connection is of no more use.
-    pub(in crate::user) fn exchange_timed_out(&mut self, exchange: Exchange) {
+    pub(in crate::user) fn exchange_timed_out(&mut self, mut exchange: Exchange) {
         let waited = throng_base::units::format_duration(self.user.now - self.task.due);
         let detail = exchange.progress(&waited);
         let named = match self.instruction() {
@@ -44,7 +44,9 @@ impl Active<'_> {
                 Onward::Anew { refused: false }
             }
         };
-        let finding = lacking.unwrap_or((Cause::Timeout, detail));
+        // What was wrong before the end is why there is none.
+        let found = exchange.rare.as_mut().and_then(|rare| rare.finding.take());
+        let finding = found.or(lacking).unwrap_or((Cause::Timeout, detail));
         self.exchange_failed(exchange, finding, true, onward);
     }
 

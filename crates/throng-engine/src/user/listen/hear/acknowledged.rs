@@ -64,7 +64,7 @@ fn answered(active: &mut Active<'_>, shard: &Lane, line: u8, answer: &Answered<'
             let status = Some(answer.reason.status());
             let mut looked = Looked::new(status, answer.text.as_bytes(), elapsed);
             looked.refusal = refusal.as_ref();
-            active.answer_came(&looked, None);
+            active.answer_came(looked, None);
         }
         Answered::Redis(answer) => {
             if shard.is_traced() {
@@ -74,7 +74,7 @@ fn answered(active: &mut Active<'_>, shard: &Lane, line: u8, answer: &Answered<'
             let mut looked = Looked::new(status, answer.content, elapsed);
             (looked.whole, looked.fields) = (Some(answer.content), Fields::Reply(*answer));
             looked.refusal = refusal.as_ref();
-            active.answer_came(&looked, None);
+            active.answer_came(looked, None);
         }
     }
 }
