@@ -9,6 +9,7 @@ use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 
 use crate::ast::{self, Field};
 use crate::keys;
+use crate::message::declared;
 use crate::message::fields;
 use crate::message::grpc::{names_codes, read_codes};
 use crate::message::json;
@@ -110,6 +111,10 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
                 }
                 // The name of a status says what is meant.
                 "status" if answer.has_head() && names_codes(value) => {}
+                word if kinds.counts_packets(word) => {
+                    declared::read_packets(cx, (key, value), kinds, out);
+                    continue;
+                }
                 word if answer.is_word(word) => {
                     fields::warn_hidden(cx, kinds, word, key.place);
                 }
