@@ -186,7 +186,8 @@ macro_rules! uses {
 
 macro_rules! verb_enum {
     ($(
-        $word:literal $key:ident $name:ident $struct:ident $(($use:ident $($reader:tt)*))?,
+        $word:literal $key:ident $name:ident $struct:ident $($alone:ident)?
+        $(($use:ident $($reader:tt)*))?,
     )*) => {
         /// A step, by its verb.
         pub(crate) enum Verb<'n> {

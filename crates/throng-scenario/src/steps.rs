@@ -400,7 +400,7 @@ impl<'n> Coder<'_, 'n> {
 
 macro_rules! readers {
     ($(
-        $word:literal $key:ident $name:ident $struct:ident
+        $word:literal $key:ident $name:ident $struct:ident $($alone:ident)?
         $(($use:ident $module:ident::$reader:ident))?,
     )*) => {
         /// Compiles a step that uses a connection.

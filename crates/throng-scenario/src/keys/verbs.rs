@@ -2,16 +2,16 @@
 
 use super::MapKind;
 
-/// The verbs of steps and the maps they make. Of one that uses a connection: the key that says
-/// which, and what compiles it, in `steps`.
+/// The verbs of steps and the maps they make, and which may stand alone. Of one that uses a
+/// connection: the key that says which, and what compiles it, in `steps`.
 macro_rules! scenario_verbs {
     ($then:ident) => {
         $then! {
             "http" http HTTP Http (target http::read_http),
             "grpc" grpc GRPC Grpc (target grpc::read_call),
             "sql" sql SQL Sql (target sql::read_sql),
-            "connect" connect CONNECT Connect,
-            "disconnect" disconnect DISCONNECT Disconnect (on act::read_disconnect),
+            "connect" connect CONNECT Connect alone,
+            "disconnect" disconnect DISCONNECT Disconnect alone (on act::read_disconnect),
             "send" send SEND Send (on message::read_send),
             "expect" expect EXPECT Expect (on message::read_expect),
             "request" request REQUEST Request (on message::read_request),
@@ -35,22 +35,30 @@ macro_rules! scenario_verbs {
             "measure" measure MEASURE Measure,
             "log" log LOG Log,
             "slow" slow SLOW Slow (on act::read_slow),
-            "next" next NEXT Next,
-            "leave" leave LEAVE Leave,
-            "stop" stop STOP Stop,
+            "next" next NEXT Next alone,
+            "leave" leave LEAVE Leave alone,
+            "stop" stop STOP Stop alone,
             "use" r#use USE Use,
         }
     };
 }
 
 macro_rules! verb_table {
-    ($($word:literal $key:ident $name:ident $struct:ident $(($($use:tt)*))?,)*) => {
+    ($(
+        $word:literal $key:ident $name:ident $struct:ident $($alone:ident)? $(($($use:tt)*))?,
+    )*) => {
         /// The verbs of steps and the maps they make.
         pub static VERBS: &[(&str, &MapKind)] = &[$(($word, &super::$name),)*];
+
+        /// Verbs that may stand alone, as a word instead of a map.
+        pub static BARE_VERBS: &[&str] = &[$($(word!($alone $word),)?)*];
+    };
+}
+
+macro_rules! word {
+    (alone $word:literal) => {
+        $word
     };
 }
 
 scenario_verbs!(verb_table);
-
-/// Verbs that may stand alone, as a word instead of a map.
-pub static BARE_VERBS: &[&str] = &["connect", "disconnect", "next", "leave", "stop"];
