@@ -15,8 +15,8 @@
 //!
 //! What it does:
 //! - [`listen`]: reading, and whose everything is that comes;
-//! - [`flow`]: which instruction comes next; [`verb`]: what each verb does; [`outcome`]: how steps
-//!   end; [`transaction`]: what is timed together;
+//! - [`session`]: which instruction comes next; [`verb`]: what each verb does; [`outcome`]: how
+//!   steps end; [`flow`]: how a task goes on; [`transaction`]: what is timed together;
 //! - [`streams`]: many requests over one connection; [`life`]: how far a connection comes;
 //!   [`send`]: what is sent; [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
@@ -35,6 +35,7 @@ mod listen;
 mod outcome;
 mod redirect;
 mod send;
+mod session;
 mod standstill;
 mod streams;
 mod task;

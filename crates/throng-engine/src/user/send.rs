@@ -13,9 +13,10 @@ use throng_metrics::Cause;
 use throng_program::mqtt::Order;
 use throng_program::redis::Commands;
 use throng_program::{Composed, Content, Message, MessageKind};
-use throng_protocol::framed::{self, EncodeError, Protocol};
+use throng_protocol::framed::{EncodeError, Protocol};
 use throng_protocol::machine::Machine;
-use throng_protocol::protobuf::{self, Schema};
+use throng_protocol::protobuf::Schema;
+use throng_protocol::{framed, protobuf};
 
 use super::State;
 use super::connection::Connection;
@@ -123,11 +124,6 @@ fn send_commands(
 }
 
 impl State {
-    /// What the connection speaks, where it is declared.
-    pub(super) fn protocol(&self, line: u8) -> Option<&Protocol> {
-        self.link(line).protocol.as_deref()
-    }
-
     /// Sends a message; the outer error is a message that could not be written. What was sent lies
     /// in the shard's buffer for a moment, unless it is the same for all users.
     pub(super) fn send_message(

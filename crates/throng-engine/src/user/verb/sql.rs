@@ -9,11 +9,11 @@ use throng_expression::Value;
 use throng_metrics::Cause;
 use throng_program::{Check, Database, Sql, Statement};
 use throng_protocol::machine::{Fields, Machine};
-use throng_protocol::sql::{Ask, Came, Reply, ServerError, Values};
+use throng_protocol::sql::{Ask, Reply, ServerError, Values};
 
 use crate::code::Instruction;
-use crate::connector::{self, Handshake};
-use crate::evidence::{self, EVIDENCE_BYTES_MAX};
+use crate::connector::Handshake;
+use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::Finding;
 use crate::looked::{Looked, value_of};
 use crate::prepared::{Plan, SqlPlan};
@@ -21,11 +21,12 @@ use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};
+use crate::user::State;
 use crate::user::connection::Connection;
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
-use crate::user::{State, User};
+use crate::{connector, evidence};
 
 /// What a target is, where it speaks SQL.
 pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
@@ -37,27 +38,6 @@ pub(in crate::user) fn login(user: &mut State, target: u16) -> Option<Handshake>
     let shard = Rc::clone(&user.shard);
     let login = database_of(&shard, target).map(|it| connector::login(it, &mut user.random));
     login.map(Handshake::Sql)
-}
-
-/// Something came of a statement.
-pub(in crate::user) fn queried(
-    user: &mut User,
-    shard: &Lane,
-    line: u8,
-    came: &Came<'_>,
-    cx: &mut Context<'_>,
-) {
-    let Some(which) = user.who_awaits_answer(line) else { return };
-    match came {
-        Came::Open => {}
-        Came::FirstRow => {
-            let now = user.state.now;
-            if let Some(exchange) = user.exchange_of(which) {
-                exchange.first_byte = now;
-            }
-        }
-        Came::Done(reply) => user.with(which, shard, cx, |active| done(active, reply)),
-    }
 }
 
 /// The verb `sql`: sends the statement, on a new connection if there is none.
@@ -136,7 +116,7 @@ fn send(
 }
 
 /// Everything that the statement returned is there.
-fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
+pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     let (shard, line) = (active.shard, active.task.line);
     let (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) = active.at_pc() else { return };
     let Some(mut exchange) = active.take_exchange() else { return };

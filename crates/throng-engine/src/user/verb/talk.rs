@@ -12,9 +12,9 @@ use throng_protocol::framed::{MessageId, Packet};
 use throng_protocol::stream::Answer;
 
 use crate::code::Instruction;
-use crate::evidence::{self, EVIDENCE_BYTES_MAX};
-use crate::failure::Finding;
-use crate::failure::lost_failure;
+use crate::evidence;
+use crate::evidence::EVIDENCE_BYTES_MAX;
+use crate::failure::{Finding, lost_failure};
 use crate::look::Look;
 use crate::looked::Looked;
 use crate::prepared::{AnswerPlan, LinkPlan, Plan};
