@@ -383,12 +383,13 @@ fn ends_and_kinds_are_those_of_the_file() {
 #[test]
 fn packets_have_checksums_delimiters_and_fixed_sizes() {
     let delimited = declaration(
-        "transport: tls\nmeta: {id: x, endian: le}\ndelimiter: \"\\r\\n\"\nmax: 1KiB\npacket: \
-         [{id: body}]\nmessages: {line: {body: [{id: text, type: str}]}}\n",
+        "transport: tls\ntext: true\nmeta: {id: x, endian: le}\ndelimiter: \"\\r\\n\"\nmax: 1KiB\n\
+         packet: [{id: body}]\nmessages: {line: {body: [{id: text, type: str}]}}\n",
     );
     assert_eq!((delimited.transport, delimited.endian), (Transport::Tls, Endian::Little));
     let Framing::Delimiter { bytes, bytes_max } = delimited.framing else { panic!("delimiter") };
     assert_eq!((&bytes.value[..], bytes_max), (&b"\r\n"[..], 1024));
+    assert!(delimited.is_text);
 
     let fixed = declaration(
         "fixed: 7\npacket: [{id: kind, type: u8, selects: message}, {id: body}, {id: sum, type: \
