@@ -186,6 +186,8 @@ pub enum Extent {
     Field(Placed<String>),
     /// What is left of the body or structure (Kaitai: `size-eos`).
     Rest,
+    /// What is left before these bytes, which end the body or structure.
+    RestBefore(Vec<u8>),
 }
 
 /// A number that says how much follows.

@@ -106,7 +106,7 @@ macro_rules! protocol_maps {
         terminator: BYTES => "The bytes that end the field: `\"\\0\"`, `0`, `\"\\r\\n\"`.",
         rest: Bool =>
             "`true`: the field takes the rest of the body or structure. This is the default if \
-             nothing else sets the size.",
+             nothing else sets the size. With `terminator`, the rest must end with these bytes.",
         size_eos "size-eos": Bool => "The same as `rest`.",
         max: Size => "The maximum length in bytes.",
         r#const "const": Anything => "The constant value; scenarios do not set it.",
