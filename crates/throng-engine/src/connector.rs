@@ -1,8 +1,8 @@
 //! Opens connections: TCP, UDP, unix sockets, TLS, the WebSocket upgrade, event streams, each stage
 //! timed. What a user holds of it while it opens is boxed and gone when it is done.
 
-mod call;
 mod events;
+mod grpc;
 mod mqtt;
 mod offers;
 mod redis;
@@ -34,7 +34,7 @@ use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
-pub(crate) use call::CallAsk;
+pub(crate) use grpc::CallAsk;
 pub(crate) use mqtt::{Greeting, refusal};
 pub(crate) use redis::{Hello, redis_error};
 pub(crate) use socket::has_way;
@@ -425,7 +425,7 @@ async fn finish(
         match handshake {
             Handshake::WebSocket(ask) => upgrade(shard, order, ask, transport).await,
             Handshake::Events(ask) => events::subscribe(shard, order, ask, transport).await,
-            Handshake::Call(ask) => call::open(shard, order, ask, transport).await,
+            Handshake::Call(ask) => grpc::open(shard, order, ask, transport).await,
             Handshake::Mqtt(greeting) => mqtt::connect(shard, order, greeting, transport).await,
             Handshake::Redis(hello) => redis::log_in(shard, order, hello, transport).await,
             Handshake::Sql(login) => sql::open(shard, login, transport).await,

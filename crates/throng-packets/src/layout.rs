@@ -438,7 +438,7 @@ fn literal_text(literal: &Literal, ty: &Type) -> String {
     }
 }
 
-fn condition_text(condition: &Condition) -> String {
+pub(crate) fn condition_text(condition: &Condition) -> String {
     let (field, value) = (&condition.field.value, condition.value);
     let sign = condition.comparison.sign();
     format!("`{field} {sign} {value}`")

@@ -13,7 +13,14 @@
 use throng_expression::Expression;
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version, Wishes};
 
+use crate::Scheme;
 use crate::text::Text;
+
+impl Scheme {
+    pub fn is_mqtt(self) -> bool {
+        matches!(self, Scheme::Mqtt | Scheme::Mqtts)
+    }
+}
 
 /// Who a user is for the server, and what it asks of it.
 #[derive(Clone, Debug)]

@@ -823,6 +823,8 @@ macro_rules! scenario_maps {
         digest: Map(&Text) => "The digest of the body or message: `{sha256: …}`.",
         that: OneOf(&[Expression, List(&Expression)]) =>
             "A condition that must be true: `\"${response.json.total == 3}\"`.",
+        packets: OneOf(&[Text, Map(&Text)]) =>
+            "The number of packets of a reply: `10`, or per message, `{row: \">= 1\"}`.",
         field: Map(&Anything) =>
             "Message fields that have the same name as a check: `{time: > 5}`.",
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Said, Source};
 use throng_protocol::framed::declaration::{
-    self, Acknowledgement, Copied, Declaration, Endian, Framing, Heartbeat, Literal, Message,
+    self, Acknowledgement, Copied, Declaration, Endian, Framing, Heartbeat, Literal, Message, More,
     Placed, Struct, Transport,
 };
 use throng_protocol::framed::{Mistake, Protocol};
@@ -429,6 +429,7 @@ impl Reader<'_, '_> {
             kind: None,
             answers: Vec::new(),
             push: false,
+            more: None,
             body: Vec::new(),
             acknowledged_by: None,
             place,
@@ -445,7 +446,9 @@ impl Reader<'_, '_> {
             message.answers = self.names(node, say!("the name of a message"));
         }
         message.push = fields.push.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
-        if let (true, Some(key)) = (message.push, fields.answers.key()) {
+        if let (true, false, Some(key)) =
+            (message.push, fields.more.is_there(), fields.answers.key())
+        {
             let text = say!("`{}` has both `answers` and `push`", shorten(&message.name.value));
             let error = self.cx.error("conflicting-keys", text, key.place);
             let help = say!("keep either `answers` or `push`, or declare two messages");
@@ -456,10 +459,23 @@ impl Reader<'_, '_> {
         {
             message.body = self.fields(node, Within::Body);
         }
+        if let Some(node) = fields.more.node() {
+            message.more = self.more(node, &message.body);
+        }
         if let Some(node) = fields.acknowledged_by.node() {
             message.acknowledged_by = self.acknowledgement(node);
         }
         Some(message)
+    }
+
+    /// `true`, or a condition on a field of the message or of the packet.
+    fn more(&mut self, node: &Node, body: &[declaration::Field]) -> Option<More> {
+        match &node.kind {
+            Kind::Scalar { text, plain: true } if text == "true" || text == "false" => {
+                self.cx.bool(node)?.then_some(More::Always)
+            }
+            _ => self.condition(node, body).map(More::If),
+        }
     }
 
     /// `3`, `[10, 11]`, `PUB`.

@@ -3,7 +3,7 @@
 use throng_base::Said;
 use throng_program::Scheme;
 
-use crate::native;
+use crate::native::{self, UrlSays};
 
 /// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,8 @@ impl Url {
             _ => (host, ""),
         };
         // The folder of a Unix socket may stand behind it instead.
-        let is_local = host.is_empty() && scheme.is_sql();
+        let url = native::of_scheme(Some(scheme)).url;
+        let is_local = host.is_empty() && url == UrlSays::Database;
         let host = if is_local { "localhost" } else { host };
         check_host(host, host_port)?;
         let port = match (port, scheme.default_port()) {

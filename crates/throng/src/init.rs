@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_scenario::bench::{Bench, write_requests};
 use throng_scenario::{CompileOptions, compile, curl};
+use throng_terminal::Screen;
 
 use crate::arguments::{InitArguments, InitKind};
 use crate::bench::read_curl;
-use crate::screen::Screen;
 
 fn template(kind: InitKind) -> &'static str {
     match kind {

@@ -13,9 +13,9 @@ use throng_run::guard::Guard;
 use throng_run::not_started;
 use throng_scenario::bench::{Bench, BenchRoute, write};
 use throng_scenario::{CompileOptions, Url, compile};
+use throng_terminal::screen::{Screen, output};
 
 use crate::arguments::{ProtocolArguments, ReflectionArguments, metadata};
-use crate::screen::{Screen, output};
 
 /// What a set of descriptors is called that came by reflection.
 pub(crate) const FILE: &str = "reflection.desc";

@@ -11,8 +11,8 @@ use throng_base::{Said, StepId, Time};
 use throng_metrics::Cause;
 use throng_program::Every;
 
-use super::backlog::{Backlog, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Waits};
 use super::beat::first_time;
+use super::connection::backlog::{Backlog, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Waits};
 use super::exchange::Awaits;
 use super::outcome::Onward;
 use super::task::{Active, Doing, GONE, Task, Which};

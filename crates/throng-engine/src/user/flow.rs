@@ -8,9 +8,9 @@ use throng_metrics::Cause;
 use throng_program::{Retry, Statement};
 
 use super::outcome::Onward;
-use super::sql::execute;
 use super::task::{Active, Begun, Doing, GONE, Task};
 use super::transaction::End;
+use super::verb::sql::execute;
 use super::{State, Turn, User};
 use crate::code::Instruction;
 use crate::prepared::{LoadPlan, Plan};

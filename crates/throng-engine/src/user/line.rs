@@ -10,8 +10,8 @@ use throng_metrics::{Cause, Ending};
 
 use super::State;
 use super::agenda::waiting_bytes;
-use super::backlog::Backlog;
 use super::beat::Beats;
+use super::connection::backlog::Backlog;
 use super::connection::{Connection, Later, Life, Loss};
 use super::task::{Doing, Task};
 use crate::failure::Ended;

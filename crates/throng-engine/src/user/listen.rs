@@ -1,6 +1,10 @@
 //! Listening: what a user's connections have to say is read, and given to whom it is for; and what
 //! a task has left in the state for others is handed out.
 
+mod handle;
+mod hear;
+mod streamed;
+
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -10,15 +14,13 @@ use throng_program::Statement;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
 use super::agenda::Agenda;
-use super::answer::{Ended as Over, Reading};
 use super::connection::{Connection, Later, Left, Loss, NOTHING_ASKED};
+use super::exchange::answer::{Ended as Over, Reading};
 use super::exchange::{Awaits, Exchange};
-use super::hear::acknowledged::acknowledged;
-use super::hear::awaits_message;
 use super::line::ended_by;
-use super::sql::queried;
-use super::talk::awaited;
 use super::task::{Active, Doing, Task, Which, at};
+use super::verb::sql::queried;
+use super::verb::talk::awaited;
 use super::{Turn, User};
 use crate::code::Instruction;
 use crate::failure::Ended;
@@ -28,6 +30,8 @@ use crate::failure::http_failure;
 use crate::failure::lost_failure;
 use crate::shard::Lane;
 use crate::system::Received;
+use hear::acknowledged::acknowledged;
+use hear::awaits_message;
 
 /// So many steps that take no time are looked over for the one that waits.
 const INSTANT_MAX: usize = 64;

@@ -1,5 +1,6 @@
 //! What is sent over the connections that last: messages, and the frames of a WebSocket.
 
+pub(super) mod mqtt;
 mod redis;
 
 use std::io;
@@ -18,7 +19,6 @@ use throng_protocol::protobuf::{self, Schema};
 
 use super::State;
 use super::connection::Connection;
-use super::mqtt;
 use crate::failure::Finding;
 use crate::scope::{UserScope, scope};
 

@@ -9,12 +9,12 @@ use super::constant::{constant_of, content_fits};
 use super::contradictions;
 use super::declaration::{
     BYTES_ALLOWED_MAX, BYTES_MAX, Condition, Declaration, Endian, Extent, Field, Literal, Mistake,
-    Place, Placed, Prefix, Repeat, Role, Type, value_of,
+    More, Place, Placed, Prefix, Repeat, Role, Type, value_of,
 };
 use super::encode::raw_of;
 use super::path::suggestion;
 use super::table::{
-    Bits, Extents, Job, List, MARKS_MAX, NONE, Node, Repeats, Selector, Shape, Table, Test,
+    Bits, Extents, GoesOn, Job, List, MARKS_MAX, NONE, Node, Repeats, Selector, Shape, Table, Test,
     prefix_max,
 };
 use crate::fields::coerce;
@@ -123,7 +123,14 @@ impl<'d> Builder<'d> {
         for message in declaration.messages.iter().take(MESSAGES_MAX) {
             let list = self.list(&message.body, NONE, Within::Message);
             let comes_from_target = declaration.comes_from_target(message);
-            let kind = super::table::Kind { list, comes_from_target, ..Default::default() };
+            let more = match &message.more {
+                None => GoesOn::Never,
+                Some(More::Always) => GoesOn::Always,
+                Some(More::If(test)) => {
+                    self.condition(test, list).map_or(GoesOn::Always, GoesOn::If)
+                }
+            };
+            let kind = super::table::Kind { list, comes_from_target, more, ..Default::default() };
             self.table.messages.push(kind);
         }
         // Structures that nobody uses are looked at too.

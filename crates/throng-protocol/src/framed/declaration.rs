@@ -349,10 +349,19 @@ pub struct Message {
     pub answers: Vec<Placed<String>>,
     /// It comes unasked.
     pub push: bool,
+    /// Whether the reply goes on behind it.
+    pub more: Option<More>,
     pub body: Vec<Field>,
     /// What is sent at once, without being told to, whenever it comes.
     pub acknowledged_by: Option<Acknowledgement>,
     pub place: Place,
+}
+
+/// A packet of a reply that is not its last one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum More {
+    Always,
+    If(Condition),
 }
 
 /// What the fields that select have in packets of one message.

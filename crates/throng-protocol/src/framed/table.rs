@@ -53,6 +53,16 @@ pub(super) struct Kind {
     /// What the field has where it is a text.
     pub(super) text: Option<Constant>,
     pub(super) comes_from_target: bool,
+    pub(super) more: GoesOn,
+}
+
+/// When the reply has more packets behind one of a message.
+#[derive(Debug, Default)]
+pub(super) enum GoesOn {
+    #[default]
+    Never,
+    Always,
+    If(Test),
 }
 
 /// A field that selects the message, alone or with others.

@@ -10,6 +10,7 @@ use throng_protocol::grpc::Code;
 
 use crate::ast::{self, Field};
 use crate::keys;
+use crate::message::declared;
 use crate::message::fields;
 use crate::message::json;
 use crate::message::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
@@ -110,6 +111,10 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
                 }
                 // The name of a status says what is meant.
                 "status" if answer.has_head() && names_codes(value) => {}
+                word if kinds.counts_packets(word) => {
+                    declared::read_packets(cx, (key, value), kinds, out);
+                    continue;
+                }
                 word if answer.is_word(word) => {
                     fields::warn_hidden(cx, kinds, word, key.place);
                 }

@@ -543,7 +543,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn condition(&mut self, node: &Node, earlier: &[Field]) -> Option<Condition> {
+    pub(super) fn condition(&mut self, node: &Node, earlier: &[Field]) -> Option<Condition> {
         let text = self.cx.text(node, say!("a condition"))?;
         let compared = values::read_condition(self.cx, node, &text, earlier)?;
         let place = self.cx.place_of(node, compared.name);

@@ -77,6 +77,9 @@ macro_rules! protocol_maps {
         seq: FIELDS => "The same as `body`.",
         answers: NAMES => "The messages to which this message can be the reply.",
         push: Bool => "`true` if the target sends the message without a request.",
+        more: OneOf(&[Bool, Text]) =>
+            "`true` if the reply continues with another packet after this one, or a condition on a \
+             field: `flags & 1`.",
         acknowledged_by: OneOf(&[Text, Map(&OneOf(&[Map(&Anything), Nothing]))]) =>
             "The message to send whenever this message arrives, and the sources of its fields: \
              `{received: {id: id}}`.",

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum as _;
 use throng_base::Said;
+use throng_terminal::Screen;
 
 use super::{target_in, template};
 use crate::arguments::{InitArguments, InitKind};
-use crate::screen::Screen;
 
 /// Asks, if nothing was given and a person can answer.
 pub(super) fn ask(arguments: &mut InitArguments, screen: Screen) {
