@@ -27,7 +27,7 @@ macro_rules! shipped {
     };
 }
 
-shipped!("dns" "memcached" "modbus" "nats" "redis");
+shipped!("dns" "imap" "memcached" "modbus" "nats" "redis" "smtp");
 
 impl Shipped {
     /// What it describes: the first line of its file.
