@@ -21,7 +21,8 @@
 //! - [`http`] and [`call`] ask by requests, [`talk`] by messages; [`streams`]: many requests over
 //!   one connection, [`streamed`]: what comes of them; [`answer`]: the bodies of answers; [`mqtt`]:
 //!   what a client of MQTT says; [`sql`]: statements;
-//! - [`opening`]: how a connection comes to be, [`life`]: how far it comes; [`send`]: what is sent;
+//! - [`opening`]: how a connection comes to be, [`secure`]: TLS on one that is open, [`life`]: how
+//!   far it comes; [`send`]: what is sent;
 //!   [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
 //!   nothing will wake.
@@ -48,6 +49,7 @@ mod mqtt;
 mod opening;
 mod outcome;
 mod redirect;
+mod secure;
 mod send;
 mod sql;
 mod stamp;
@@ -388,7 +390,7 @@ impl User {
             Doing::Step | Doing::Opening(_) | Doing::Join | Doing::Closing => true,
             Doing::Queued { .. } => true,
             Doing::Exchange(exchange) => match exchange.awaits {
-                Awaits::Room => true,
+                Awaits::Room | Awaits::Tls => true,
                 // The rest of an answer comes only as fast as it is read.
                 Awaits::Answer { .. } if exchange.first_byte > Time::ZERO => true,
                 Awaits::Answer { .. } | Awaits::Message => !self.state.is_sent() || goes_on(),

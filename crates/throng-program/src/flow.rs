@@ -94,6 +94,8 @@ pub enum Statement {
         link: u8,
         how: Parting,
     },
+    /// Puts TLS on the connection that is open.
+    Secure(Arc<Secure>),
     Http(Arc<Http>),
     Call(Arc<Call>),
     Sql(Arc<Sql>),
@@ -425,6 +427,16 @@ pub struct Connect {
     /// leaves when no attempt is left. None connects again at once the first time, and holds back
     /// a moment after that, for ever.
     pub reconnect: Option<Retry>,
+}
+
+/// TLS begins on an open connection, where both sides have agreed on that (STARTTLS).
+#[derive(Clone, Debug)]
+pub struct Secure {
+    pub step: StepId,
+    pub link: u8,
+    /// Of the handshake.
+    pub timeout: Duration,
+    pub failing: Failing,
 }
 
 /// The request that opens an event stream.

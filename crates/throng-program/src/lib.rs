@@ -67,8 +67,8 @@ pub use event::{Action, HttpCall, Steering, TimedEvent, Trigger};
 pub use flow::{
     Beat, BeatFault, Beside, Block, Body, Call, Composed, Connect, Content, DigestAuth, Ends,
     EventRequest, Every, Expect, Failing, Handler, Heartbeat, Http, LINKS_MAX, Link, Message,
-    MessageKind, OnError, Opened, Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send,
-    Session, Slow, Sql, Statement, Stay, Until, Way, Which,
+    MessageKind, OnError, Opened, Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Secure,
+    Send, Session, Slow, Sql, Statement, Stay, Until, Way, Which,
 };
 pub use load::{
     Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,

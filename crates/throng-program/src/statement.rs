@@ -19,6 +19,7 @@ impl Statement {
     pub fn step(&self) -> Option<StepId> {
         match self {
             Statement::Connect(one) => Some(one.step),
+            Statement::Secure(one) => Some(one.step),
             Statement::Http(one) => Some(one.step),
             Statement::Call(one) => Some(one.step),
             Statement::Sql(one) => Some(one.step),
@@ -42,6 +43,7 @@ impl Statement {
     pub fn link(&self) -> Option<u8> {
         match self {
             Statement::Connect(one) => Some(one.link),
+            Statement::Secure(one) => Some(one.link),
             Statement::Http(one) => Some(one.link),
             Statement::Call(one) => Some(one.link),
             Statement::Sql(one) => Some(one.link),
@@ -58,6 +60,7 @@ impl Statement {
     pub fn failing(&self) -> Failing {
         match self {
             Statement::Connect(one) => one.failing,
+            Statement::Secure(one) => one.failing,
             Statement::Http(one) => one.failing,
             Statement::Call(one) => one.failing,
             Statement::Sql(one) => one.failing,
@@ -289,6 +292,14 @@ impl Session {
         self.all().for_each(|statement| statement.expressions(&mut visit));
         self.links.iter().for_each(|link| link.expressions(&mut visit));
         once(found)
+    }
+}
+
+impl Session {
+    /// Whether TLS begins on a connection of this link after it is open.
+    pub fn secures(&self, link: u8) -> bool {
+        let is_this = |one: &Statement| matches!(one, Statement::Secure(one) if one.link == link);
+        self.own().any(is_this)
     }
 }
 

@@ -185,6 +185,7 @@ rows! {
     Grpc name,
     Sql name,
     Connect name,
+    Secure name,
     Send name,
     Expect name,
     Request name,

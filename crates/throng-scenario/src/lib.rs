@@ -284,8 +284,10 @@ fn read_scenario(
     let audits = audit::read_audits(cx, &fields, rows.0, &reaches);
     let rules = read_rules(cx, &fields, rows, (&loads, read), (&reaches, &audits));
     warn_unused(cx, &parts, &reaches);
+    let once = setup.iter().chain(&teardown).flat_map(|once| &once.steps);
+    let secures = compiler.rows.steps.iter().chain(once).any(|it| it.kind == StepKind::Secure);
     Some(Program {
-        tls: target::read_tls(cx, &fields, &reaches.targets),
+        tls: target::read_tls(cx, &fields, &reaches.targets, secures),
         broken: broken_row(cx, &mut compiler, &reaches, root.place),
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
         labels,

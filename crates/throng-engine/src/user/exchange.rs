@@ -35,6 +35,8 @@ pub(super) enum Awaits {
     Message,
     /// Room in the socket for its own message.
     Room,
+    /// The handshake of TLS.
+    Tls,
 }
 
 /// Whether it is known of a request without an answer that the target has not looked at it.
@@ -129,6 +131,7 @@ impl Exchange {
     /// What has come of it in time.
     pub(super) fn progress(&self, waited: &str) -> Said {
         match (self.awaits, self.bytes_in, self.status) {
+            (Awaits::Tls, ..) => say!("the TLS handshake did not complete within {waited}"),
             (Awaits::Room, ..) => say!("the target did not read the message within {waited}"),
             (Awaits::Message, 0, _) => say!("no matching message within {waited}"),
             (Awaits::Message, bytes, _) => {

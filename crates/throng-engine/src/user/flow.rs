@@ -152,6 +152,7 @@ impl Active<'_> {
                 let line = self.user.line_of(*link);
                 self.end_by(line, *how, cx);
             }
+            (Instruction::Do(Statement::Secure(secure)), _) => self.secure(secure),
             (Instruction::Do(Statement::Send(send)), _) => self.send_only(send, cx),
             (Instruction::Do(Statement::Expect(expect)), _) => self.expect(expect),
             (Instruction::Do(Statement::Request(request)), _) => self.request(request, cx),

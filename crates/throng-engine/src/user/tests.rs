@@ -833,6 +833,7 @@ mod precision;
 mod resending;
 mod residence;
 mod samples;
+mod secured;
 mod several;
 mod sizes;
 mod standstill;

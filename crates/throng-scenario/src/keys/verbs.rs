@@ -2,8 +2,8 @@
 
 use super::{
     CHOOSE, CONNECT, COUNT, DISCONNECT, DURING, EXPECT, FOR_EACH, GRPC, HTTP, IF, LEAVE, LOG,
-    MEASURE, MapKind, NEXT, PARALLEL, PUBLISH, REDIS, RENDEZVOUS, REPEAT, REQUEST, SEND, SET, SLOW,
-    SQL, STAY, STOP, SUBSCRIBE, THINK, TRANSACTION, UNSUBSCRIBE, USE, WHILE,
+    MEASURE, MapKind, NEXT, PARALLEL, PUBLISH, REDIS, RENDEZVOUS, REPEAT, REQUEST, SECURE, SEND,
+    SET, SLOW, SQL, STAY, STOP, SUBSCRIBE, THINK, TRANSACTION, UNSUBSCRIBE, USE, WHILE,
 };
 
 /// The verbs of steps and the maps they make.
@@ -15,6 +15,7 @@ macro_rules! scenario_verbs {
             "sql" sql SQL Sql,
             "connect" connect CONNECT Connect,
             "disconnect" disconnect DISCONNECT Disconnect,
+            "secure" secure SECURE Secure,
             "send" send SEND Send,
             "expect" expect EXPECT Expect,
             "request" request REQUEST Request,
@@ -56,4 +57,4 @@ macro_rules! verb_table {
 scenario_verbs!(verb_table);
 
 /// Verbs that may stand alone, as a word instead of a map.
-pub static BARE_VERBS: &[&str] = &["connect", "disconnect", "next", "leave", "stop"];
+pub static BARE_VERBS: &[&str] = &["connect", "disconnect", "secure", "next", "leave", "stop"];

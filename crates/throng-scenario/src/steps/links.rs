@@ -182,6 +182,7 @@ impl<'c> Links<'c> {
                 self.asked_link(cx, verb, map.on, Needs::Sql)
             }
             Verb::Connect(map) => self.connect_link(cx, map),
+            Verb::Secure(map) => self.talk_link(cx, verb, map.on, in_body),
             Verb::Send(map) => self.talk_link(cx, verb, map.on, in_body),
             Verb::Expect(map) => self.talk_link(cx, verb, map.on, in_body),
             Verb::Request(map) => self.talk_link(cx, verb, map.on, in_body),
