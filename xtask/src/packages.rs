@@ -23,6 +23,7 @@ const NEEDED: &[Needed] = &[
     Needed { program: "redis-server", package: "redis-server" },
     // With a version in the name of its folder.
     Needed { program: "/usr/share/doc/postgresql/copyright", package: "postgresql" },
+    Needed { program: "dovecot", package: "dovecot-imapd" },
     Needed { program: "python3", package: "python3" },
     Needed { program: "pip3", package: "python3-pip" },
     Needed { program: "haproxy", package: "haproxy" },
@@ -54,6 +55,10 @@ const NEEDED: &[Needed] = &[
     Needed {
         program: "/usr/lib/python3/dist-packages/grpc/__init__.py",
         package: "python3-grpcio",
+    },
+    Needed {
+        program: "/usr/lib/python3/dist-packages/aiosmtpd/__init__.py",
+        package: "python3-aiosmtpd",
     },
     Needed {
         program: "/usr/lib/python3/dist-packages/google/protobuf/__init__.py",

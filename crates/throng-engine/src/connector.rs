@@ -6,6 +6,7 @@ mod grpc;
 mod mqtt;
 mod offers;
 mod redis;
+mod secure;
 mod socket;
 mod sql;
 mod tunnel;
@@ -37,6 +38,7 @@ use tokio_rustls::TlsConnector;
 pub(crate) use grpc::CallAsk;
 pub(crate) use mqtt::{Greeting, refusal};
 pub(crate) use redis::{Hello, redis_error};
+pub(crate) use secure::secure;
 pub(crate) use socket::has_way;
 #[cfg(test)]
 pub(crate) use socket::tests::begin_all;
@@ -277,7 +279,7 @@ async fn reach(
     order.progress.stage.set(Stage::Tls);
     let name = network.server_names[usize::from(order.target)].clone();
     // Boxed, so that connections without TLS do not carry its size while they open.
-    let work = Box::pin(handshake(tls, name, below));
+    let work = Box::pin(handshake(tls, name, below, speaks_no_tls));
     Ok((timed(shard, order, Stage::Tls, work).await?, before))
 }
 
@@ -549,6 +551,7 @@ async fn handshake(
     tls: &TlsConnector,
     name: Option<ServerName<'static>>,
     below: Below,
+    in_plain: fn(&[u8]) -> Failure,
 ) -> Result<Transport, Failure> {
     let Some(name) = name else {
         let detail = say!("the host name is not valid as a TLS server name; set `tls.server_name`");
@@ -567,7 +570,12 @@ async fn handshake(
         Err(error) => {
             // The peek took the error of a reset away, and the handshake saw an end.
             let error = heard.failed.take().unwrap_or(error);
-            let failure = tls_failure(&error, heard.bytes());
+            // A record of TLS begins with its type (RFC 8446, 5.1).
+            let is_plain = |kind: &u8| !(20..=24).contains(kind);
+            if heard.bytes().first().is_some_and(is_plain) && tls_error(&error).is_some() {
+                return Err(in_plain(heard.bytes()));
+            }
+            let failure = tls_failure(&error);
             let protocols = &tls.config().alpn_protocols;
             let told = tls_error(&error)
                 .and_then(|error| offers::disagreement(error, heard.bytes(), protocols));
@@ -602,12 +610,8 @@ impl Heard {
     }
 }
 
-pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
+pub(crate) fn tls_failure(error: &io::Error) -> Failure {
     let inner = tls_error(error);
-    // A record of TLS begins with its type (RFC 8446, 5.1).
-    if let (Some(_), Some(false)) = (inner, heard.first().map(|kind| (20..=24).contains(kind))) {
-        return Failure::new(Cause::WrongScheme, speaks_no_tls(heard));
-    }
     if let Some(failure) = inner.and_then(client_refused) {
         return failure;
     }
@@ -626,11 +630,12 @@ pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
     Failure::new(cause, detail)
 }
 
-fn speaks_no_tls(heard: &[u8]) -> Said {
-    match heard.starts_with(b"HTTP/") {
+fn speaks_no_tls(heard: &[u8]) -> Failure {
+    let detail = match heard.starts_with(b"HTTP/") {
         true => say!("this port speaks plain HTTP, without TLS: write `http://`, or `ws://`"),
         false => say!("this port does not speak TLS: it sent `{}` first", shown(heard)),
-    }
+    };
+    Failure::new(Cause::WrongScheme, detail)
 }
 
 async fn upgrade(

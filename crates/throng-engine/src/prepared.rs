@@ -809,6 +809,7 @@ fn end_of_login(code: &Code, connect: usize) -> Option<usize> {
         matches!(
             instruction,
             Instruction::Do(Statement::Send(_))
+                | Instruction::Do(Statement::Secure(_))
                 | Instruction::Do(Statement::Request(_))
                 | Instruction::Do(Statement::Expect(_))
                 | Instruction::Do(Statement::Set { .. })

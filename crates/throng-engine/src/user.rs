@@ -368,7 +368,7 @@ impl User {
             Doing::Step | Doing::Opening(_) | Doing::Join | Doing::Closing => true,
             Doing::Queued { .. } => true,
             Doing::Exchange(exchange) => match exchange.awaits {
-                Awaits::Room => true,
+                Awaits::Room | Awaits::Tls => true,
                 // The rest of an answer comes only as fast as it is read.
                 Awaits::Answer { .. } if exchange.first_byte > Time::ZERO => true,
                 Awaits::Answer { .. } | Awaits::Message => !self.state.is_sent() || goes_on(),

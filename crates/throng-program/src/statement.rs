@@ -12,7 +12,7 @@ use crate::check::{Check, Pick, Save, Want};
 use crate::failing::Failing;
 use crate::flow::{
     Beat, Block, Body, Connect, DigestAuth, Every, Expect, Handler, Heartbeat, Http, Link, Pause,
-    Request, Send, Session, Statement, Stay,
+    Request, Secure, Send, Session, Statement, Stay,
 };
 use crate::text::{Text, in_pairs};
 
@@ -24,6 +24,7 @@ macro_rules! of_act {
             Statement::Http($one) => $of_act,
             Statement::Call($one) => $of_act,
             Statement::Sql($one) => $of_act,
+            Statement::Secure($one) => $of_act,
             Statement::Send($one) => $of_act,
             Statement::Expect($one) => $of_act,
             Statement::Request($one) => $of_act,
@@ -190,6 +191,12 @@ impl Act for Http {
     }
 }
 
+impl Act for Secure {
+    act!();
+
+    fn expressions(&self, _: &mut dyn FnMut(&Expression)) {}
+}
+
 impl Act for Send {
     act!();
 
@@ -301,6 +308,14 @@ impl Session {
         self.all().for_each(|statement| statement.expressions(&mut visit));
         self.links.iter().for_each(|link| link.expressions(&mut visit));
         once(found)
+    }
+}
+
+impl Session {
+    /// Whether TLS begins on a connection of this link after it is open.
+    pub fn secures(&self, link: u8) -> bool {
+        let is_this = |one: &Statement| matches!(one, Statement::Secure(one) if one.link == link);
+        self.own().any(is_this)
     }
 }
 

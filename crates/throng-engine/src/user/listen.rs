@@ -72,6 +72,9 @@ impl User {
             self.broken(shard, line, &error, cx);
             return Turn::Again;
         }
+        if self.awaits_tls(line) {
+            return self.secure_on(shard, line, cx);
+        }
         if self.awaits_room(line) && self.state.is_taken(line) {
             self.state.now = shard.clock.now();
             self.session(shard).sent();
@@ -150,7 +153,7 @@ impl User {
         } else {
             let used = self.read_events(shard, line, bytes, cx);
             if let Some(connection) = self.state.connection_mut(line)
-                && matches!(connection.machine, Machine::Bytes(_))
+                && matches!(connection.machine, Machine::Bytes(_) | Machine::Declared(_))
                 && used < bytes.len()
             {
                 connection.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
@@ -193,7 +196,13 @@ impl User {
                 break read.map(drop);
             }
             match &read {
-                Ok(Some(event)) => self.happened(shard, line, event, &mut reading, cx),
+                Ok(Some(event)) => {
+                    self.happened(shard, line, event, &mut reading, cx);
+                    // Behind the reply that agrees to TLS, nothing may come in plain text.
+                    if self.secures_next(shard, line) {
+                        break Ok(());
+                    }
+                }
                 Ok(None) | Err(_) => break read.map(drop),
             }
         };

@@ -831,6 +831,7 @@ mod native;
 mod precision;
 mod requests;
 mod residence;
+mod secured;
 mod sizes;
 mod standstill;
 mod staying;

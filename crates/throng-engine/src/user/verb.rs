@@ -6,6 +6,7 @@ pub(super) mod grpc;
 pub(super) mod http;
 mod opening;
 mod parting;
+mod secure;
 pub(super) mod sql;
 mod stay;
 pub(super) mod talk;
@@ -57,6 +58,7 @@ impl Active<'_> {
                 let line = self.user.line_of(*link);
                 self.end_by(line, *how, cx);
             }
+            (Instruction::Do(Statement::Secure(secure)), _) => self.secure(secure),
             (Instruction::Do(Statement::Send(send)), _) => self.send_only(send, cx),
             (Instruction::Do(Statement::Expect(expect)), _) => self.expect(expect),
             (Instruction::Do(Statement::Request(request)), _) => self.request(request, cx),

@@ -175,6 +175,7 @@ pub(super) fn verb(instruction: &Instruction) -> Option<&'static str> {
     Some(match instruction {
         Instruction::Do(Statement::Connect(_)) => "connect",
         Instruction::Do(Statement::Disconnect { .. }) => "disconnect",
+        Instruction::Do(Statement::Secure(_)) => "secure",
         Instruction::Do(Statement::Http(_)) => "http",
         Instruction::Do(Statement::Call(_)) => "grpc",
         Instruction::Do(Statement::Sql(_)) => "sql",

@@ -223,11 +223,12 @@ pub(crate) fn read_tls(
     cx: &mut Context<'_>,
     scenario: &ast::Scenario<'_>,
     targets: &[Target],
+    secures: bool,
 ) -> Tls {
     let mut tls = Tls::default();
     let Some(node) = scenario.tls.node() else { return tls };
     let Some(fields) = ast::Tls::read(cx, node) else { return tls };
-    let is_secure = targets.iter().any(Target::may_be_secure);
+    let is_secure = secures || targets.iter().any(Target::may_be_secure);
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", say!("`tls` has no effect here"), node.place)
@@ -237,7 +238,10 @@ pub(crate) fn read_tls(
             })
             .help(match scheme.may_be_secure() {
                 true => say!("write `?sslmode=require` behind the target"),
-                false => say!("only `https`, `wss`, `tls` and `grpcs` targets use TLS"),
+                false => say!(
+                    "only `https`, `wss`, `tls` and `grpcs` targets use TLS, and `tcp` targets after a \
+                     `secure` step"
+                ),
             });
         cx.note(warning);
     }

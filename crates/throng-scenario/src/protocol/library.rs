@@ -30,8 +30,8 @@ macro_rules! shipped {
 }
 
 shipped! {
-    "amqp" "coap" "dns" "graphql" "ldap" "memcached" "modbus" "nats" "ocpp" "phoenix" "signalr"
-    "socketio" "sockjs" "stomp" "xmpp"
+    "amqp" "coap" "dns" "graphql" "imap" "ldap" "memcached" "modbus" "nats" "ocpp" "phoenix"
+    "signalr" "smtp" "socketio" "sockjs" "stomp" "xmpp"
 }
 
 impl Shipped {

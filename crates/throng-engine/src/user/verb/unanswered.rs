@@ -49,7 +49,7 @@ impl Active<'_> {
                 Onward::NextStep
             }
             Awaits::Message if named => Onward::NextStep,
-            Awaits::Message | Awaits::Room => {
+            Awaits::Message | Awaits::Room | Awaits::Tls => {
                 self.lose(Failure::new(Cause::Timeout, detail.clone()), Ended::TimedOut);
                 Onward::Anew { refused: false }
             }
@@ -104,7 +104,7 @@ impl Active<'_> {
                 self.witness(cause, &exchange, None);
                 self.task.detour = None;
             }
-            Awaits::Message => {}
+            Awaits::Message | Awaits::Tls => {}
             Awaits::Room => attempt = Attempt::default(),
         }
         if !timed {
@@ -159,7 +159,7 @@ impl Active<'_> {
         }
         match exchange.awaits {
             Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard, until),
-            Awaits::Message | Awaits::Room => {
+            Awaits::Message | Awaits::Room | Awaits::Tls => {
                 let finding = lacking.unwrap_or((failure.cause, failure.detail));
                 let onward = Onward::Anew { refused: false };
                 self.exchange_failed(exchange, finding, false, onward);
