@@ -316,7 +316,7 @@ impl Writer<'_> {
 
     fn session(&mut self) {
         // By a verb of the protocol.
-        let own: [(&str, Writes<'_>); 5] = [
+        let own: [(&str, fn(&mut Writer<'_>)); 5] = [
             ("http", Self::http_session),
             ("grpc", Self::call_session),
             ("sql", Self::sql_session),
