@@ -206,6 +206,9 @@ struct Writer<'b> {
     out: String,
 }
 
+/// What writes the session of a protocol.
+type Writes<'b> = fn(&mut Writer<'b>);
+
 impl<'b> Writer<'b> {
     fn new(bench: &'b Bench) -> Writer<'b> {
         let url = Url::parse(&bench.url).ok();
@@ -316,7 +319,7 @@ impl Writer<'_> {
 
     fn session(&mut self) {
         // By a verb of the protocol.
-        let own: [(&str, fn(&mut Writer<'_>)); 5] = [
+        let own: [(&str, Writes<'_>); 5] = [
             ("http", Self::http_session),
             ("grpc", Self::call_session),
             ("sql", Self::sql_session),
