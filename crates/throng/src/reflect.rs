@@ -50,7 +50,7 @@ pub(crate) fn reflect(bench: &Bench, services: &[String], errors: Screen) -> Res
 fn way(bench: &Bench) -> Bench {
     let url = Url::parse(&bench.url).ok();
     let plain = url.map(|url| Url {
-        scheme: if url.scheme == Scheme::Grpcs { Scheme::Tls } else { Scheme::Tcp },
+        scheme: if url.scheme.is_secure() { Scheme::Tls } else { Scheme::Tcp },
         path: String::new(),
         user: None,
         ..url
@@ -75,7 +75,7 @@ fn way(bench: &Bench) -> Bench {
 pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors: Screen) -> Ended {
     let ReflectionArguments { output: file, headers, insecure, cacert, .. } = &arguments.reflection;
     let parsed = Url::parse(url).ok();
-    if !parsed.is_some_and(|url| matches!(url.scheme, Scheme::Grpc | Scheme::Grpcs)) {
+    if !parsed.is_some_and(|url| url.scheme.is_grpc()) {
         let message = say!("`{url}` is not the URL of a gRPC server");
         let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
         return Err(errors.refused(&Diagnostic::error("bad-url", message).help(help)));

@@ -1,5 +1,5 @@
-//! The socket of a run that goes on (`throng control`): a line of JSON to it, a line back. Only who
-//! owns the run is heard; whoever is slow or says nonsense holds nobody up.
+//! The socket of a run (`throng control`): a line of JSON in, a line out. Only the owner of the run
+//! can use it; a client that is slow or sends invalid lines delays nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What the events and audits of a scenario may do from this host: commands only if the person at
-//! it says so, and requests only to addresses that the lists of allowed targets have.
+//! Permissions of a scenario's events and audits on this host: commands only if the user allows
+//! them, and requests only to addresses in the lists of allowed targets.
 
 use std::net::ToSocketAddrs as _;
 use std::path::PathBuf;
