@@ -1,7 +1,7 @@
 //! SQLSTATEs (SQL standard; PostgreSQL documentation, appendix A): their names, whom they blame,
 //! and their numbers among the statuses of all protocols.
 
-use crate::status::{Beside, Blame, Meaning};
+use super::{Beside, Blame, Meaning};
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
 
 /// The status of the first row, behind those of MQTT.
