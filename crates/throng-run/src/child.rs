@@ -14,7 +14,7 @@ use throng_program::Program;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::guard::Guard;
-use crate::permit::audits_reach;
+use crate::guard::permit::audits_reach;
 use crate::post::Post;
 use crate::post::announcer::Announcer;
 use crate::post::auditor::Auditor;

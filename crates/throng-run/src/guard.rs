@@ -2,6 +2,8 @@
 //! targets and the budget, and without a list reports a public address. The engine decides what a
 //! list allows.
 
+pub mod permit;
+
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::net::SocketAddr;

@@ -9,11 +9,12 @@
 //!   current phases.
 //! - [`fleet`]: the agents of a fleet as posts. `processes`: several processes of this machine as
 //!   posts; `child`: such a process. [`agent`]: the machine of an agent, which starts one.
+//! - [`attempt`]: a scenario with one user, told step by step.
 //! - `once`: setup and teardown; `ending`: the end of a run.
 //! - [`control`]: commands to a run, and the socket that receives them. [`live`]: the page of a
 //!   current run, its link and its downloads.
-//! - [`capacity`]: a search sets the load. [`guard`]: the targets that may be loaded; [`permit`]:
-//!   the commands that may be executed.
+//! - [`capacity`]: a search sets the load. [`duel`]: two targets under the same load in turn.
+//! - [`guard`]: the targets that may be loaded, and the commands that may be executed.
 //! - [`bundle`]: the sources of a run, in its directory. [`files`]: other files of a run.
 //! - `system`: functions that need Linux; `elsewhere`: the same for other systems.
 
@@ -21,11 +22,13 @@
 extern crate throng_base;
 
 pub mod agent;
+pub mod attempt;
 pub mod bundle;
 pub mod capacity;
 mod child;
 pub mod control;
 mod desk;
+pub mod duel;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 mod ending;
@@ -38,7 +41,6 @@ pub mod live;
 mod once;
 mod operator;
 mod options;
-pub mod permit;
 mod post;
 mod processes;
 mod running;
@@ -75,12 +77,12 @@ pub use desk::pilot::Wanted as Search;
 use desk::{Desk, Orders, Outlets, Posts, audits};
 use fleet::{Before, Fleet, Wanted};
 use guard::Guard;
+use guard::permit::permit;
 pub use lines::{Lines, run};
 use live::Live;
 use once::{do_once, not_begun, tear_down};
 pub use operator::{Line, Operator, StopRequests};
 pub use options::{HostLimits, LoadPart, SearchOptions, Settings};
-use permit::permit;
 use post::{Post, limits};
 
 /// `throng resume`: a run of a fleet whose controller is gone is taken over, up to its end.

@@ -85,7 +85,7 @@ fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
 /// The error of a connection that can no longer be used.
 pub(crate) fn failure(error: &SqlError) -> Failure {
     let (cause, status) = match error {
-        SqlError::Server(error) => (Cause::of_sql(&error.code), error.status()),
+        SqlError::Server(error) => (Cause::of_status(error.status()), error.status()),
         SqlError::TooLarge { .. } => (Cause::TooLarge, 0),
         SqlError::NotPostgres(_) => (Cause::WrongScheme, 0),
         SqlError::Authentication(_) | SqlError::Mechanisms(_) | SqlError::NoPassword => {

@@ -1,10 +1,11 @@
 //! The client of one connection: bytes in, results out; statements in, bytes out.
 
+use super::Room;
 use super::error::{ServerError, SqlError, shown};
 use super::frame::{Frame, Frames};
 use super::parts::Parts;
 use super::reply::{Came, Reply};
-use super::scram::{Room, Scram, md5_password};
+use super::scram::{Scram, md5_password};
 use super::write::{self, Values};
 
 /// Who logs in, and to which database.

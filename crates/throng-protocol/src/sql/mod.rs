@@ -17,7 +17,7 @@ mod write;
 pub use client::{Ask, Client, Login};
 pub use error::{ServerError, SqlError};
 pub use reply::{Came, Reply};
-pub use scram::Room;
+pub use throng_expression::scram::Room;
 pub use write::{SSL_REQUEST, Values};
 
 /// The most parameters of a statement that a message can carry.

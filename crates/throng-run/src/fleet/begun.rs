@@ -15,7 +15,7 @@ use crate::bundle::{self, Given};
 use crate::desk::monitors::Hosts;
 use crate::desk::{Desk, Outlets, Posts};
 use crate::guard::Guard;
-use crate::permit::permit;
+use crate::guard::permit::permit;
 use crate::wire::{Past, Told};
 use crate::{Conduct, Operator, Settings, StopRequests};
 

@@ -12,6 +12,7 @@ mod presence;
 pub(crate) mod push;
 mod redis;
 mod reflection;
+mod secure;
 mod sql;
 mod tcp;
 mod websocket;
