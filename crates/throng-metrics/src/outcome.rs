@@ -170,9 +170,9 @@ impl Cause {
         of_mqtt(status).map_or(Cause::ClosedEarly, |(_, _, blame)| Cause::of_mqtt(blame))
     }
 
-    /// That of a SQLSTATE.
-    pub fn of_sql(code: &str) -> Cause {
-        match sql::blame(code) {
+    /// That of the status of a SQLSTATE.
+    pub fn of_sql(status: u16) -> Cause {
+        match sql::state_of(status).map_or(mqtt::Blame::Target, |state| state.blame) {
             mqtt::Blame::Target => Cause::SqlServer,
             mqtt::Blame::TargetOrScenario => Cause::SqlConflict,
             mqtt::Blame::Scenario => Cause::SqlRequest,

@@ -58,6 +58,7 @@ pub use throng_metrics::StepKind;
 use throng_metrics::{AbortRule, Threshold, TrendUnit};
 use throng_protocol::framed::Protocol;
 use throng_protocol::protobuf::Schema;
+use throng_protocol::sql::Dialect;
 use throng_protocol::websocket::DeflateOffer;
 
 pub use audit::{Audit, AuditWhat, Books, HttpSource, IDS, RedisKind, Source, UserName, View};
@@ -304,10 +305,12 @@ pub enum Scheme {
     Redis,
     Rediss,
     Postgres,
+    /// MariaDB, too.
+    MySql,
 }
 
 impl Scheme {
-    pub const ALL: [Scheme; 14] = [
+    pub const ALL: [Scheme; 15] = [
         Scheme::Http,
         Scheme::Https,
         Scheme::Ws,
@@ -322,6 +325,7 @@ impl Scheme {
         Scheme::Redis,
         Scheme::Rediss,
         Scheme::Postgres,
+        Scheme::MySql,
     ];
 
     pub fn word(self) -> &'static str {
@@ -340,6 +344,7 @@ impl Scheme {
             Scheme::Redis => "redis",
             Scheme::Rediss => "rediss",
             Scheme::Postgres => "postgres",
+            Scheme::MySql => "mysql",
         }
     }
 
@@ -363,7 +368,16 @@ impl Scheme {
 
     /// Whether it is a database.
     pub fn is_sql(self) -> bool {
-        self == Scheme::Postgres
+        self.dialect().is_some()
+    }
+
+    /// Which SQL a database speaks.
+    pub fn dialect(self) -> Option<Dialect> {
+        match self {
+            Scheme::Postgres => Some(Dialect::Postgres),
+            Scheme::MySql => Some(Dialect::MySql),
+            _ => None,
+        }
     }
 
     pub fn default_port(self) -> Option<u16> {
@@ -374,6 +388,7 @@ impl Scheme {
             Scheme::Mqtts => Some(8883),
             Scheme::Redis | Scheme::Rediss => Some(6379),
             Scheme::Postgres => Some(5432),
+            Scheme::MySql => Some(3306),
             Scheme::Tcp | Scheme::Tls | Scheme::Udp | Scheme::Grpc => None,
         }
     }

@@ -1,15 +1,19 @@
 //! Databases.
 
+use throng_protocol::sql::Dialect;
+
 /// Who logs in, and to which database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
+    pub dialect: Dialect,
     pub user: String,
     pub password: Option<String>,
+    /// Empty for none (MySQL).
     pub name: String,
     pub tls: SslMode,
 }
 
-/// Whether the server is asked for TLS, as `sslmode` says it.
+/// Whether the server is asked for TLS, as the URL says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SslMode {
     #[default]
@@ -17,9 +21,4 @@ pub enum SslMode {
     /// Where the server has it.
     Prefer,
     Require,
-}
-
-impl SslMode {
-    pub const ALL: [(&str, SslMode); 3] =
-        [("disable", SslMode::Disable), ("prefer", SslMode::Prefer), ("require", SslMode::Require)];
 }

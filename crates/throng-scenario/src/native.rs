@@ -248,11 +248,11 @@ static REDIS: Native = Native {
 
 static SQL: Native = Native {
     one: &say!("a database connection"),
-    schemes: &[Scheme::Postgres],
+    schemes: &[Scheme::Postgres, Scheme::MySql],
     logs_in: true,
     flags: &["--sql"],
     verbs: &["sql"],
-    needs: &say!("a `sql` step requires a target with `postgres://`"),
+    needs: &say!("a `sql` step requires a target with `postgres://` or `mysql://`"),
     step: "sql: ",
     ..BYTES
 };

@@ -106,9 +106,11 @@ impl Url {
     }
 }
 
-/// `postgresql` is another word for `postgres`.
+/// `postgresql` is another word for `postgres`, and `mariadb` for `mysql`.
 pub(crate) fn scheme_of(word: &str) -> Option<Scheme> {
-    let word = if word.eq_ignore_ascii_case("postgresql") { "postgres" } else { word };
+    let others = [("postgresql", "postgres"), ("mariadb", "mysql")];
+    let other = others.into_iter().find(|(other, _)| other.eq_ignore_ascii_case(word));
+    let word = other.map_or(word, |(_, word)| word);
     Scheme::ALL.into_iter().find(|scheme| scheme.word().eq_ignore_ascii_case(word))
 }
 
@@ -235,6 +237,7 @@ mod tests {
             ("mqtt://a/room/1", Scheme::Mqtt, "a", 1883, "/room/1"),
             ("mqtts://a", Scheme::Mqtts, "a", 8883, ""),
             ("postgresql://ann:pw@a/db?x=1", Scheme::Postgres, "a", 5432, "/db?x=1"),
+            ("mariadb://ann:pw@a/db", Scheme::MySql, "a", 3306, "/db"),
             ("postgres:///db?host=/tmp", Scheme::Postgres, "localhost", 5432, "/db?host=/tmp"),
         ] {
             let url = Url::parse(text).unwrap();

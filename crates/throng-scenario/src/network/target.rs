@@ -153,8 +153,8 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             return cx.fail(error.help(reason.help));
         }
     };
-    if url.scheme.is_sql() {
-        return read_database(cx, node, url, weight);
+    if let Some(dialect) = url.scheme.dialect() {
+        return read_database(cx, node, (url, dialect), weight);
     }
     let native = native::of_scheme(Some(url.scheme));
     let login = match native.logs_in {
@@ -236,6 +236,9 @@ pub(crate) fn read_tls(
                 false => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
             })
             .help(match scheme.is_sql() {
+                true if scheme == Scheme::MySql => {
+                    say!("write `?ssl-mode=REQUIRED` behind the target")
+                }
                 true => say!("write `?sslmode=require` behind the target"),
                 false => say!("only `https`, `wss`, `tls` and `grpcs` targets use TLS"),
             });

@@ -8,7 +8,7 @@ use md5::{Digest as _, Md5};
 use ring::{digest, hmac, pbkdf2};
 use throng_base::Said;
 
-use super::error::SqlError;
+use crate::sql::error::SqlError;
 
 /// Deriving a key takes as long as its iterations; the server says how many. Its default is 4,096.
 const ITERATIONS_MAX: u32 = 100_000;
