@@ -23,6 +23,8 @@ const NEEDED: &[Needed] = &[
     Needed { program: "redis-server", package: "redis-server" },
     // With a version in the name of its folder.
     Needed { program: "/usr/share/doc/postgresql/copyright", package: "postgresql" },
+    Needed { program: "mariadbd", package: "mariadb-server-core" },
+    Needed { program: "mariadb", package: "mariadb-client-core" },
     Needed { program: "python3", package: "python3" },
     Needed { program: "pip3", package: "python3-pip" },
     Needed { program: "haproxy", package: "haproxy" },
