@@ -1,7 +1,7 @@
 //! SQLSTATEs (SQL standard; PostgreSQL documentation, appendix A) and the error numbers of MySQL:
 //! their names, whom they blame, and their numbers among the statuses of all protocols.
 
-use crate::mqtt::Blame;
+use crate::status::{Beside, Blame, Meaning};
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
 
 /// The status of the first row, behind those of MQTT.
@@ -9,13 +9,13 @@ const STATUSES_BEGIN: u16 = 12_000;
 
 /// A SQLSTATE that throng knows, or an error number of MySQL.
 #[derive(Debug, PartialEq, Eq)]
-pub struct SqlState {
-    pub code: &'static str,
+struct SqlState {
+    code: &'static str,
     /// Of the condition: the same in both dialects.
-    pub name: &'static str,
-    pub blame: Blame,
+    name: &'static str,
+    blame: Blame,
     /// The SQLSTATE that MySQL gives the number; otherwise the code.
-    pub state: &'static str,
+    state: &'static str,
 }
 
 const fn row(code: &'static str, name: &'static str, blame: Blame) -> SqlState {
@@ -197,16 +197,22 @@ fn place(code: &str) -> usize {
 /// The status of a statement that succeeded: `00000`.
 pub const SUCCESS: u16 = STATUSES_BEGIN;
 
-/// The status of an error: of the number that MySQL gives it (otherwise 0), or of its SQLSTATE. Those
-/// that throng does not know share the one of their class.
+/// The status of an error: of the number that MySQL gives it (otherwise 0), or of its SQLSTATE.
+/// Those that throng does not know share the one of their class.
 pub fn status(number: u16, code: &str) -> u16 {
     let is = |state: &SqlState| state.code.parse() == Ok(number);
     let known = if number > 0 { STATES.iter().position(is) } else { None };
     STATUSES_BEGIN + known.unwrap_or_else(|| place(code)) as u16
 }
 
+/// What such a status means.
+pub fn meaning(status: u16) -> Option<Meaning> {
+    let SqlState { code, name, blame, .. } = *state_of(status)?;
+    Some(Meaning { word: code, beside: Beside::Name(name), blame })
+}
+
 /// The SQLSTATE of such a status.
-pub fn state_of(status: u16) -> Option<&'static SqlState> {
+fn state_of(status: u16) -> Option<&'static SqlState> {
     STATES.get(usize::from(status.checked_sub(STATUSES_BEGIN)?))
 }
 
@@ -241,5 +247,6 @@ mod tests {
         assert_eq!(named("too_many_connections"), ["53300", "1040", "1203", "1226"]);
         assert_eq!(named("40001"), ["40001", "1213"]);
         assert!(named("nonsense").is_empty());
+        assert_eq!(meaning(status(0, "53300")).map(|it| it.blame), Some(Target));
     }
 }

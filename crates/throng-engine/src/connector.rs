@@ -1,11 +1,12 @@
 //! Opens connections: TCP, UDP, unix sockets, TLS, the WebSocket upgrade, event streams, each stage
 //! timed. What a user holds of it while it opens is boxed and gone when it is done.
 
-mod call;
 mod events;
+mod grpc;
 mod mqtt;
 mod offers;
 mod redis;
+mod secure;
 mod socket;
 mod sql;
 mod tunnel;
@@ -34,9 +35,10 @@ use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
-pub(crate) use call::CallAsk;
+pub(crate) use grpc::CallAsk;
 pub(crate) use mqtt::{Greeting, refusal};
 pub(crate) use redis::{Hello, redis_error};
+pub(crate) use secure::secure;
 pub(crate) use socket::has_way;
 #[cfg(test)]
 pub(crate) use socket::tests::begin_all;
@@ -279,7 +281,7 @@ async fn reach(
     order.progress.stage.set(Stage::Tls);
     let name = network.server_names[usize::from(order.target)].clone();
     // Boxed, so that connections without TLS do not carry its size while they open.
-    let work = Box::pin(handshake(tls, name, below));
+    let work = Box::pin(handshake(tls, name, below, speaks_no_tls));
     Ok((timed(shard, order, Stage::Tls, work).await?, before))
 }
 
@@ -430,7 +432,7 @@ async fn finish(
         match handshake {
             Handshake::WebSocket(ask) => upgrade(shard, order, ask, transport).await,
             Handshake::Events(ask) => events::subscribe(shard, order, ask, transport).await,
-            Handshake::Call(ask) => call::open(shard, order, ask, transport).await,
+            Handshake::Call(ask) => grpc::open(shard, order, ask, transport).await,
             Handshake::Mqtt(greeting) => mqtt::connect(shard, order, greeting, transport).await,
             Handshake::Redis(hello) => redis::log_in(shard, order, hello, transport).await,
             Handshake::Sql(login) => sql::open(shard, login, transport, &greeting).await,
@@ -554,6 +556,7 @@ async fn handshake(
     tls: &TlsConnector,
     name: Option<ServerName<'static>>,
     below: Below,
+    in_plain: fn(&[u8]) -> Failure,
 ) -> Result<Transport, Failure> {
     let Some(name) = name else {
         let detail = say!("the host name is not valid as a TLS server name; set `tls.server_name`");
@@ -572,7 +575,12 @@ async fn handshake(
         Err(error) => {
             // The peek took the error of a reset away, and the handshake saw an end.
             let error = heard.failed.take().unwrap_or(error);
-            let failure = tls_failure(&error, heard.bytes());
+            // A record of TLS begins with its type (RFC 8446, 5.1).
+            let is_plain = |kind: &u8| !(20..=24).contains(kind);
+            if heard.bytes().first().is_some_and(is_plain) && tls_error(&error).is_some() {
+                return Err(in_plain(heard.bytes()));
+            }
+            let failure = tls_failure(&error);
             let protocols = &tls.config().alpn_protocols;
             let told = tls_error(&error)
                 .and_then(|error| offers::disagreement(error, heard.bytes(), protocols));
@@ -607,12 +615,8 @@ impl Heard {
     }
 }
 
-pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
+pub(crate) fn tls_failure(error: &io::Error) -> Failure {
     let inner = tls_error(error);
-    // A record of TLS begins with its type (RFC 8446, 5.1).
-    if let (Some(_), Some(false)) = (inner, heard.first().map(|kind| (20..=24).contains(kind))) {
-        return Failure::new(Cause::WrongScheme, speaks_no_tls(heard));
-    }
     if let Some(failure) = inner.and_then(client_refused) {
         return failure;
     }
@@ -631,11 +635,12 @@ pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
     Failure::new(cause, detail)
 }
 
-fn speaks_no_tls(heard: &[u8]) -> Said {
-    match heard.starts_with(b"HTTP/") {
+fn speaks_no_tls(heard: &[u8]) -> Failure {
+    let detail = match heard.starts_with(b"HTTP/") {
         true => say!("this port speaks plain HTTP, without TLS: write `http://`, or `ws://`"),
         false => say!("this port does not speak TLS: it sent `{}` first", shown(heard)),
-    }
+    };
+    Failure::new(Cause::WrongScheme, detail)
 }
 
 async fn upgrade(

@@ -84,6 +84,9 @@ pub(crate) struct Network {
     pub(crate) tls_http: Option<TlsConnector>,
     /// The same for gRPC, which is HTTP/2 alone.
     pub(crate) tls_grpc: Option<TlsConnector>,
+    /// The same for connections that begin without TLS, without a protocol (ALPN): what is spoken
+    /// there is known before.
+    pub(crate) tls_within: Option<TlsConnector>,
     /// The same for databases, which refuse other protocols (PostgreSQL 17, ALPN).
     pub(crate) tls_sql: Option<TlsConnector>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
@@ -113,15 +116,19 @@ impl Network {
             let config = tls.and_then(|config| crate::tls::agreeing(config, version));
             config.map(|config| TlsConnector::from(Arc::new(config)))
         };
+        let offering = |protocols: &[&[u8]]| {
+            tls.map(|config| {
+                let mut config = ClientConfig::clone(config);
+                config.alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
+                TlsConnector::from(Arc::new(config))
+            })
+        };
         Network {
             tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
             tls_http: agreeing(program.connection.http_version),
             tls_grpc: agreeing(HttpVersion::Http2),
-            tls_sql: tls.map(|config| {
-                let mut config = ClientConfig::clone(config);
-                config.alpn_protocols = vec![b"postgresql".to_vec()];
-                TlsConnector::from(Arc::new(config))
-            }),
+            tls_within: offering(&[]),
+            tls_sql: offering(&[b"postgresql"]),
             server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
             pools,
             wired,
@@ -143,6 +150,7 @@ impl Network {
             tls: None,
             tls_http: None,
             tls_grpc: None,
+            tls_within: None,
             tls_sql: None,
             server_names: Vec::new(),
             pools,

@@ -1,4 +1,4 @@
-//! `hash.*` and `hmac.*` as hexadecimal digits or base64.
+//! `hash.*` and `hmac.*` as hexadecimal digits, base64 or bytes.
 
 use ::md5::Digest as _;
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use crate::scope::Fault;
 use crate::value::Value;
 
 macro_rules! digests {
-    ($($hex:ident $base64:ident = $compute:expr;)*) => {$(
+    ($($hex:ident $base64:ident $bytes:ident = $compute:expr;)*) => {$(
         pub(crate) fn $hex(call: &mut Call<'_>) -> Result<Value, Fault> {
             let digest = $compute(call)?;
             Ok(Value::from(hex_of(digest.as_ref())))
@@ -21,17 +21,22 @@ macro_rules! digests {
             let digest = $compute(call)?;
             Ok(Value::from(STANDARD.encode(digest)))
         }
+
+        pub(crate) fn $bytes(call: &mut Call<'_>) -> Result<Value, Fault> {
+            let digest = $compute(call)?;
+            Ok(Value::from(AsRef::<[u8]>::as_ref(&digest)))
+        }
     )*};
 }
 
 digests! {
-    md5 md5_base64 = |call: &mut Call<'_>| call.octets(0).map(::md5::Md5::digest);
-    sha1 sha1_base64 = |call| hash(call, &digest::SHA1_FOR_LEGACY_USE_ONLY);
-    sha256 sha256_base64 = |call| hash(call, &digest::SHA256);
-    sha512 sha512_base64 = |call| hash(call, &digest::SHA512);
-    hmac_sha1 hmac_sha1_base64 = |call| sign(call, hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY);
-    hmac_sha256 hmac_sha256_base64 = |call| sign(call, hmac::HMAC_SHA256);
-    hmac_sha512 hmac_sha512_base64 = |call| sign(call, hmac::HMAC_SHA512);
+    md5 md5_base64 md5_bytes = |call: &mut Call<'_>| call.octets(0).map(::md5::Md5::digest);
+    sha1 sha1_base64 sha1_bytes = |call| hash(call, &digest::SHA1_FOR_LEGACY_USE_ONLY);
+    sha256 sha256_base64 sha256_bytes = |call| hash(call, &digest::SHA256);
+    sha512 sha512_base64 sha512_bytes = |call| hash(call, &digest::SHA512);
+    hmac_sha1 hmac_sha1_base64 hmac_sha1_bytes = |call| sign(call, hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY);
+    hmac_sha256 hmac_sha256_base64 hmac_sha256_bytes = |call| sign(call, hmac::HMAC_SHA256);
+    hmac_sha512 hmac_sha512_base64 hmac_sha512_bytes = |call| sign(call, hmac::HMAC_SHA512);
 }
 
 pub(crate) fn crc32(call: &mut Call<'_>) -> Result<Value, Fault> {

@@ -1,4 +1,4 @@
-//! `base64`, `hex`, `json` and `url`: values in the forms that protocols carry them in.
+//! `base64`, `hex`, `xor`, `json` and `url`: values in the forms that protocols carry them in.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -64,6 +64,20 @@ pub(crate) fn hex_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
 
 fn nibble(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+pub(crate) fn xor(call: &mut Call<'_>) -> Result<Value, Fault> {
+    let (one, other) = (call.octets(0)?, call.octets(1)?);
+    if one.len() != other.len() {
+        let lengths = (one.len(), other.len());
+        return Err(Fault(say!(
+            "`xor` requires two values of the same length, not {} and {} bytes",
+            lengths.0,
+            lengths.1
+        )));
+    }
+    let bytes: Vec<u8> = one.iter().zip(other).map(|(one, other)| one ^ other).collect();
+    Ok(Value::from(bytes))
 }
 
 pub(crate) fn json_encode(call: &mut Call<'_>) -> Result<Value, Fault> {

@@ -3,7 +3,7 @@
 
 use crate::call::{FunctionDoc, Style};
 use crate::types::Types;
-use crate::{digest, encoding, lists, moment, numbers, random, text};
+use crate::{digest, encoding, lists, moment, numbers, random, scram, text};
 
 /// The function of this name, written with its dot.
 pub(crate) fn find(name: &str) -> Option<&'static FunctionDoc> {
@@ -83,6 +83,14 @@ functions! {
         "SHA-256 in base64", "hash.sha256_base64('abc')";
     Plain "hash.sha512_base64" (data: OCTETS) -> TEXT = digest::sha512_base64,
         "SHA-512 in base64", "hash.sha512_base64('abc')";
+    Plain "hash.md5_bytes" (data: OCTETS) -> BYTES = digest::md5_bytes,
+        "MD5 as bytes", "hash.md5_bytes('abc')";
+    Plain "hash.sha1_bytes" (data: OCTETS) -> BYTES = digest::sha1_bytes,
+        "SHA-1 as bytes", "hash.sha1_bytes('abc')";
+    Plain "hash.sha256_bytes" (data: OCTETS) -> BYTES = digest::sha256_bytes,
+        "SHA-256 as bytes", "hash.sha256_bytes('abc')";
+    Plain "hash.sha512_bytes" (data: OCTETS) -> BYTES = digest::sha512_bytes,
+        "SHA-512 as bytes", "hash.sha512_bytes('abc')";
     Plain "hash.crc32" (data: OCTETS) -> INT = digest::crc32,
         "CRC-32 as a number", "hash.crc32('abc')";
     Plain "md5" (data: OCTETS) -> TEXT = digest::md5,
@@ -101,6 +109,26 @@ functions! {
         "HMAC with SHA-256 in base64", "hmac.sha256_base64('key', 'abc')";
     Plain "hmac.sha512_base64" (key: OCTETS, data: OCTETS) -> TEXT = digest::hmac_sha512_base64,
         "HMAC with SHA-512 in base64", "hmac.sha512_base64('key', 'abc')";
+    Plain "hmac.sha1_bytes" (key: OCTETS, data: OCTETS) -> BYTES = digest::hmac_sha1_bytes,
+        "HMAC with SHA-1 as bytes", "hmac.sha1_bytes('key', 'abc')";
+    Plain "hmac.sha256_bytes" (key: OCTETS, data: OCTETS) -> BYTES = digest::hmac_sha256_bytes,
+        "HMAC with SHA-256 as bytes", "hmac.sha256_bytes('key', 'abc')";
+    Plain "hmac.sha512_bytes" (key: OCTETS, data: OCTETS) -> BYTES = digest::hmac_sha512_bytes,
+        "HMAC with SHA-512 as bytes", "hmac.sha512_bytes('key', 'abc')";
+    Plain "scram.first" (user: TEXT, nonce: TEXT) -> TEXT = scram::first_message,
+        "the first message of a SCRAM login (RFC 5802)", "scram.first('ann', random.string(24))";
+    Plain "scram.sha1_last" (first: TEXT, challenge: TEXT, password: OCTETS) -> TEXT = scram::sha1_last,
+        "the last message of a SCRAM-SHA-1 login: the response to the challenge of the server",
+        "scram.sha1_last(scram.first('ann', 'abc'), 'r=abcd,s=AAAA,i=4096', 'secret')";
+    Plain "scram.sha1_signature" (first: TEXT, challenge: TEXT, password: OCTETS) -> TEXT = scram::sha1_signature,
+        "the message with which the server must complete a SCRAM-SHA-1 login",
+        "scram.sha1_signature(scram.first('ann', 'abc'), 'r=abcd,s=AAAA,i=4096', 'secret')";
+    Plain "scram.sha256_last" (first: TEXT, challenge: TEXT, password: OCTETS) -> TEXT = scram::sha256_last,
+        "the last message of a SCRAM-SHA-256 login: the response to the challenge of the server",
+        "scram.sha256_last(scram.first('ann', 'abc'), 'r=abcd,s=AAAA,i=4096', 'secret')";
+    Plain "scram.sha256_signature" (first: TEXT, challenge: TEXT, password: OCTETS) -> TEXT = scram::sha256_signature,
+        "the message with which the server must complete a SCRAM-SHA-256 login",
+        "scram.sha256_signature(scram.first('ann', 'abc'), 'r=abcd,s=AAAA,i=4096', 'secret')";
 
     Plain "base64" (data: OCTETS) -> TEXT = encoding::base64_encode,
         "base64 with padding", "base64('user:password')";
@@ -154,6 +182,13 @@ functions! {
         "the value as text", "string(42)";
     Plain "bytes" (value: ANY) -> BYTES = text::bytes,
         "the bytes of the value; text is encoded as UTF-8", "bytes('abc')";
+    Plain "bytes.big" (number: WHOLE, size: WHOLE) -> BYTES = numbers::big_endian,
+        "the whole number in `size` bytes (1 to 8), most significant byte first", "bytes.big(300, 2)";
+    Plain "bytes.little" (number: WHOLE, size: WHOLE) -> BYTES = numbers::little_endian,
+        "the whole number in `size` bytes (1 to 8), least significant byte first", "bytes.little(300, 4)";
+    Plain "xor" (data: OCTETS, other: OCTETS) -> BYTES = encoding::xor,
+        "the exclusive or of two byte sequences of the same length",
+        "xor(hash.sha1_bytes('abc'), hash.sha1_bytes('def'))";
 
     Member "size" (value: SIZED) -> INT = lists::size,
         "the number of characters, bytes, items or entries", "'abc'.size()";

@@ -9,6 +9,7 @@
 //! - [`names`]: what a name in an expression means, as the compiler of scenarios knows it.
 //! - [`expression`]: compiling and evaluating.
 //! - [`functions`]: the table of all functions, for help, schema and documentation.
+//! - [`scram`]: logins by SCRAM, also those to databases.
 //!
 //! It differs from CEL where people who do not program would stumble: whole numbers and fractions
 //! may be mixed, `has(a.b.c)` is false when `a.b` is missing, `x.f()` and `f(x)` are the same, and
@@ -35,6 +36,7 @@ mod node;
 mod numbers;
 mod random;
 pub mod scope;
+pub mod scram;
 mod text;
 mod tokens;
 mod types;

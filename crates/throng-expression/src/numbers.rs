@@ -232,3 +232,31 @@ fn unconvertible(call: &Call<'_>, wanted: &Said) -> Fault {
     let shown: String = value.to_text().chars().take(SHOWN_CHARS_MAX).collect();
     Fault(say!("`{shown}` is not {wanted}"))
 }
+
+pub(crate) fn big_endian(call: &mut Call<'_>) -> Result<Value, Fault> {
+    let (bytes, size) = in_bytes(call)?;
+    Ok(Value::from(&bytes[bytes.len() - size..]))
+}
+
+pub(crate) fn little_endian(call: &mut Call<'_>) -> Result<Value, Fault> {
+    let (mut bytes, size) = in_bytes(call)?;
+    bytes.reverse();
+    Ok(Value::from(&bytes[..size]))
+}
+
+/// A whole number, and the size that it is to have. One below zero is a two's complement.
+fn in_bytes(call: &mut Call<'_>) -> Result<([u8; 16], usize), Fault> {
+    let number = match call.value(0) {
+        Value::UInt(number) => i128::from(*number),
+        _ => i128::from(call.whole(0)?),
+    };
+    let size = call.whole(1)?;
+    let Some(size) = usize::try_from(size).ok().filter(|size| (1..=8).contains(size)) else {
+        return Err(Fault(say!("a number has 1 to 8 bytes, not {size}")));
+    };
+    let bits = size * 8;
+    if number >= 1 << bits || number < -(1 << (bits - 1)) {
+        return Err(Fault(say!("the number {number} is out of range for a size of {size}")));
+    }
+    Ok((number.to_be_bytes(), size))
+}

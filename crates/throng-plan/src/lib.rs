@@ -5,6 +5,8 @@
 //!   that cost, from a record. [`reckon`]: the arithmetic. [`agents`]: the same for a fleet.
 //!   [`machine`]: what one machine gives.
 //! - [`needs`]: what a scenario requires of a host. [`preflight`]: whether this host meets it.
+//! - [`check`]: what a scenario will do. [`report`]: a plan as it is printed. [`mod@doctor`]: what
+//!   is missing on a host, as it is printed.
 //! - [`budget`]: limits on users, starts per second and time, whatever the scenario asks for.
 
 #![forbid(unsafe_code)]
@@ -14,11 +16,14 @@ extern crate throng_base;
 
 pub mod agents;
 pub mod budget;
+pub mod check;
+pub mod doctor;
 pub mod machine;
 mod measured;
 pub mod needs;
 mod preflight;
 pub mod reckon;
+pub mod report;
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -36,7 +36,7 @@ pub fn needs(program: &Program) -> Needs {
         sources: sources.blocks.iter().map(block).collect(),
         ports: sources.ports,
         transparent: sources.transparent,
-        tls: program.targets.iter().any(|target| target.scheme.is_secure()),
+        tls: program.targets.iter().any(|target| target.scheme.is_secure()) || program.secures(),
         datagrams,
         unix_sockets,
         wired: wired(program),

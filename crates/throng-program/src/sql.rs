@@ -1,6 +1,32 @@
-//! Databases.
+//! Statements of SQL, and databases.
 
+use std::time::Duration;
+
+use throng_base::StepId;
+use throng_expression::Expression;
 use throng_protocol::sql::Dialect;
+
+use crate::Scheme;
+use crate::act::Act;
+use crate::check::{Check, Pick, Save};
+use crate::failing::Failing;
+use crate::text::Text;
+
+impl Scheme {
+    /// Whether it is a database.
+    pub fn is_sql(self) -> bool {
+        self.dialect().is_some()
+    }
+
+    /// Which SQL a database speaks.
+    pub fn dialect(self) -> Option<Dialect> {
+        match self {
+            Scheme::Postgres => Some(Dialect::Postgres),
+            Scheme::MySql => Some(Dialect::MySql),
+            _ => None,
+        }
+    }
+}
 
 /// Who logs in, and to which database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,4 +47,43 @@ pub enum SslMode {
     /// Where the server has it.
     Prefer,
     Require,
+}
+
+/// A statement of SQL, or several in one text. It opens its connection itself, as a request of HTTP
+/// does, and the user keeps that.
+#[derive(Clone, Debug)]
+pub struct Sql {
+    pub step: StepId,
+    pub link: u8,
+    pub text: Text,
+    /// The values of its parameters. None sends the text alone (simple protocol), which may have
+    /// several statements.
+    pub with: Option<Vec<Text>>,
+    /// It is prepared once for each connection.
+    pub prepares: bool,
+    pub timeout: Duration,
+    /// Of the status, which is a SQLSTATE ([`throng_base::sql::status`]), and of
+    /// [`Pick::Result`]. Without one of the status, an error is a failure.
+    pub checks: Vec<Check>,
+    /// Of the first row.
+    pub saves: Vec<Save>,
+    pub failing: Failing,
+}
+
+impl Sql {
+    /// Whether somebody looks at the first row.
+    pub fn looks_at_rows(&self) -> bool {
+        let checked = self.checks.iter().map(|check| &check.pick);
+        let mut picks = checked.chain(self.saves.iter().map(|save| &save.pick));
+        picks.any(|pick| matches!(pick, Pick::Result(name) if name != "rows"))
+    }
+}
+
+impl Act for Sql {
+    act!(opens_itself answered);
+
+    fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+        self.text.expressions(visit);
+        self.with.iter().flatten().for_each(|value| value.expressions(visit));
+    }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use throng_base::{Diagnostic, Said, plain};
 use throng_engine::AllowList;
+use throng_program::event::written;
 use throng_program::{Action, Audit, Program, TimedEvent};
 
 /// The variable of the environment that allows all commands.
@@ -24,7 +25,8 @@ pub fn permit(
     let allowed = if allows_all { vec!["*".to_string()] } else { allowed() };
     let is_allowed = |command: &str| allowed.iter().any(|it| it == "*" || it == command);
     let audits = program.audits.iter().flat_map(Audit::commands).map(written);
-    let commands: Vec<String> = program.events.iter().filter_map(command).chain(audits).collect();
+    let commands: Vec<String> =
+        program.events.iter().filter_map(TimedEvent::command).chain(audits).collect();
     let refused: Vec<&String> = commands.iter().filter(|it| !is_allowed(it)).collect();
     if !refused.is_empty() {
         let message =
@@ -63,22 +65,6 @@ pub fn audits_reach(audits: &[Audit], lists: &[AllowList]) -> Result<(), Box<Dia
         }
     }
     Ok(())
-}
-
-/// The command of an event, as a person compares it.
-pub fn command(event: &TimedEvent) -> Option<String> {
-    match &event.action {
-        Action::Run { command, .. } => Some(written(command)),
-        _ => None,
-    }
-}
-
-/// The text of a shell, or the words of a command.
-pub fn written(command: &[String]) -> String {
-    match command {
-        [shell, option, text] if shell == "/bin/sh" && option == "-c" => text.clone(),
-        words => words.join(" "),
-    }
 }
 
 fn allowed() -> Vec<String> {

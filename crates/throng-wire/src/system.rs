@@ -9,6 +9,9 @@ use std::time::Duration;
 
 pub(crate) use libc::EBUSY;
 
+/// Of the wire's thread; users and targets have 0.
+const NICE: libc::c_int = -10;
+
 /// A device for IP packets with this name (the kernel's networking/tuntap document), in the
 /// network namespace of the calling thread. It is gone when its descriptor is closed.
 pub(crate) fn tun(name: &str) -> io::Result<File> {
@@ -71,6 +74,13 @@ pub(crate) fn wait(devices: [&File; 2], time: Duration) {
     // SAFETY: `asked` is a table of two entries, and both live through the call. An error is a wait
     // that ended early.
     unsafe { libc::ppoll(asked.as_mut_ptr(), 2, &raw const time, std::ptr::null()) };
+}
+
+/// Lets the calling thread go before others where that is allowed (setpriority(2)): a wire that waits
+/// for a processor delays packets by more than its users ask for.
+pub(crate) fn go_first() {
+    // SAFETY: the call takes plain numbers; 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
 }
 
 /// Lets the calling thread wait as exactly as the kernel can (prctl(2), PR_SET_TIMERSLACK).

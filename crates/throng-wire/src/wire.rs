@@ -151,6 +151,7 @@ impl Carrier {
 
     fn work(&mut self, is_over: &AtomicBool, counts: &Mutex<Counts>) {
         system::wait_exactly();
+        system::go_first();
         let mut buffer = [0; PACKET_BYTES_MAX];
         let (mut quiet_since, mut over_since) = (Time::ZERO, None);
         loop {

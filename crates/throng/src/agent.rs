@@ -21,12 +21,12 @@ use throng_program::Sources;
 use throng_run::agent::Supervisor;
 use throng_run::files::private_directory;
 use throng_run::fleet::bus::build_name;
+use throng_terminal::Screen;
+use throng_terminal::signals::stop_requested;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
 use crate::arguments::{AgentArguments, LimitArguments};
-use crate::screen::Screen;
-use crate::signals::stop_requested;
 
 /// What was sent wholly is kept for so long, for those who lost the disk of the bus.
 const KEPT_TIME: Duration = Duration::from_hours(7 * 24);

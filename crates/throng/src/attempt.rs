@@ -16,11 +16,11 @@ use throng_engine::{Gate, Kept, Options, Run, StoppedBy, Update, start};
 use throng_program::{Drive, Iterations, Load, OncePart, Pause, Phase, Program, Statement};
 use throng_run::guard::Guard;
 use throng_run::not_started;
+use throng_terminal::screen::{self, Screen};
+use throng_terminal::signals::stop_requested;
 
 use crate::arguments::TryArguments;
 use crate::scenario;
-use crate::screen::{self, Screen};
-use crate::signals::stop_requested;
 use progress::Progress;
 use telling::Telling;
 
@@ -337,7 +337,7 @@ async fn tell(
                         "the data has run out: {}",
                         stopped.reason.english()
                     )),
-                    StoppedBy::Bug => crate::tell_bug(&stopped.reason),
+                    StoppedBy::Bug => throng_terminal::bug::tell(&stopped.reason),
                 },
                 Some(_) => {}
             },

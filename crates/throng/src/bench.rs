@@ -15,12 +15,12 @@ use throng_scenario::{
     unix_socket_of_curl,
 };
 use throng_scenario::{SOURCE_BYTES_MAX, curl, parse_hex, parse_json_expectation};
+use throng_terminal::Screen;
 
 use crate::arguments::{BenchArguments, Verify, metadata};
 use crate::reflect;
+use crate::run::{command, with_program};
 use crate::scenario::compile_run;
-use crate::screen::Screen;
-use crate::terminal::Terminal;
 
 /// `throng bench`.
 pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
@@ -36,22 +36,11 @@ pub(crate) fn with_bench(
     then: impl FnOnce(Conduct<'_>) -> Exit,
 ) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
-    let (program, recorded) = match compiled(arguments, arguments.url.as_deref(), errors) {
+    let compiled = match compiled(arguments, arguments.url.as_deref(), errors) {
         Ok(compiled) => compiled,
         Err(exit) => return exit,
     };
-    let terminal = Terminal::new(&arguments.output);
-    then(Conduct {
-        command: command(),
-        settings: arguments.output.settings(),
-        limits: arguments.limits.limits(),
-        ..Conduct::new(Arc::new(program), recorded, &terminal)
-    })
-}
-
-/// The words of this command line.
-pub(crate) fn command() -> Vec<String> {
-    std::iter::once("throng".to_string()).chain(std::env::args().skip(1)).collect()
+    with_program(compiled, (&arguments.output, &arguments.limits), command(), then)
 }
 
 /// The scenario of a command line, for this URL. Mistakes have been told; with `--print-scenario`

@@ -5,7 +5,7 @@ use throng_base::Exit;
 use throng_run::capacity::search;
 
 use crate::arguments::CapacityArguments;
-use crate::replay::with_run;
+use crate::run::with_run;
 
 pub(crate) fn capacity(arguments: &CapacityArguments) -> Exit {
     with_run(&arguments.run, |conduct| search(conduct, &arguments.search.options()))

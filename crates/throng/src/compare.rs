@@ -13,9 +13,9 @@ use throng_results::markdown::comparison_markdown;
 use throng_results::page::{Series, renderings};
 use throng_results::terminal::comparison_text;
 use throng_run::files::write_html;
+use throng_terminal::Screen;
 
 use crate::arguments::CompareArguments;
-use crate::screen::Screen;
 
 /// Runs on the same axes, each in a colour of its own.
 const SHOWN_MAX: usize = 8;

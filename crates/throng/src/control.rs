@@ -13,9 +13,9 @@ use throng_run::control::command::{
 };
 use throng_run::control::socket::connect;
 use throng_run::wire::Change;
+use throng_terminal::Screen;
 
 use crate::arguments::{ControlArguments, What};
-use crate::screen::Screen;
 
 /// A run that is so busy answers later than this only if it is stuck.
 const PATIENCE: Duration = Duration::from_secs(10);

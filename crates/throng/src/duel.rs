@@ -12,12 +12,12 @@ use throng_run::{Conduct, Opponent};
 use throng_scenario::{
     Recorded, RunOptions, SOURCE_BYTES_MAX, Url, read_disk, read_variable, whole,
 };
+use throng_terminal::Screen;
 
 use crate::arguments::DuelArguments;
 use crate::bench;
+use crate::run::{command, with_program};
 use crate::scenario::{assignments, compile_run};
-use crate::screen::Screen;
-use crate::terminal::Terminal;
 
 /// How long it goes on if it is not decided earlier.
 const TIME: Duration = Duration::from_mins(5);
@@ -50,16 +50,9 @@ pub(crate) fn duel(arguments: &DuelArguments) -> Exit {
 }
 
 fn fight([a, b]: [Program; 2], recorded: Recorded, plan: Plan, arguments: &DuelArguments) -> Exit {
-    let bench = &arguments.bench;
-    let terminal = Terminal::new(&bench.output);
-    let conduct = Conduct {
-        duel: Some(Opponent { program: Arc::new(b), plan }),
-        command: bench::command(),
-        settings: bench.output.settings(),
-        limits: bench.limits.limits(),
-        ..Conduct::new(Arc::new(a), recorded, &terminal)
-    };
-    conduct.run()
+    let given = (&arguments.bench.output, &arguments.bench.limits);
+    let duel = Some(Opponent { program: Arc::new(b), plan });
+    with_program((a, recorded), given, command(), |conduct| Conduct { duel, ..conduct }.run())
 }
 
 fn mistake(code: &'static str, message: Said, help: Said) -> Box<Diagnostic> {

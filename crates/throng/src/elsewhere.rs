@@ -26,26 +26,3 @@ pub(crate) fn end_with_parent(_: &mut Command) {}
 pub(crate) fn reserve_no_address_space() {}
 
 pub(crate) fn hide_argument(_: &str) {}
-
-pub(crate) fn has_output() -> bool {
-    true
-}
-
-/// No run is watched here.
-pub(crate) fn is_in_front() -> bool {
-    false
-}
-
-pub(crate) fn has_terminal() -> bool {
-    false
-}
-
-pub(crate) fn has_taken_terminal() -> bool {
-    false
-}
-
-pub(crate) fn take_terminal(_: bool) -> bool {
-    false
-}
-
-pub(crate) fn give_terminal_back() {}

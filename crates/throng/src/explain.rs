@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Exit, Language, language, packed};
 use throng_metrics::Cause;
+use throng_terminal::Screen;
 
 use crate::arguments::{ExplainArguments, SchemaArguments, SchemaKind};
-use crate::screen::Screen;
 
 /// One section per code.
 static CODES: LazyLock<String> = LazyLock::new(|| packed::text(packed!("../../docs/codes.md")));

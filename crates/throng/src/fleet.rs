@@ -18,13 +18,13 @@ use throng_bus::{Bus as _, BusError, Link};
 use throng_fleet::wire::{Heartbeat, Registered, Stage, from_json, names};
 use throng_run::fleet::bus::{FLEET, absolute, bus_failed, connected, opened, told, wrong_keys};
 use throng_run::fleet::{Collect, Resume};
+use throng_terminal::Screen;
+use throng_terminal::Terminal;
+use throng_terminal::signals::stop_requested;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 
 use crate::arguments::{CollectArguments, FleetArguments, FleetWhat, ResumeArguments};
-use crate::screen::Screen;
-use crate::signals::stop_requested;
-use crate::terminal::Terminal;
 
 /// Each agent sends a heartbeat within this time.
 const HEARD_TIME: Duration = Duration::from_millis(2_200);
@@ -58,7 +58,7 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Exit {
     let mut settings = arguments.output.settings();
     settings.fleet.get_or_insert_with(|| FLEET.into());
     let asked = Resume { run: arguments.run.clone(), standby: arguments.standby, settings };
-    throng_run::resume(&asked, &Terminal::new(&arguments.output))
+    throng_run::resume(&asked, &Terminal::new(&arguments.output.shown()))
 }
 
 /// `throng collect`.
@@ -68,7 +68,7 @@ pub(crate) fn collect(arguments: &CollectArguments) -> Exit {
         run: arguments.run.clone(),
         settings: arguments.output.settings(),
     };
-    throng_run::collect(&asked, &Terminal::new(&arguments.output))
+    throng_run::collect(&asked, &Terminal::new(&arguments.output.shown()))
 }
 
 fn init(directory: &Path, address: &[SocketAddr], screen: Screen) -> Result<(), Box<Diagnostic>> {

@@ -7,9 +7,9 @@ use throng_results::compare::{Asked, Condition, History, exit_of, history_json};
 use throng_results::directory::RECORDS;
 use throng_results::markdown::history_markdown;
 use throng_results::terminal::history_text;
+use throng_terminal::Screen;
 
 use crate::arguments::HistoryArguments;
-use crate::screen::Screen;
 
 pub(crate) fn history(arguments: &HistoryArguments) -> Exit {
     match read(arguments) {

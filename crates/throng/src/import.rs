@@ -10,9 +10,9 @@ use throng_import::{FILE_BYTES_MAX, Format, Imported, LeftOut, Options};
 use throng_monitor::ask_up_to;
 use throng_program::HttpCall;
 use throng_scenario::{Url, whole};
+use throng_terminal::Screen;
 
 use crate::arguments::ImportArguments;
-use crate::screen::Screen;
 
 /// How long a description may take to load.
 const LOAD_TIME_MAX: Duration = Duration::from_secs(60);

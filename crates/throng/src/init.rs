@@ -9,23 +9,10 @@ use std::path::{Path, PathBuf};
 use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_scenario::bench::{Bench, write_requests};
 use throng_scenario::{CompileOptions, compile, curl};
+use throng_terminal::Screen;
 
 use crate::arguments::{InitArguments, InitKind};
 use crate::bench::read_curl;
-use crate::screen::Screen;
-
-fn template(kind: InitKind) -> &'static str {
-    match kind {
-        InitKind::Http => include_str!("init/http.yaml"),
-        InitKind::Api => include_str!("init/api.yaml"),
-        InitKind::Websocket => include_str!("init/websocket.yaml"),
-        InitKind::Socketio => include_str!("init/socketio.yaml"),
-        InitKind::Graphql => include_str!("init/graphql.yaml"),
-        InitKind::Llm => include_str!("init/llm.yaml"),
-        InitKind::Mqtt => include_str!("init/mqtt.yaml"),
-        InitKind::Tcp => include_str!("init/tcp.yaml"),
-    }
-}
 
 /// The URL of the target in a template.
 fn target_in(text: &str) -> &str {
@@ -40,7 +27,7 @@ pub(crate) fn init(mut arguments: InitArguments) -> Exit {
     let kind = arguments.kind.unwrap_or(InitKind::Http);
     let name = format!("{}.yaml", kind.word());
     let path = arguments.file.clone().unwrap_or_else(|| PathBuf::from(&name));
-    let mut text = template(kind).to_string();
+    let mut text = kind.template().to_string();
     if let Some(curl) = &arguments.curl {
         return init_curl(arguments, curl, &path, screen);
     }

@@ -12,9 +12,9 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use throng_base::Exit;
 use throng_run::files;
+use throng_terminal::screen::{self, Screen};
 
 use crate::arguments::{Arguments, CompletionsArguments, ManArguments, ShellKind};
-use crate::screen::{self, Screen};
 use crate::{speech, version};
 
 /// In the manual of the binary itself only.

@@ -19,11 +19,11 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
 use throng_plan::budget::Budget;
+use throng_terminal::screen::{self, Screen};
+use throng_terminal::signals::Signals;
 use throng_web::server::in_thread;
 
 use crate::arguments::McpArguments;
-use crate::screen::{self, Screen};
-use crate::signals::Signals;
 use call::{Running, Site, allowed_list, refused, result};
 use message::{MODERN, Message, Mistake, Request, negotiated, progress, read, refusal, server};
 use tools::{LANGUAGE, TOOLS, Tool};

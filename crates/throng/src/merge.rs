@@ -3,9 +3,9 @@
 use throng_base::{Diagnostic, Exit};
 use throng_results::terminal::summary_text;
 use throng_results::{Run, exit_code, merge_runs, summary_json};
+use throng_terminal::Screen;
 
 use crate::arguments::MergeArguments;
-use crate::screen::Screen;
 
 pub(crate) fn merge(arguments: &MergeArguments) -> Exit {
     let summary = merged(arguments);

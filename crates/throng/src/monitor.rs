@@ -23,14 +23,14 @@ use throng_host::set_nice;
 use throng_monitor::{Asked, Readings};
 use throng_run::fleet::bus;
 use throng_run::live::link::{Access, Link};
+use throng_terminal::Screen;
+use throng_terminal::signals::stop_requested;
 use throng_web::server::{Connections, in_thread};
 use throng_web::{Reply, Request};
 
 use crate::agent::token;
 use crate::arguments::MonitorArguments;
 use crate::fleet;
-use crate::screen::Screen;
-use crate::signals::stop_requested;
 
 /// Of an output that nothing reads.
 const IDLE_MAX: Duration = Duration::from_secs(60);

@@ -18,10 +18,10 @@ use throng_protocol::framed::{Decoded, MessageId, Protocol};
 use throng_scenario::protocol::library;
 use throng_scenario::protocol::{NoText, given, read_protocol, text_of};
 use throng_scenario::{CompileOptions, RunOptions, SOURCE_BYTES_MAX, read_disk};
+use throng_terminal::Screen;
 
 use crate::arguments::ProtocolArguments;
 use crate::reflect::write_descriptors;
-use crate::screen::Screen;
 
 /// Ports that are listed.
 const PORTS_SHOWN_MAX: usize = 12;
@@ -185,7 +185,7 @@ impl Command<'_> {
         let encoded = given::encode(self.protocol, text, arguments.seq.unwrap_or(0))?;
         let bytes = &encoded.bytes;
         if arguments.raw {
-            crate::screen::output(bytes);
+            throng_terminal::screen::output(bytes);
             return Ok(Exit::Success);
         }
         if !arguments.json {

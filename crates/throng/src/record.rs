@@ -15,11 +15,11 @@ use throng_record::{Authority, BODY_BYTES_MAX, Event, Har, Setup, Verdict};
 use throng_run::guard::{self, Guard};
 use throng_run::live::link;
 use throng_scenario::whole;
+use throng_terminal::Screen;
+use throng_terminal::signals::Signals;
 
 use crate::arguments::RecordArguments;
 use crate::import::{scenario_stem, tell, unwritable, write};
-use crate::screen::Screen;
-use crate::signals::Signals;
 
 pub(crate) fn record(arguments: &RecordArguments) -> Exit {
     let errors = Screen::errors(false);

@@ -13,9 +13,9 @@ use throng_run::guard::Guard;
 use throng_run::not_started;
 use throng_scenario::bench::{Bench, BenchRoute, write};
 use throng_scenario::{CompileOptions, Url, compile};
+use throng_terminal::screen::{Screen, output};
 
 use crate::arguments::{ProtocolArguments, ReflectionArguments, metadata};
-use crate::screen::{Screen, output};
 
 /// What a set of descriptors is called that came by reflection.
 pub(crate) const FILE: &str = "reflection.desc";
@@ -52,7 +52,7 @@ pub(crate) fn reflect(bench: &Bench, services: &[String], errors: Screen) -> Res
 fn way(bench: &Bench) -> Bench {
     let url = Url::parse(&bench.url).ok();
     let plain = url.map(|url| Url {
-        scheme: if url.scheme == Scheme::Grpcs { Scheme::Tls } else { Scheme::Tcp },
+        scheme: if url.scheme.is_secure() { Scheme::Tls } else { Scheme::Tcp },
         path: String::new(),
         user: None,
         ..url
@@ -81,7 +81,7 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
         Exit::Usage
     };
     let parsed = Url::parse(url).ok();
-    if !parsed.is_some_and(|url| matches!(url.scheme, Scheme::Grpc | Scheme::Grpcs)) {
+    if !parsed.is_some_and(|url| url.scheme.is_grpc()) {
         let message = say!("`{url}` is not the URL of a gRPC server");
         let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
         return told(Diagnostic::error("bad-url", message).help(help));

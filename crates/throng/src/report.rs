@@ -10,9 +10,9 @@ use throng_results::directory::RECORDS;
 use throng_results::terminal::summary_text;
 use throng_results::{Run, exit_code, summary_json};
 use throng_run::files::{PAGE_FILE, unwritable, write_files, write_page, write_whole};
+use throng_terminal::Screen;
 
 use crate::arguments::ReportArguments;
-use crate::screen::Screen;
 
 /// A path that stands for standard output.
 const OUTPUT: &str = "-";

@@ -1,16 +1,14 @@
 //! `throng rerun`: a recorded run once more, from its directory alone.
 
-use std::sync::Arc;
-
 use throng_base::{Diagnostic, Exit};
 use throng_results::Run;
 use throng_run::bundle::{Given, load};
 use throng_run::{Conduct, LoadPart, SearchOptions, capacity};
+use throng_terminal::Screen;
 
 use crate::arguments::RerunArguments;
+use crate::run::with_program;
 use crate::scenario::assignments;
-use crate::screen::Screen;
-use crate::terminal::Terminal;
 
 pub(crate) fn rerun(arguments: RerunArguments) -> Exit {
     with_record(arguments, |conduct, search| match search {
@@ -68,15 +66,11 @@ pub(crate) fn with_record(
             return Exit::Usage;
         }
     };
-    let terminal = Terminal::new(&arguments.output);
-    let conduct = Conduct {
-        rerun_of: Some(run.info.id),
-        command: std::env::args().collect(),
-        settings: arguments.output.settings(),
-        limits: arguments.limits.limits(),
-        ..Conduct::new(Arc::new(loaded.program), loaded.recorded, &terminal)
-    };
-    then(conduct, search)
+    let given = (&arguments.output, &arguments.limits);
+    let compiled = (loaded.program, loaded.recorded);
+    with_program(compiled, given, std::env::args().collect(), |conduct| {
+        then(Conduct { rerun_of: Some(run.info.id), ..conduct }, search)
+    })
 }
 
 /// Options of a search that another version has recorded.

@@ -18,13 +18,13 @@ use throng_base::{Diagnostic, Exit};
 use throng_results::page::served_html;
 use throng_run::live::link::Link;
 use throng_run::live::saved::{Form, Saving};
+use throng_terminal::Screen;
+use throng_terminal::signals::stop_requested;
 use throng_web::server::{Connections, in_thread};
 use throng_web::{Gate, Reply, Request};
 use tokio::sync::oneshot;
 
 use crate::arguments::ServeArguments;
-use crate::screen::Screen;
-use crate::signals::stop_requested;
 use folder::{Folder, Wanted, find};
 use started::{Begin, Started};
 

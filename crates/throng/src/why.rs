@@ -4,10 +4,10 @@ use serde_json::json;
 use throng_base::{Diagnostic, Exit};
 use throng_results::terminal::{findings_text, slowest_text};
 use throng_results::{judged_json, slowest_json};
+use throng_terminal::Screen;
 
 use crate::arguments::WhyArguments;
 use crate::report::given_or_newest;
-use crate::screen::Screen;
 
 pub(crate) fn why(arguments: &WhyArguments) -> Exit {
     match told(arguments) {

@@ -129,7 +129,7 @@ pub(crate) fn refusal(answer: &Answer<'_>) -> Finding {
         "" => say!("{packet}: {name} (0x{code:02x})"),
         text => say!("{packet}: {name} (0x{code:02x}): {}", shown(text.as_bytes())),
     };
-    (Cause::of_mqtt(answer.reason.blame), detail)
+    (Cause::of_status(answer.reason.status()), detail)
 }
 
 const CLOSED: Said = say!("the connection was closed before CONNACK");

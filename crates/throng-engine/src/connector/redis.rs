@@ -68,7 +68,7 @@ fn verdict(event: &Event<'_>) -> Option<Result<(), Failure>> {
             Some(match (answer.error, answer.error_word()) {
                 (Some(error), Some(word)) => {
                     let status = throng_base::redis::status(word);
-                    let failure = Failure::new(Cause::of_redis(status), redis_error(error));
+                    let failure = Failure::new(Cause::of_status(status), redis_error(error));
                     Err(Failure { status, ..failure })
                 }
                 _ => Ok(()),

@@ -135,7 +135,7 @@ fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
 /// Why a connection is of no more use.
 pub(crate) fn failure(error: &SqlError) -> Failure {
     let (cause, status) = match error {
-        SqlError::Server(error) => (Cause::of_sql(error.status()), error.status()),
+        SqlError::Server(error) => (Cause::of_status(error.status()), error.status()),
         SqlError::NotPostgres(_) | SqlError::NotMySql(_) | SqlError::Version(_) => {
             (Cause::WrongScheme, 0)
         }

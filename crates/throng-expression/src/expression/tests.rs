@@ -374,6 +374,37 @@ fn digests_and_encodings_are_those_of_their_standards() {
         ("hex.decode('c3bc') + hex.decode('ff') == b'\\xc3\\xbc\\xff'", "true"),
         ("hex.decode('c3bc').size()", "2"),
         ("string(hex.decode('617A'))", r#""az""#),
+        ("hash.sha1_bytes('abc') == hex.decode(hash.sha1('abc'))", "true"),
+        ("hmac.sha256_bytes('k', 'abc') == hex.decode(hmac.sha256('k', 'abc'))", "true"),
+        ("hex(xor(hex.decode('0f0f'), 'AA'))", r#""4e4e""#),
+        (
+            "xor('a', 'bc')",
+            "wrong-arguments at `xor('a', 'bc')`: `xor` requires two values of the same length, \
+             not 1 and 2 bytes",
+        ),
+        ("hex(bytes.big(258, 4)) + hex(bytes.little(258, 3))", r#""00000102020100""#),
+        ("hex(bytes.big(-2, 2) + bytes.little(255, 1))", r#""fffeff""#),
+        ("hex(bytes.big(18446744073709551615u, 8))", r#""ffffffffffffffff""#),
+        (
+            "bytes.big(256, 1)",
+            "wrong-arguments at `bytes.big(256, 1)`: the number 256 is out of range for a size of 1",
+        ),
+        (
+            "bytes.little(1, 9)",
+            "wrong-arguments at `bytes.little(1, 9)`: a number has 1 to 8 bytes, not 9",
+        ),
+        ("scram.first('a=b,c', 'xyz')", r#""n,,n=a=3Db=2Cc,r=xyz""#),
+        (
+            "scram.sha1_last(scram.first('user', 'fyko+d2lbbFgONRv9qkxdawL'), \
+             'r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096', 'pencil')",
+            r#""c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=""#,
+        ),
+        (
+            "scram.sha256_signature(scram.first('user', 'rOprNGfwEbeRWgbNEkqO'), \
+             'r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096\
+             ', 'pencil')",
+            r#""v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=""#,
+        ),
         ("json({'a': 'q\"'})", r#""{\"a\":\"q\\\"\"}""#),
         ("json.parse('{\"a\": [1, 2.5]}').a[1]", "2.5"),
         ("url.encode('a b&ü~/')", r#""a%20b%26%C3%BC~%2F""#),

@@ -51,8 +51,8 @@ pub struct Ask<'a> {
     pub iteration: u64,
 }
 
-/// The values of parameters as a message has them. To PostgreSQL all are text: the server reads each
-/// as the type of its parameter. MySQL is told their types.
+/// The values of parameters as a message has them. To PostgreSQL all are text: the server reads
+/// each as the type of its parameter. MySQL is told their types.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     pub(super) bytes: Vec<u8>,
@@ -132,9 +132,9 @@ const VAR_STRING: u8 = 253;
 pub(super) fn push_counted(bytes: &[u8], out: &mut Vec<u8>) {
     let length = (bytes.len() as u64).to_le_bytes();
     match bytes.len() {
-        0..=250 => out.push(length[0]),
-        ..=0xffff => out.extend_from_slice(&[0xfc, length[0], length[1]]),
-        ..=0xff_ffff => out.extend_from_slice(&[0xfd, length[0], length[1], length[2]]),
+        ..251 => out.push(length[0]),
+        251..=0xffff => out.extend_from_slice(&[0xfc, length[0], length[1]]),
+        0x1_0000..=0xff_ffff => out.extend_from_slice(&[0xfd, length[0], length[1], length[2]]),
         _ => {
             out.push(0xfe);
             out.extend_from_slice(&length);

@@ -13,8 +13,8 @@ mod reply;
 
 pub use ask::{Ask, Carrier, Dialect, Login, Values};
 pub use error::{ServerError, SqlError};
-pub use postgres::Room;
 pub use reply::{Came, Reply};
+pub use throng_expression::scram::Room;
 
 /// The most parameters of a statement that a message can carry.
 pub const PARAMETERS_MAX: usize = u16::MAX as usize;

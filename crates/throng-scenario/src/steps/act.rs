@@ -10,6 +10,7 @@ use crate::ast::{self, Field};
 use crate::load::read_parting;
 use crate::read::Context;
 use crate::steps::rest::{Flow, How};
+use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 use crate::steps::{Coder, Section};
 use crate::syntax::{Kind, Node, Place};
@@ -20,6 +21,7 @@ pub(super) fn read_slow(
     cx: &mut Context<'_>,
     fields: &ast::Slow<'_>,
     via: Via<'_>,
+    _: &mut Rows,
 ) -> Option<Statement> {
     let link = via.link;
     const HELP: Said = say!("write `- slow: {{read: 1KiB/s, write: 100B/s}}` or `- slow: off`");
@@ -75,6 +77,7 @@ pub(super) fn read_disconnect(
     cx: &mut Context<'_>,
     fields: &ast::Disconnect<'_>,
     via: Via<'_>,
+    _: &mut Rows,
 ) -> Option<Statement> {
     let node = fields.disconnect.node().filter(|node| !node.is_null());
     let how = match node {

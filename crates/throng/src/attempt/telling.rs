@@ -11,10 +11,10 @@ use throng_base::{Said, Secrets, StepId, UserId, clean};
 use throng_engine::{Figures, Shown, Trace, What};
 use throng_metrics::{Cause, Stage, status_text};
 use throng_program::{OncePart, Program, StepKind};
+use throng_terminal::Screen;
 
 use super::{Tally, form};
 use crate::arguments::TryArguments;
-use crate::screen::Screen;
 
 /// Of one message that was sent or received, unless all is to be shown.
 const LINES_MAX: usize = 24;

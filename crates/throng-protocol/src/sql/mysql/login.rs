@@ -152,8 +152,8 @@ impl LogIn {
         self.stage == Stage::Begins
     }
 
-    /// Answers what the server sent; the number of the answer where there is one. An OK or an ERR is
-    /// not for it.
+    /// Answers what the server sent; the number of the answer where there is one. An OK or an ERR
+    /// is not for it.
     pub(super) fn came(
         &mut self,
         packet: &Packet<'_>,

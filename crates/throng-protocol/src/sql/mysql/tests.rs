@@ -1,4 +1,5 @@
-//! Logins, results and errors as MySQL and MariaDB send them, cut and damaged; and servers that lie.
+//! Logins, results and errors as MySQL and MariaDB send them, cut and damaged; and servers that
+//! lie.
 
 use super::login::{caching_proof, native_proof};
 use super::packets::{FULL_BYTES, write_packet};

@@ -1,8 +1,9 @@
 //! The client of one connection: bytes in, results out; statements in, bytes out.
 
 use super::frame::{Frame, Frames};
-use super::scram::{Room, Scram, md5_password};
+use super::scram::{Scram, md5_password};
 use super::write;
+use crate::sql::Room;
 use crate::sql::ask::{Ask, Login};
 use crate::sql::error::{ServerError, SqlError, shown};
 use crate::sql::parts::Parts;

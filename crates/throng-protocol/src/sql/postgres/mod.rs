@@ -8,5 +8,4 @@ mod tests;
 mod write;
 
 pub use client::Client;
-pub use scram::Room;
 pub use write::SSL_REQUEST;

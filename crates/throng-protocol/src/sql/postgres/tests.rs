@@ -4,7 +4,7 @@ use super::scram::{Scram, md5_password};
 use super::write::message;
 use super::*;
 use crate::field::Field;
-use crate::sql::{Ask, Came, Dialect, Login, SqlError, Values};
+use crate::sql::{Ask, Came, Dialect, Login, Room, SqlError, Values};
 
 const LIMIT: usize = 1024 * 1024;
 

@@ -13,6 +13,8 @@ mod presence;
 pub(crate) mod push;
 mod redis;
 mod reflection;
+mod replies;
+mod secure;
 mod sql;
 mod tcp;
 mod websocket;

@@ -1,5 +1,5 @@
-//! Statements on a real MariaDB: what a run counts is what the server has counted. What MariaDB does
-//! not have, such as the login of MySQL 8, is tried on servers with a script.
+//! Statements on a real MariaDB: what a run counts is what the server has counted. What MariaDB
+//! does not have, such as the login of MySQL 8, is tried on servers with a script.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -53,7 +53,7 @@ impl MariaDb {
         let _ = chown(home.path(), Some(NOBODY), Some(NOBODY));
         let mut command = unprivileged("mariadb-install-db");
         command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
-        command.arg("--skip-name-resolve").arg(data(home.path()));
+        command.arg("--skip-name-resolve").args(folders(home.path()));
         Child::start(command).wait().exits(0);
         let port = free_port();
         let child = MariaDb::serve(home.path(), port, settings);
@@ -65,7 +65,7 @@ impl MariaDb {
 
     fn serve(home: &Path, port: u16, settings: &[&str]) -> Child {
         let mut command = unprivileged("/usr/sbin/mariadbd");
-        command.args([data(home), format!("--socket={}", socket(home))]);
+        command.args(folders(home)).arg(format!("--socket={}", socket(home)));
         command.args([&format!("--port={port}"), "--bind-address=127.0.0.1"]).args(settings);
         let child = Child::start(command);
         child.hears("MariaDB to accept connections", |_, err| {
@@ -103,8 +103,10 @@ impl MariaDb {
     }
 }
 
-fn data(home: &Path) -> String {
-    format!("--datadir={}", home.join("data").display())
+/// A server removes the temporary files of others from a folder that it shares.
+fn folders(home: &Path) -> [String; 2] {
+    let data = home.join("data");
+    [format!("--datadir={}", data.display()), format!("--tmpdir={}", home.display())]
 }
 
 fn socket(home: &Path) -> String {

@@ -1,0 +1,20 @@
+//! Requests to stop the process: Ctrl-C, SIGTERM, a closed terminal, and every other signal that
+//! would end it before it can report. `unix` and `windows` list the signals.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(not(unix))]
+mod windows;
+
+#[cfg(unix)]
+pub use unix::{Signals, Stops, fail_writes_of_large_files};
+#[cfg(not(unix))]
+pub use windows::{Signals, Stops, fail_writes_of_large_files};
+
+/// Waits for a request to stop: Ctrl-C, SIGTERM, or a closed terminal.
+pub async fn stop_requested() {
+    match Signals::new() {
+        Ok(mut signals) => signals.next().await,
+        Err(_) => std::future::pending().await,
+    }
+}
