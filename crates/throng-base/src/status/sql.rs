@@ -1,5 +1,5 @@
-//! SQLSTATEs (SQL standard; PostgreSQL documentation, appendix A): their names, whom they blame,
-//! and their numbers among the statuses of all protocols.
+//! SQLSTATEs (SQL standard; PostgreSQL documentation, appendix A) and the error numbers of MySQL:
+//! their names, whom they blame, and their numbers among the statuses of all protocols.
 
 use super::{Beside, Blame, Meaning};
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
@@ -7,21 +7,33 @@ use Blame::{Generator, Scenario, Target, TargetOrScenario};
 /// The status of the first row, behind those of MQTT.
 const STATUSES_BEGIN: u16 = 12_000;
 
-/// A SQLSTATE that throng knows.
+/// A SQLSTATE that throng knows, or an error number of MySQL.
 #[derive(Debug, PartialEq, Eq)]
 struct SqlState {
     code: &'static str,
+    /// Of the condition: the same in both dialects.
     name: &'static str,
     blame: Blame,
+    /// The SQLSTATE that MySQL gives the number; otherwise the code.
+    state: &'static str,
 }
 
 const fn row(code: &'static str, name: &'static str, blame: Blame) -> SqlState {
-    SqlState { code, name, blame }
+    SqlState { code, name, blame, state: code }
+}
+
+const fn number(
+    code: &'static str,
+    state: &'static str,
+    name: &'static str,
+    blame: Blame,
+) -> SqlState {
+    SqlState { code, name, blame, state }
 }
 
 /// Run directories have the places in this list: new rows go to its end. A row whose code ends
 /// with `000` stands for its class.
-static STATES: [SqlState; 85] = [
+static STATES: [SqlState; 150] = [
     row("00000", "successful_completion", Target),
     // Every code of a class that has no row.
     row("?????", "unknown_sqlstate", TargetOrScenario),
@@ -108,6 +120,71 @@ static STATES: [SqlState; 85] = [
     row("HV000", "fdw_error", TargetOrScenario),
     row("P0000", "plpgsql_error", TargetOrScenario),
     row("XX000", "internal_error", Target),
+    row("HY000", "general_error", TargetOrScenario),
+    row("01000", "warning", TargetOrScenario),
+    row("70000", "interrupted", Target),
+    number("1005", "HY000", "cannot_create_table", Scenario),
+    number("1021", "HY000", "disk_full", Target),
+    number("1037", "HY001", "out_of_memory", Target),
+    number("1040", "08004", "too_many_connections", Target),
+    number("1041", "HY000", "out_of_memory", Target),
+    number("1043", "08S01", "protocol_violation", Generator),
+    number("1044", "42000", "insufficient_privilege", Scenario),
+    number("1045", "28000", "invalid_password", Scenario),
+    number("1046", "3D000", "invalid_catalog_name", Scenario),
+    number("1047", "08S01", "protocol_violation", Generator),
+    number("1048", "23000", "not_null_violation", TargetOrScenario),
+    number("1049", "42000", "invalid_catalog_name", Scenario),
+    number("1050", "42S01", "duplicate_table", Scenario),
+    number("1051", "42S02", "undefined_table", Scenario),
+    number("1053", "08S01", "admin_shutdown", Target),
+    number("1054", "42S22", "undefined_column", Scenario),
+    number("1062", "23000", "unique_violation", TargetOrScenario),
+    number("1064", "42000", "syntax_error", Scenario),
+    number("1114", "HY000", "disk_full", Target),
+    number("1129", "HY000", "host_is_blocked", Target),
+    number("1130", "HY000", "host_not_privileged", Scenario),
+    number("1142", "42000", "insufficient_privilege", Scenario),
+    number("1146", "42S02", "undefined_table", Scenario),
+    number("1153", "08S01", "packet_too_large", Scenario),
+    number("1203", "42000", "too_many_connections", Target),
+    number("1205", "HY000", "lock_not_available", TargetOrScenario),
+    number("1206", "HY000", "lock_table_full", Target),
+    number("1210", "HY000", "wrong_arguments", Scenario),
+    number("1213", "40001", "deadlock_detected", TargetOrScenario),
+    number("1226", "42000", "too_many_connections", Target),
+    number("1227", "42000", "insufficient_privilege", Scenario),
+    number("1243", "HY000", "invalid_sql_statement_name", Generator),
+    number("1264", "22003", "numeric_value_out_of_range", Scenario),
+    number("1265", "01000", "data_truncated", Scenario),
+    number("1290", "HY000", "read_only_sql_transaction", TargetOrScenario),
+    number("1292", "22007", "invalid_datetime_format", Scenario),
+    number("1295", "HY000", "feature_not_supported", Scenario),
+    number("1305", "42000", "undefined_function", Scenario),
+    number("1317", "70100", "query_canceled", Target),
+    number("1364", "HY000", "not_null_violation", TargetOrScenario),
+    number("1365", "22012", "division_by_zero", Scenario),
+    number("1366", "HY000", "invalid_text_representation", Scenario),
+    number("1406", "22001", "string_data_right_truncation", Scenario),
+    number("1451", "23000", "foreign_key_violation", TargetOrScenario),
+    number("1452", "23000", "foreign_key_violation", TargetOrScenario),
+    number("1461", "42000", "too_many_prepared_statements", Target),
+    number("1524", "HY000", "plugin_not_loaded", Scenario),
+    number("1615", "HY000", "needs_reprepare", TargetOrScenario),
+    number("1690", "22003", "numeric_value_out_of_range", Scenario),
+    number("1698", "28000", "invalid_password", Scenario),
+    number("1792", "25006", "read_only_sql_transaction", TargetOrScenario),
+    number("1836", "HY000", "read_only_sql_transaction", TargetOrScenario),
+    number("1927", "70100", "admin_shutdown", Target),
+    number("1969", "70100", "query_canceled", Target),
+    number("3024", "HY000", "query_canceled", Target),
+    number("3159", "HY000", "secure_transport_required", Scenario),
+    number("3572", "HY000", "lock_not_available", TargetOrScenario),
+    number("3819", "HY000", "check_violation", TargetOrScenario),
+    number("3948", "42000", "local_files_disabled", Scenario),
+    number("4025", "23000", "check_violation", TargetOrScenario),
+    number("4031", "HY000", "idle_session_timeout", Target),
+    number("4166", "HY000", "local_files_disabled", Scenario),
 ];
 
 /// Of codes without a row: that of its class, or of none.
@@ -117,14 +194,20 @@ fn place(code: &str) -> usize {
     of(code).or_else(class).unwrap_or(1)
 }
 
-/// The status of a SQLSTATE; those that throng does not know share the one of their class.
-pub fn status(code: &str) -> u16 {
-    STATUSES_BEGIN + place(code) as u16
+/// The status of a statement that succeeded: `00000`.
+pub const SUCCESS: u16 = STATUSES_BEGIN;
+
+/// The status of an error: of the number that MySQL gives it (otherwise 0), or of its SQLSTATE.
+/// Those that throng does not know share the one of their class.
+pub fn status(number: u16, code: &str) -> u16 {
+    let is = |state: &SqlState| state.code.parse() == Ok(number);
+    let known = if number > 0 { STATES.iter().position(is) } else { None };
+    STATUSES_BEGIN + known.unwrap_or_else(|| place(code)) as u16
 }
 
 /// What such a status means.
 pub fn meaning(status: u16) -> Option<Meaning> {
-    let SqlState { code, name, blame } = *state_of(status)?;
+    let SqlState { code, name, blame, .. } = *state_of(status)?;
     Some(Meaning { word: code, beside: Beside::Name(name), blame })
 }
 
@@ -133,10 +216,10 @@ fn state_of(status: u16) -> Option<&'static SqlState> {
     STATES.get(usize::from(status.checked_sub(STATUSES_BEGIN)?))
 }
 
-/// By its code or its name.
-pub fn named(text: &str) -> Option<u16> {
-    let is = |state: &SqlState| state.code == text || state.name == text;
-    STATES.iter().position(is).map(|at| STATUSES_BEGIN + at as u16)
+/// All statuses with this code, number or name. A SQLSTATE stands for its numbers of MySQL, too.
+pub fn named(text: &str) -> impl Iterator<Item = u16> {
+    let is = move |state: &SqlState| [state.code, state.name, state.state].contains(&text);
+    (STATUSES_BEGIN..).zip(&STATES).filter(move |(_, state)| is(state)).map(|(status, _)| status)
 }
 
 #[cfg(test)]
@@ -146,14 +229,24 @@ mod tests {
     #[test]
     fn every_sqlstate_has_a_status_and_unknown_ones_that_of_their_class() {
         for (at, state) in STATES.iter().enumerate() {
-            assert_eq!(state_of(status(state.code)), Some(state), "{}", state.code);
-            assert_eq!(named(state.name), named(state.code));
+            let number = state.code.parse().unwrap_or(0);
+            let of_it = if state.state == state.code { 0 } else { number };
+            assert_eq!(state_of(status(of_it, state.state)), Some(state), "{}", state.code);
+            let all: Vec<u16> = named(state.name).collect();
+            assert!(named(state.code).any(|status| all.contains(&status)), "{}", state.code);
             assert!(STATES[..at].iter().all(|before| before.code != state.code), "{}", state.code);
         }
-        let of_class = |code: &str| state_of(status(code)).map(|state| state.code);
+        assert_eq!(status(0, "00000"), SUCCESS);
+        let of_class = |code: &str| state_of(status(0, code)).map(|state| state.code);
         assert_eq!(of_class("23999"), Some("23000"));
         assert_eq!([of_class("ZZ123"), of_class(""), of_class("ü")], [Some("?????"); 3]);
-        assert_eq!([state_of(11_999), state_of(STATUSES_BEGIN + 85)], [None, None]);
-        assert_eq!(meaning(status("53300")).map(|it| it.blame), Some(Target));
+        assert_eq!([state_of(11_999), state_of(STATUSES_BEGIN + 150)], [None, None]);
+        let number = |number, code| state_of(status(number, code)).map(|state| state.code);
+        assert_eq!([number(1062, "23000"), number(9999, "42S99")], [Some("1062"), Some("42000")]);
+        let named = |text| named(text).filter_map(state_of).map(|it| it.code).collect::<Vec<_>>();
+        assert_eq!(named("too_many_connections"), ["53300", "1040", "1203", "1226"]);
+        assert_eq!(named("40001"), ["40001", "1213"]);
+        assert!(named("nonsense").is_empty());
+        assert_eq!(meaning(status(0, "53300")).map(|it| it.blame), Some(Target));
     }
 }
