@@ -2,7 +2,7 @@
 //!
 //! - [`body`], [`headers`]: what an HTTP request carries.
 //! - [`declared`], [`fields`], [`proto`]: messages with fields, of declared protocols and protobuf.
-//! - Topics of MQTT: [`mqtt`].
+//! - Topics of MQTT: [`mqtt`]; replies of several packets: [`packets`].
 //! - [`json`]: JSON written as YAML.
 //! - [`checks`], [`save`]: what an answer has to be, and what is kept of it; [`wants`]: values,
 //!   comparisons and what finds them.
@@ -14,6 +14,7 @@ pub(crate) mod fields;
 pub(crate) mod headers;
 pub(crate) mod json;
 pub(crate) mod mqtt;
+pub(crate) mod packets;
 pub(crate) mod proto;
 pub(crate) mod save;
 pub(crate) mod wants;

@@ -387,12 +387,15 @@ impl User {
         let detail = in_words(broken);
         let finding = (Cause::Malformed, detail.clone());
         if let Some(which) = self.who_awaits_broken(shard, line, read) {
-            let link = self.state.link_in(shard, line);
-            let goes_on = read.0.is_some_and(|message| link.goes_on(message));
-            return self.with(which, shard, cx, |active| match &mut active.task.doing {
-                // What follows belongs to the same reply.
-                Doing::Exchange(exchange) if goes_on => exchange.found(finding, shard),
-                _ => active.message_came(Err(finding)),
+            let protocol = self.state.link_in(shard, line).protocol.as_ref().zip(read.0);
+            let goes_on = protocol.is_some_and(|(protocol, message)| protocol.goes_on(message));
+            return self.with(which, shard, cx, |active| {
+                let asks = matches!(active.instruction(), Instruction::Do(Statement::Request(_)));
+                match &mut active.task.doing {
+                    // What follows belongs to the same reply.
+                    Doing::Exchange(exchange) if goes_on && asks => exchange.found(finding, shard),
+                    _ => active.message_came(Err(finding)),
+                }
             });
         }
         let stay = self.session.pc;

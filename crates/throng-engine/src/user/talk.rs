@@ -184,12 +184,11 @@ impl Active<'_> {
             exchange.came(bytes, self.user.now);
             exchange.status = looked.status.unwrap_or_default();
             let asks = matches!(instruction, Instruction::Do(Statement::Request(_)));
-            match packet {
-                Some(packet) if packet.goes_on && asks && wrong.is_none() => {
-                    let packet = (packet.message, looked.document.bytes());
-                    return exchange.part_came(packet, instruction, shard);
-                }
-                _ => {}
+            if let Some(packet) = packet.filter(|packet| packet.goes_on && asks)
+                && wrong.is_none()
+            {
+                let packet = (packet.message, looked.document.bytes());
+                return exchange.part_came(packet, instruction, shard);
             }
             if let Some(rare) = exchange.rare.as_deref_mut() {
                 wrong = wrong.or(rare.finding.take());
@@ -247,7 +246,10 @@ impl Exchange {
         instruction: &Instruction,
         shard: &Lane,
     ) {
-        let is_its = |pick: &Pick| matches!(pick, Pick::Field(paths) if paths.iter().any(|path| path.message == message));
+        let is_its = |pick: &Pick| match pick {
+            Pick::Field(paths) => paths.iter().any(|path| path.message == message),
+            _ => false,
+        };
         let rare = self.rare(shard);
         if !rare.parts.add(message) {
             return;

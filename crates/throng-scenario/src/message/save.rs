@@ -6,10 +6,10 @@ use throng_program::{Pick, Save};
 
 use crate::ast::{self, Field};
 use crate::message::checks::{Answer, json_path_of, no_fields};
-use crate::message::declared::packets_pick;
 use crate::message::fields::{field_pick, warn_hidden};
 use crate::message::headers::{self, is_token};
 use crate::message::json::read_path;
+use crate::message::packets::packets_pick;
 use crate::message::wants::read_pick;
 use crate::native::Headers;
 use crate::read::Context;
