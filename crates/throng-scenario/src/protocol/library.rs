@@ -27,7 +27,7 @@ macro_rules! shipped {
     };
 }
 
-shipped!("dns" "memcached" "modbus" "nats" "redis");
+shipped!("bilibili" "dns" "goim" "memcached" "modbus" "nats" "redis");
 
 impl Shipped {
     /// What it describes: the first line of its file.
