@@ -21,8 +21,7 @@
 //! - [`http`] and [`call`] ask by requests, [`talk`] by messages; [`streams`]: many requests over
 //!   one connection, [`streamed`]: what comes of them; [`answer`]: the bodies of answers; [`mqtt`]:
 //!   what a client of MQTT says; [`sql`]: statements;
-//! - [`opening`]: how a connection comes to be, [`secure`]: TLS on one that is open, [`life`]: how
-//!   far it comes; [`send`]: what is sent;
+//! - [`opening`]: how a connection comes to be, [`life`]: how far it comes; [`send`]: what is sent;
 //!   [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
 //!   nothing will wake.
@@ -49,7 +48,6 @@ mod mqtt;
 mod opening;
 mod outcome;
 mod redirect;
-mod secure;
 mod send;
 mod sql;
 mod stamp;

@@ -3,7 +3,7 @@
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
 //! - [`http`], [`grpc`], [`message`], [`mqtt`], [`redis`], [`sql`]: steps that ask the target;
-//!   [`pause`], [`stay`], [`meeting`], [`secure`], [`act`]: others.
+//!   [`pause`], [`stay`], [`meeting`], [`act`]: others.
 //! - [`content`]: what messages are made of.
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.
@@ -32,7 +32,6 @@ mod pause;
 mod redis;
 mod rest;
 mod rows;
-mod secure;
 mod sql;
 mod stay;
 mod tally;
@@ -402,7 +401,7 @@ impl<'n> Coder<'_, 'n> {
             Verb::Sql(map) => sql::read_sql(cx, map, via, self.rows),
             Verb::Connect(map) => message::read_connect(cx, map, via, self.rows),
             Verb::Disconnect(map) => act::read_disconnect(cx, map, via),
-            Verb::Secure(map) => secure::read_secure(cx, map, via, self.rows),
+            Verb::Secure(map) => act::read_secure(cx, map, via, self.rows),
             Verb::Send(map) => message::read_send(cx, map, via, self.rows),
             Verb::Expect(map) => message::read_expect(cx, map, via, self.rows),
             Verb::Request(map) => {

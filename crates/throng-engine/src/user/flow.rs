@@ -7,6 +7,7 @@ use throng_base::{Time, UserId};
 use throng_metrics::Cause;
 use throng_program::{Retry, Statement};
 
+use super::opening::secure::secure;
 use super::outcome::Onward;
 use super::sql::execute;
 use super::task::{Active, Begun, Doing, GONE, Task};
@@ -152,7 +153,7 @@ impl Active<'_> {
                 let line = self.user.line_of(*link);
                 self.end_by(line, *how, cx);
             }
-            (Instruction::Do(Statement::Secure(secure)), _) => self.secure(secure),
+            (Instruction::Do(Statement::Secure(one)), _) => secure(self, one),
             (Instruction::Do(Statement::Send(send)), _) => self.send_only(send, cx),
             (Instruction::Do(Statement::Expect(expect)), _) => self.expect(expect),
             (Instruction::Do(Statement::Request(request)), _) => self.request(request, cx),

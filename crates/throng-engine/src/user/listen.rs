@@ -16,6 +16,7 @@ use super::exchange::{Awaits, Exchange};
 use super::hear::acknowledged::acknowledged;
 use super::hear::awaits_message;
 use super::line::ended_by;
+use super::opening::secure::{awaits_tls, go_on, secures_next};
 use super::sql::queried;
 use super::talk::awaited;
 use super::task::{Active, Doing, Task, Which, at};
@@ -93,8 +94,8 @@ impl User {
             self.broken(shard, line, &error, cx);
             return Turn::Again;
         }
-        if self.awaits_tls(line) {
-            return self.secure_on(shard, line, cx);
+        if awaits_tls(&self.session, line) {
+            return go_on(self, shard, line, cx);
         }
         if self.awaits_room(line) && self.state.is_taken(line) {
             self.state.now = shard.clock.now();
@@ -220,7 +221,7 @@ impl User {
                 Ok(Some(event)) => {
                     self.happened(shard, line, event, &mut reading, cx);
                     // Behind the reply that agrees to TLS, nothing may come in plain text.
-                    if self.secures_next(shard, line) {
+                    if secures_next(self, shard, line) {
                         break Ok(());
                     }
                 }

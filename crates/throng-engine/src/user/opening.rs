@@ -1,4 +1,6 @@
-//! How a connection of a user comes to be, or does not.
+//! How a connection of a user comes to be, or does not; [`secure`]: TLS that begins later.
+
+pub(super) mod secure;
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -833,7 +833,6 @@ mod precision;
 mod resending;
 mod residence;
 mod samples;
-mod secured;
 mod several;
 mod sizes;
 mod standstill;

@@ -441,7 +441,8 @@ fn functions() -> String {
         let signature = function.signature();
         let name = signature.split('(').next().unwrap_or_default().to_string();
         let (call, doc) = (format!("`{}`", cell(&signature)), cell(&function.doc.english()));
-        let variant = VARIANTS.iter().find_map(|(end, says)| Some((name.strip_suffix(*end)?, *says)));
+        let variant =
+            VARIANTS.iter().find_map(|(end, says)| Some((name.strip_suffix(*end)?, *says)));
         let other = doc.strip_prefix("the same as ").or(variant.map(|(of, _)| of));
         match rows.iter_mut().find(|row| other == Some(row[0].as_str())) {
             Some([_, calls, result, _]) => {

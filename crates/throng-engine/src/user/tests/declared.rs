@@ -14,6 +14,7 @@ use throng_protocol::framed::{Declaration, Given, MessageId, Protocol};
 use super::*;
 
 mod agreement;
+mod secured;
 
 pub(super) const STEPS: &[StepKind] = &[
     StepKind::Connect,

@@ -3,7 +3,7 @@
 
 use throng_program::Secure;
 
-use super::declared::{ask as asks, iterations, packet, protocol, talkers};
+use super::super::ask as ask_bytes;
 use super::*;
 
 const STEPS: &[StepKind] = &[StepKind::Connect, StepKind::Request, StepKind::Secure];
@@ -36,7 +36,7 @@ fn behind(reply: impl Fn(u8) -> Vec<u8> + 'static, more: &'static [u8]) -> Serve
 
 fn declared() -> Program {
     let protocol = protocol(false);
-    let ask = |x| Statement::Request(Arc::new(asks(&protocol, x)));
+    let ask = |x| Statement::Request(Arc::new(ask(&protocol, x)));
     let mut program = talkers(&protocol, code(ask), |_| {}, iterations(5, 50));
     program.broken = None;
     program.steps = STEPS.iter().map(|kind| Step::new(kind.word(), *kind)).collect();
@@ -49,7 +49,7 @@ fn declared() -> Program {
 
 fn raw() -> Program {
     let until = || Until::Delimiter(Box::from(&b"\n"[..]));
-    let ask = |x: u8| ask(&format!("STARTLS{}", char::from(x)), until());
+    let ask = |x: u8| ask_bytes(&format!("STARTLS{}", char::from(x)), until());
     let sessions = vec![session(code(ask), 0)];
     let mut program = program(Scheme::Tcp, sessions, STEPS, iterations(5, 50));
     program.expressions = None;
