@@ -284,10 +284,8 @@ fn read_scenario(
     let audits = audit::read_audits(cx, &fields, rows.0, &reaches);
     let rules = read_rules(cx, &fields, rows, (&loads, read), (&reaches, &audits));
     warn_unused(cx, &parts, &reaches);
-    let once = setup.iter().chain(&teardown).flat_map(|once| &once.steps);
-    let secures = compiler.rows.steps.iter().chain(once).any(|it| it.kind == StepKind::Secure);
     Some(Program {
-        tls: target::read_tls(cx, &fields, &reaches.targets, secures),
+        tls: target::read_tls(cx, &fields, &reaches.targets, rows.0, [&setup, &teardown]),
         broken: broken_row(cx, &mut compiler, &reaches, root.place),
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
         labels,

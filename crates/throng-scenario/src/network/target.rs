@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use throng_base::Said;
 use throng_program::redis::Login;
-use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
+use throng_program::{
+    ConnectionOptions, Family, HttpVersion, Limits, Once, Scheme, Step, StepKind, Target, Tls,
+};
 use throng_protocol::websocket::DeflateOffer;
 
 use crate::ast::{self, Field};
@@ -223,11 +225,14 @@ pub(crate) fn read_tls(
     cx: &mut Context<'_>,
     scenario: &ast::Scenario<'_>,
     targets: &[Target],
-    secures: bool,
+    steps: &[Step],
+    once: [&Option<Box<Once>>; 2],
 ) -> Tls {
     let mut tls = Tls::default();
     let Some(node) = scenario.tls.node() else { return tls };
     let Some(fields) = ast::Tls::read(cx, node) else { return tls };
+    let once = once.into_iter().flatten().flat_map(|once| &once.steps);
+    let secures = steps.iter().chain(once).any(|step| step.kind == StepKind::Secure);
     let is_secure = secures || targets.iter().any(Target::may_be_secure);
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx

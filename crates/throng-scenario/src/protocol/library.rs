@@ -27,7 +27,7 @@ macro_rules! shipped {
     };
 }
 
-shipped!("dns" "imap" "memcached" "modbus" "nats" "redis" "smtp");
+shipped!("dns" "imap" "ldap" "memcached" "modbus" "nats" "redis" "smtp");
 
 impl Shipped {
     /// What it describes: the first line of its file.
