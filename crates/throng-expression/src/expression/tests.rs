@@ -374,6 +374,26 @@ fn digests_and_encodings_are_those_of_their_standards() {
         ("hex.decode('c3bc') + hex.decode('ff') == b'\\xc3\\xbc\\xff'", "true"),
         ("hex.decode('c3bc').size()", "2"),
         ("string(hex.decode('617A'))", r#""az""#),
+        ("json({'a': 'q\"'})", r#""{\"a\":\"q\\\"\"}""#),
+        ("json.parse('{\"a\": [1, 2.5]}').a[1]", "2.5"),
+        ("url.encode('a b&ü~/')", r#""a%20b%26%C3%BC~%2F""#),
+        ("url.decode('a%20b%c3%bc+')", r#""a bü+""#),
+        (
+            "url.decode('%ff')",
+            "wrong-arguments at `url.decode('%ff')`: the decoded bytes are not UTF-8 text",
+        ),
+        ("now.ns()", "1700000000123456789"),
+        ("now.us()", "1700000000123456"),
+        ("now.ms()", "1700000000123"),
+        ("now.s()", "1700000000"),
+        ("now.iso()", r#""2023-11-14T22:13:20.123Z""#),
+        ("now.format('%Y-%m-%d %H:%M:%S')", r#""2023-11-14 22:13:20""#),
+    ]);
+}
+
+#[test]
+fn logins_are_those_of_their_standards() {
+    check(&[
         ("hash.sha1_bytes('abc') == hex.decode(hash.sha1('abc'))", "true"),
         ("hmac.sha256_bytes('k', 'abc') == hex.decode(hmac.sha256('k', 'abc'))", "true"),
         ("hex(xor(hex.decode('0f0f'), 'AA'))", r#""4e4e""#),
@@ -405,20 +425,6 @@ fn digests_and_encodings_are_those_of_their_standards() {
              ', 'pencil')",
             r#""v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=""#,
         ),
-        ("json({'a': 'q\"'})", r#""{\"a\":\"q\\\"\"}""#),
-        ("json.parse('{\"a\": [1, 2.5]}').a[1]", "2.5"),
-        ("url.encode('a b&ü~/')", r#""a%20b%26%C3%BC~%2F""#),
-        ("url.decode('a%20b%c3%bc+')", r#""a bü+""#),
-        (
-            "url.decode('%ff')",
-            "wrong-arguments at `url.decode('%ff')`: the decoded bytes are not UTF-8 text",
-        ),
-        ("now.ns()", "1700000000123456789"),
-        ("now.us()", "1700000000123456"),
-        ("now.ms()", "1700000000123"),
-        ("now.s()", "1700000000"),
-        ("now.iso()", r#""2023-11-14T22:13:20.123Z""#),
-        ("now.format('%Y-%m-%d %H:%M:%S')", r#""2023-11-14 22:13:20""#),
     ]);
 }
 
