@@ -178,7 +178,8 @@ export function capacity(found: Capacity | null | undefined): HTMLElement | null
     element(
       "div",
       { class: "charts" },
-      panel(found, { title: say("Served per second, by load"), of: (level) => level.served_per_s, text: short, logarithmic: false }),
+      // Throughput says nothing of how many users may stay.
+      found.unit !== "users" && panel(found, { title: say("Served per second, by load"), of: (level) => level.served_per_s, text: short, logarithmic: false }),
       panel(found, { title: say("p99 by load"), of: (level) => (level.p99_s === null ? null : level.p99_s * 1e9), text: duration, logarithmic: true }),
     ),
     levels(found),

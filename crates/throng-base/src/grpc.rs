@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::status::{Beside, Blame, Meaning};
+
 /// The status of [`Code::Ok`] among those of all protocols.
 const STATUSES_BEGIN: u16 = 10_000;
 
@@ -66,13 +68,16 @@ impl Code {
         u8::try_from(number).ok().and_then(Code::of_number)
     }
 
-    /// Whether it says that the request was wrong, or not allowed, as a 4xx of HTTP does.
-    pub fn blames_request(self) -> bool {
+    /// Those of wrong requests, or of requests that are not allowed, are as a 4xx of HTTP.
+    fn blame(self) -> Blame {
         use Code::{AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, OutOfRange};
         use Code::{PermissionDenied, Unauthenticated, Unimplemented};
         let wrong = [InvalidArgument, NotFound, AlreadyExists, FailedPrecondition, OutOfRange];
         let refused = [PermissionDenied, Unauthenticated, Unimplemented];
-        wrong.contains(&self) || refused.contains(&self)
+        match wrong.contains(&self) || refused.contains(&self) {
+            true => Blame::TargetOrScenario,
+            false => Blame::Target,
+        }
     }
 
     pub fn of_number(number: u8) -> Option<Code> {
@@ -120,6 +125,13 @@ impl Code {
             _ => Code::Unknown,
         }
     }
+}
+
+/// What the status of a code means.
+pub fn meaning(status: u16) -> Option<Meaning> {
+    let code = Code::of_status(status)?;
+    let beside = Beside::Number(code.number());
+    Some(Meaning { word: code.name(), beside, blame: code.blame() })
 }
 
 impl fmt::Display for Code {

@@ -9,10 +9,9 @@
 //! - [`columns`]: text as wide as a terminal has room for.
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
 //! - [`form`]: names and values of forms as they are sent.
-//! - [`grpc`]: the codes of gRPC.
 //! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
-//! - [`mqtt`]: reason codes of MQTT among the statuses of all protocols; [`redis`]: errors of
-//!   Redis; [`sql`]: SQLSTATEs.
+//! - [`status`]: the statuses of all protocols. [`grpc`]: codes of gRPC; [`mqtt`]: reason codes of
+//!   MQTT; [`redis`]: errors of Redis; [`sql`]: SQLSTATEs.
 //! - [`exit`]: the exit codes.
 //! - [`turns`]: which of two sides works when.
 //! - [`plain`]: files that others name: plain ones, up to a bound. [`private`]: files for their
@@ -45,6 +44,7 @@ mod said;
 pub mod secret;
 pub mod share;
 pub mod sql;
+pub mod status;
 pub mod turns;
 pub mod units;
 #[cfg(unix)]

@@ -1,17 +1,8 @@
 //! Reason codes of MQTT 5 (2.4): their names, whom they blame, and their numbers among the statuses
 //! of all protocols.
 
-/// Where the fix belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    Target,
-    Scenario,
-    /// One of them, and nobody can tell from outside.
-    TargetOrScenario,
-    /// The peer says that we broke the protocol.
-    Generator,
-}
-
+pub use crate::status::Blame;
+use crate::status::{Beside, Meaning};
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
 
 /// The status of reason code 0, behind those of gRPC.
@@ -68,6 +59,13 @@ const CODES: [(u8, &str, Blame); 43] = [
 /// The status of a reason code. Return codes of 3.1.1 have those of the same meaning.
 pub fn status(code: u8) -> u16 {
     STATUSES_BEGIN + u16::from(code)
+}
+
+/// What such a status means.
+pub fn meaning(status: u16) -> Option<Meaning> {
+    let number = code_of(status)?;
+    let (word, blame) = code(number)?;
+    Some(Meaning { word, beside: Beside::Hexadecimal(number), blame })
 }
 
 /// The reason code of such a status.

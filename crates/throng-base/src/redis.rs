@@ -1,7 +1,7 @@
 //! Errors of Redis: their first words, whom they blame, and their numbers among the statuses of all
 //! protocols.
 
-pub use crate::mqtt::Blame;
+use crate::status::{Beside, Blame, Meaning};
 use Blame::{Scenario, Target, TargetOrScenario};
 
 /// The status of the first error, behind those of MQTT.
@@ -49,9 +49,10 @@ pub fn status(word: &[u8]) -> u16 {
     STATUSES_BEGIN + known.unwrap_or(0) as u16
 }
 
-/// The first word of the error with such a status, and whom it blames.
-pub fn error(status: u16) -> Option<(&'static str, Blame)> {
-    ERRORS.get(usize::from(status.checked_sub(STATUSES_BEGIN)?)).copied()
+/// What such a status means: the first word of the error.
+pub fn meaning(status: u16) -> Option<Meaning> {
+    let (word, blame) = *ERRORS.get(usize::from(status.checked_sub(STATUSES_BEGIN)?))?;
+    Some(Meaning { word, beside: Beside::Nothing, blame })
 }
 
 #[cfg(test)]
@@ -61,6 +62,7 @@ mod tests {
     #[test]
     fn errors_are_known_by_their_first_words() {
         assert!(ERRORS.is_sorted_by_key(|(word, _)| if *word == OTHER { "" } else { word }));
+        let error = |status| meaning(status).map(|error| (error.word, error.blame));
         assert_eq!(error(status(b"MOVED")), Some(("MOVED", Scenario)));
         assert_eq!(error(status(b"OOM")), Some(("OOM", Target)));
         assert_eq!(error(status(b"MYMODULE")), Some((OTHER, TargetOrScenario)));

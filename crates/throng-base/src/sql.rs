@@ -1,7 +1,7 @@
 //! SQLSTATEs (SQL standard; PostgreSQL documentation, appendix A): their names, whom they blame,
 //! and their numbers among the statuses of all protocols.
 
-use crate::mqtt::Blame;
+use crate::status::{Beside, Blame, Meaning};
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
 
 /// The status of the first row, behind those of MQTT.
@@ -9,10 +9,10 @@ const STATUSES_BEGIN: u16 = 12_000;
 
 /// A SQLSTATE that throng knows.
 #[derive(Debug, PartialEq, Eq)]
-pub struct SqlState {
-    pub code: &'static str,
-    pub name: &'static str,
-    pub blame: Blame,
+struct SqlState {
+    code: &'static str,
+    name: &'static str,
+    blame: Blame,
 }
 
 const fn row(code: &'static str, name: &'static str, blame: Blame) -> SqlState {
@@ -122,14 +122,15 @@ pub fn status(code: &str) -> u16 {
     STATUSES_BEGIN + place(code) as u16
 }
 
-/// The SQLSTATE of such a status.
-pub fn state_of(status: u16) -> Option<&'static SqlState> {
-    STATES.get(usize::from(status.checked_sub(STATUSES_BEGIN)?))
+/// What such a status means.
+pub fn meaning(status: u16) -> Option<Meaning> {
+    let SqlState { code, name, blame } = *state_of(status)?;
+    Some(Meaning { word: code, beside: Beside::Name(name), blame })
 }
 
-/// Whom a SQLSTATE blames.
-pub fn blame(code: &str) -> Blame {
-    STATES[place(code)].blame
+/// The SQLSTATE of such a status.
+fn state_of(status: u16) -> Option<&'static SqlState> {
+    STATES.get(usize::from(status.checked_sub(STATUSES_BEGIN)?))
 }
 
 /// By its code or its name.
@@ -153,6 +154,6 @@ mod tests {
         assert_eq!(of_class("23999"), Some("23000"));
         assert_eq!([of_class("ZZ123"), of_class(""), of_class("ü")], [Some("?????"); 3]);
         assert_eq!([state_of(11_999), state_of(STATUSES_BEGIN + 85)], [None, None]);
-        assert_eq!(blame("53300"), Target);
+        assert_eq!(meaning(status("53300")).map(|it| it.blame), Some(Target));
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Looked<'a> {
     pub(crate) tally: Option<&'a Tally>,
     /// Of a declared message: where its fields lie, and of which kind it is.
     pub(crate) declared: Option<(&'a Protocol, &'a Decoded, MessageId)>,
+    /// The packets of the same reply before this one.
+    pub(crate) parts: Option<&'a PartsOfReply>,
     /// Of a message of protobuf: what it is one of.
     pub(crate) proto: Option<(&'a Schema, MessageType)>,
     /// What is wrong with it whatever is looked at.
@@ -56,6 +58,7 @@ impl<'a> Looked<'a> {
             cookies: None,
             tally: None,
             declared: None,
+            parts: None,
             proto: None,
             refusal: None,
             whole: None,
@@ -80,14 +83,30 @@ impl<'a> Looked<'a> {
 
     /// A field beside the document.
     pub(crate) fn said(&self, name: &str) -> Option<Field<'a>> {
-        self.fields.get(name)
+        self.fields.get(name).or_else(|| Some(Field::Number(self.packets(name)?)))
     }
 
-    /// A field of a declared message, by the path that is for its kind.
+    /// `packets`: how many packets a reply has; `packets.NAME`: how many of them are this message.
+    fn packets(&self, name: &str) -> Option<i64> {
+        let (protocol, _, last) = self.declared?;
+        let of = name.strip_prefix("packets")?;
+        let only = of.strip_prefix('.').map(|name| protocol.message(name));
+        let count = |message| {
+            let parts = self.parts.map_or(0, |parts| parts.count(message));
+            parts + u64::from(message.is_none_or(|message| message == last))
+        };
+        Some(only.map_or_else(|| count(None), |only| only.map_or(0, |only| count(Some(only))))
+            as i64)
+    }
+
+    /// A field of a declared message, by the path that is for its kind. What the last packet of a
+    /// reply does not have is that of the first packet that has it.
     pub(crate) fn field(&self, paths: &[FieldPath]) -> Option<Value> {
         let (protocol, decoded, message) = self.declared?;
-        let path = paths.iter().find(|path| path.message == message)?;
-        protocol.value(self.document.bytes(), decoded, path)
+        match paths.iter().find(|path| path.message == message) {
+            Some(path) => protocol.value(self.document.bytes(), decoded, path),
+            None => self.parts?.field(protocol, paths),
+        }
     }
 
     /// A field of a message of protobuf; none of one that cannot be read so far.
@@ -150,6 +169,56 @@ impl<'a> Looked<'a> {
             Answer::Size => Value::Int(body.len() as i64),
             Answer::Time => Value::Float(self.elapsed.as_secs_f64() * 1e3),
         })
+    }
+}
+
+/// The packets of a reply before its last one: how many came of each kind, and the first of each
+/// that is looked at.
+#[derive(Debug, Default)]
+pub(crate) struct PartsOfReply(Vec<PartOfReply>);
+
+#[derive(Debug)]
+struct PartOfReply {
+    message: MessageId,
+    count: u64,
+    first: Vec<u8>,
+}
+
+impl PartsOfReply {
+    /// One more came; whether it is the first of its kind.
+    pub(crate) fn add(&mut self, message: MessageId) -> bool {
+        let known = self.0.iter_mut().find(|part| part.message == message);
+        match known {
+            Some(part) => part.count += 1,
+            None => self.0.push(PartOfReply { message, count: 1, first: Vec::new() }),
+        }
+        self.0.last().is_some_and(|part| part.message == message && part.count == 1)
+    }
+
+    /// Keeps the packet that was added last.
+    pub(crate) fn keep(&mut self, packet: &[u8]) {
+        if let Some(part) = self.0.last_mut() {
+            part.first = packet.to_vec();
+        }
+    }
+
+    /// How many came of this message, or in all.
+    pub(crate) fn count(&self, message: Option<MessageId>) -> u64 {
+        let is_meant = |part: &&PartOfReply| message.is_none_or(|one| one == part.message);
+        self.0.iter().filter(is_meant).map(|part| part.count).sum()
+    }
+
+    fn field(&self, protocol: &Protocol, paths: &[FieldPath]) -> Option<Value> {
+        self.0.iter().filter(|part| !part.first.is_empty()).find_map(|part| {
+            let path = paths.iter().find(|path| path.message == part.message)?;
+            let mut decoded = Decoded::default();
+            protocol.decode(&part.first, &mut decoded).ok()?;
+            protocol.value(&part.first, &decoded, path)
+        })
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
     }
 }
 

@@ -1,7 +1,7 @@
 //! A program made ready for sending: everything that is the same for all users is rendered once,
 //! so that the usual request is one write of bytes that lie there already.
 
-mod call;
+mod grpc;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::template::{
     shared_body,
 };
 use crate::transport::pace::slowest;
-pub(crate) use call::{CallHead, CallPlan};
+pub(crate) use grpc::{CallHead, CallPlan};
 
 /// A program with what shards need to run it. One for all of them, as nobody changes it: with a
 /// thousand steps it is a megabyte, and there may be a thousand shards.
@@ -778,7 +778,16 @@ impl LinkPlan {
 
     pub(crate) fn is_reply(&self, message: MessageId) -> bool {
         let protocol = self.protocol.as_deref();
-        protocol.is_some_and(|protocol| !protocol.info(message).answers.is_empty())
+        protocol.is_some_and(|protocol| {
+            let info = protocol.info(message);
+            !info.push && !info.answers.is_empty()
+        })
+    }
+
+    /// Whether the reply always has more packets behind this message.
+    pub(crate) fn goes_on(&self, message: MessageId) -> bool {
+        let protocol = self.protocol.as_deref();
+        protocol.is_some_and(|protocol| protocol.goes_on(message))
     }
 
     pub(crate) fn comes_unasked(&self, message: MessageId) -> bool {

@@ -12,7 +12,7 @@ use throng_protocol::http1::digest::Challenge;
 
 use crate::budget::{Held, Purse};
 use crate::failure::Finding;
-use crate::looked::{Kept, Tally};
+use crate::looked::{Kept, PartsOfReply, Tally};
 use crate::spent::OpeningTimes;
 use crate::template::SentTo;
 
@@ -53,6 +53,8 @@ pub(crate) struct Rare {
     pub(crate) instance: Option<u16>,
     /// Whether the same request was sent before, where that is followed.
     pub(crate) repeated: Option<bool>,
+    /// The packets of a reply before its last one.
+    pub(crate) parts: PartsOfReply,
     /// How many messages came meanwhile that contain several records and are not separated.
     pub(crate) joined: u32,
     /// What was sent is in the ledger: of which row, and what tells it apart there.
@@ -87,6 +89,7 @@ impl Rare {
         self.witnessed.clear();
         self.sent_to.clear();
         self.kept.clear();
+        self.parts.clear();
         self.authorization.clear();
         self.metadata.clear();
         (self.challenge, self.call) = (None, None);

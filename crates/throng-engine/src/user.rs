@@ -14,53 +14,33 @@
 //!   the session.
 //!
 //! What it does:
-//! - [`listen`]: reading, and the end of a connection; [`hear`]: which task a message is for;
-//!   [`handle`]: messages nothing asked for; [`unanswered`]: exchanges that end badly;
-//! - [`flow`]: which instruction comes next; [`verbs`]: the verbs that need no connection;
-//!   [`transaction`]: what is timed together; [`outcome`]: how steps end;
-//! - [`http`] and [`call`] ask by requests, [`talk`] by messages; [`streams`]: many requests over
-//!   one connection, [`streamed`]: what comes of them; [`answer`]: the bodies of answers; [`mqtt`]:
-//!   what a client of MQTT says; [`sql`]: statements;
-//! - [`opening`]: how a connection comes to be, [`life`]: how far it comes; [`send`]: what is sent;
-//!   [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
+//! - [`listen`]: reading, and whose everything is that comes;
+//! - [`session`]: which instruction comes next; [`verb`]: what each verb does; [`outcome`]: how
+//!   steps end; [`flow`]: how a task goes on; [`transaction`]: what is timed together;
+//! - [`streams`]: many requests over one connection; [`life`]: how far a connection comes;
+//!   [`send`]: what is sent; [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
 //!   nothing will wake.
 
 mod agenda;
-mod answer;
-mod backlog;
 mod beat;
-mod call;
 mod connection;
 mod deliver;
-mod digest;
 mod exchange;
 mod flow;
-mod follow;
-mod handle;
-mod hear;
-mod http;
 mod jar;
 mod life;
 mod line;
 mod listen;
-mod mqtt;
-mod opening;
 mod outcome;
 mod redirect;
 mod send;
-mod sql;
-mod stamp;
+mod session;
 mod standstill;
-mod stay;
-mod streamed;
 mod streams;
-mod talk;
 mod task;
 mod transaction;
-mod unanswered;
-mod unsent;
-mod verbs;
+mod verb;
 mod watched;
 
 use std::pin::Pin;

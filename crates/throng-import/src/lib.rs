@@ -3,6 +3,8 @@
 //! makes a scenario of it: hosts become targets, requests get names, values of responses that are
 //! sent later are saved, secrets come from the environment. What is not understood is a comment in
 //! the scenario and is counted; nothing is dropped silently. It needs no engine and sends nothing.
+//!
+//! [`mod@replay`]: the visits of an access log as a scenario, with their order and their pauses.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +21,7 @@ mod locust;
 mod model;
 mod openapi;
 mod postman;
+pub mod replay;
 mod script;
 mod shape;
 mod text;

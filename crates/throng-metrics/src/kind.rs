@@ -50,8 +50,8 @@ macro_rules! kinds {
 
 // The table, then what holds of the kind.
 kinds! {
-    Http, "http", Steps, attempt, timed, asked, request;
-    Grpc, "grpc", Steps, attempt, timed, asked, request;
+    Http, "http", Steps, attempt, timed, asked, request, http;
+    Grpc, "grpc", Steps, attempt, timed, asked, request, http;
     Connect, "connect", Steps, attempt, timed, asked, idle;
     Secure, "secure", Steps, attempt, timed, asked, idle;
     Send, "send", Steps, attempt, timed, message;
@@ -102,6 +102,7 @@ struct Traits {
     request: bool,
     message: bool,
     idle: bool,
+    http: bool,
 }
 
 impl Traits {
@@ -112,6 +113,7 @@ impl Traits {
         request: false,
         message: false,
         idle: false,
+        http: false,
     };
 }
 
@@ -144,6 +146,11 @@ impl StepKind {
     /// Whether it sends messages, waits for them, or is what is made of them.
     pub const fn is_message(self) -> bool {
         self.traits().message
+    }
+
+    /// Whether it is a request over HTTP: it has a first byte, and can be sent again.
+    pub const fn is_http(self) -> bool {
+        self.traits().http
     }
 
     /// Whether a user that does nothing else only holds its connection.

@@ -45,7 +45,6 @@ pub mod histogram;
 pub mod host;
 pub mod interval;
 pub mod kind;
-mod next;
 pub mod outcome;
 pub mod percentile;
 pub mod places;

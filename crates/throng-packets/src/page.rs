@@ -7,12 +7,16 @@ use serde_json::{Value, json};
 use throng_base::Said;
 use throng_base::columns::{left, right, wrap};
 use throng_base::units::write_duration;
-use throng_protocol::framed::declaration::{Declaration, Endian, Heartbeat, Kind, Message, Role};
+use throng_protocol::framed::declaration::{
+    Declaration, Endian, Heartbeat, Kind, Message, More, Role,
+};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::Ink;
 use crate::diagram::diagram;
-use crate::layout::{Bytes, Row, body_rows, framing_text, packet_rows, transport_word};
+use crate::layout::{
+    Bytes, Row, body_rows, condition_text, framing_text, packet_rows, transport_word,
+};
 
 const WIDTH_MAX: usize = 120;
 /// Columns of names and types; what is longer moves what follows.
@@ -184,6 +188,13 @@ fn message_facts(declaration: &Declaration, message: &Message) -> Vec<String> {
         let asked = names(message.answers.iter().map(|name| &name.value));
         parts.push(say!("reply to {asked}"));
     }
+    match &message.more {
+        None => {}
+        Some(More::Always) => parts.push(say!("more packets follow")),
+        Some(More::If(test)) => {
+            parts.push(say!("more packets follow if {}", condition_text(test)));
+        }
+    }
     let replies: Vec<&String> = replies(declaration, message).collect();
     if !replies.is_empty() {
         parts.push(say!("answered by {}", names(replies.into_iter())));
@@ -241,6 +252,10 @@ pub fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
                 "from": if declaration.comes_from_target(message) { "target" } else { "user" },
                 "push": message.push,
                 "answers": message.answers.iter().map(|it| &it.value).collect::<Vec<_>>(),
+                "more": message.more.as_ref().map(|more| match more {
+                    More::Always => json!(true),
+                    More::If(test) => json!(condition_text(test)),
+                }),
                 "answered_by": replies(declaration, message).collect::<Vec<_>>(),
                 "acknowledged_by": message.acknowledged_by.as_ref().map(|it| &it.message.value),
                 "body": rows_json(&body_rows(declaration, message)),

@@ -47,6 +47,11 @@ pub enum Exchange {
         to: MessageId,
         took_ns: Option<u64>,
     },
+    /// A packet of the reply to this message, which goes on behind it.
+    Part {
+        to: MessageId,
+        took_ns: Option<u64>,
+    },
     /// A reply to one of several requests: nothing in it says to which.
     Unpaired,
     /// A reply that nobody has asked for.
@@ -113,7 +118,8 @@ impl Tally {
     }
 }
 
-type Sink<'s> = &'s mut dyn FnMut(Place, Found<'_>);
+/// Where what is found goes.
+pub type Sink<'s> = &'s mut dyn FnMut(Place, Found<'_>);
 
 pub struct Reading<'p> {
     protocol: &'p Protocol,
@@ -297,7 +303,12 @@ impl Judge<'_> {
         if !info.answers.is_empty() {
             let asker = direction.map(Direction::opposite);
             let key = (number, asker, packet.correlation);
-            if let Some(found) = self.asked(&key, &info.answers, &values, place.time_ns) {
+            if packet.goes_on {
+                let found = self.going_on(&key, &info.answers, place.time_ns);
+                if found.is_some() || info.push {
+                    return found.unwrap_or(Exchange::Alone);
+                }
+            } else if let Some(found) = self.asked(&key, &info.answers, &values, place.time_ns) {
                 self.tally.replies += 1;
                 return found;
             }
@@ -322,6 +333,20 @@ impl Judge<'_> {
             self.outstanding.entry(key).or_default().push(request);
         }
         Exchange::Request
+    }
+
+    /// The request that a part of a reply answers: the first one, as the targets of protocols
+    /// without a number answer in turn.
+    fn going_on(
+        &self,
+        key: &Asked,
+        answers: &[MessageId],
+        now_ns: Option<u64>,
+    ) -> Option<Exchange> {
+        let mut waiting = self.outstanding.get(key)?.iter();
+        let asked = waiting.find(|one| answers.contains(&one.message))?;
+        let took_ns = now_ns.zip(asked.time_ns).map(|(now, then)| now.saturating_sub(then));
+        Some(Exchange::Part { to: asked.message, took_ns })
     }
 
     /// Takes the request that the reply answers. Where no field correlates, that is the one whose

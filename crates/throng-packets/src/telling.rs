@@ -165,6 +165,16 @@ impl<'p> Telling<'p> {
                     None => say!("reply to {to}"),
                 });
             }
+            Exchange::Part { to, took_ns } => {
+                let to = &self.protocol.info(to).name;
+                parts.push(match took_ns {
+                    Some(ns) => {
+                        let took = format_duration(Duration::from_nanos(ns));
+                        say!("part of the reply to {to}, {took} after the request")
+                    }
+                    None => say!("part of the reply to {to}"),
+                });
+            }
             Exchange::Unpaired => parts.push(say!("reply to one of several requests")),
             Exchange::Orphan => parts.push(say!("no matching request was seen")),
         }
@@ -353,7 +363,7 @@ impl<'p> Telling<'p> {
         match found {
             Found::Packet { bytes, decoded, packet, exchange } => {
                 let (answers, took_ns) = match exchange {
-                    Exchange::Reply { to, took_ns } => {
+                    Exchange::Reply { to, took_ns } | Exchange::Part { to, took_ns } => {
                         (Some(self.protocol.info(*to).name.clone()), *took_ns)
                     }
                     _ => (None, None),
@@ -364,6 +374,7 @@ impl<'p> Telling<'p> {
                     "correlation": packet.correlation,
                     "answers": answers,
                     "took_ns": took_ns,
+                    "goes_on": packet.goes_on,
                     "unasked_reply": *exchange == Exchange::Orphan,
                     "fields": parts_json(bytes, &self.protocol.describe(bytes, decoded)),
                 }));

@@ -34,6 +34,7 @@ pub(super) fn message(name: &str, kind: i64, answers: &[&str], body: Vec<Field>)
         kind: Some(placed(kind.into())),
         answers: answers.iter().map(|name| placed((*name).to_string())).collect(),
         push: false,
+        more: None,
         body,
         acknowledged_by: None,
         place: Place::default(),

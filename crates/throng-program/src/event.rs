@@ -12,6 +12,24 @@ pub struct TimedEvent {
     pub action: Action,
 }
 
+impl TimedEvent {
+    /// Its command, as a person compares it.
+    pub fn command(&self) -> Option<String> {
+        match &self.action {
+            Action::Run { command, .. } => Some(written(command)),
+            _ => None,
+        }
+    }
+}
+
+/// The text of a shell, or the words of a command.
+pub fn written(command: &[String]) -> String {
+    match command {
+        [shell, option, text] if shell == "/bin/sh" && option == "-c" => text.clone(),
+        words => words.join(" "),
+    }
+}
+
 /// When an event happens.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trigger {

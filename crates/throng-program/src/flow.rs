@@ -8,17 +8,18 @@ use regex::bytes::Regex;
 use throng_base::StepId;
 use throng_expression::Expression;
 use throng_extract::Digest;
-use throng_metrics::Cause;
 use throng_protocol::framed::{self, MessageId};
-use throng_protocol::grpc::Encoding;
-use throng_protocol::protobuf::{self, MethodId};
+use throng_protocol::protobuf;
 
 use crate::check::{Check, Pick, Save};
+use crate::failing::{Failing, Retry};
+use crate::grpc::{Call, Opened};
 use crate::load::Parting;
 use crate::mqtt;
 use crate::network::UserNetwork;
 use crate::redis;
-use crate::text::Text;
+use crate::sql::Sql;
+use crate::text::{Composed, Text};
 
 /// What one kind of user does.
 #[derive(Clone, Debug, Default)]
@@ -345,65 +346,6 @@ pub struct Rendezvous {
     pub timeout: Duration,
 }
 
-/// What a user does when a step fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Failing {
-    pub retry: Option<Retry>,
-    /// When no retry is left.
-    pub then: OnError,
-}
-
-/// Tries again. All tries are one attempt: the last one decides, those before it are counted apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// Which failures are followed by another try.
-    pub on: RetryOn,
-    /// Tries after the first, at most 65,535; None is for ever.
-    pub times: Option<u32>,
-    /// The wait before the next try: it begins with `low` and doubles up to `high`, and half
-    /// of it is chance.
-    pub low: Duration,
-    pub high: Duration,
-}
-
-/// So many ranges of statuses, and so many causes, may be named.
-pub const RETRY_ON_MAX: usize = 8;
-
-/// Which failures are followed by another try. It is small, so that every step has its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RetryOn {
-    #[default]
-    Any,
-    /// Those whose answer has one of the statuses (inclusive ranges), or that have one of the
-    /// causes.
-    Only { statuses: [Option<(u16, u16)>; RETRY_ON_MAX], causes: [Option<Cause>; RETRY_ON_MAX] },
-}
-
-impl RetryOn {
-    pub fn holds(&self, cause: Cause, status: u16) -> bool {
-        let holds = |range: &(u16, u16)| (range.0..=range.1).contains(&status);
-        match self {
-            RetryOn::Any => true,
-            RetryOn::Only { statuses, causes } => {
-                causes.contains(&Some(cause)) || statuses.iter().flatten().any(holds)
-            }
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnError {
-    /// Counts the failure and goes on: with the next step, or anew where the connection is gone.
-    #[default]
-    Count,
-    /// Ends the iteration.
-    Next,
-    /// The user leaves.
-    Leave,
-    /// The whole run ends.
-    Stop,
-}
-
 #[derive(Clone, Debug)]
 pub struct Connect {
     pub step: StepId,
@@ -427,6 +369,13 @@ pub struct Connect {
     /// leaves when no attempt is left. None connects again at once the first time, and holds back
     /// a moment after that, for ever.
     pub reconnect: Option<Retry>,
+}
+
+impl Connect {
+    /// Whether it goes on with what the server has kept of the user.
+    pub fn resumes(&self) -> bool {
+        self.mqtt.as_ref().is_some_and(|client| !client.clean_start)
+    }
 }
 
 /// TLS begins on an open connection, where both sides have agreed on that (STARTTLS).
@@ -469,65 +418,6 @@ pub struct Http {
     pub checks: Vec<Check>,
     pub saves: Vec<Save>,
     pub failing: Failing,
-}
-
-/// A gRPC call from its first message to its status.
-#[derive(Clone, Debug)]
-pub struct Call {
-    pub step: StepId,
-    pub link: u8,
-    pub opened: Opened,
-    /// From the moment it is sent to its status; the target is told it as the deadline.
-    pub timeout: Duration,
-    /// Without a status check, any code but OK is a failure. Each reply has to hold the others.
-    pub checks: Vec<Check>,
-    /// Of the last reply.
-    pub saves: Vec<Save>,
-    pub failing: Failing,
-}
-
-/// A statement of SQL, or several in one text. It opens its connection itself, as a request of HTTP
-/// does, and the user keeps that.
-#[derive(Clone, Debug)]
-pub struct Sql {
-    pub step: StepId,
-    pub link: u8,
-    pub text: Text,
-    /// The values of its parameters. None sends the text alone (simple protocol), which may have
-    /// several statements.
-    pub with: Option<Vec<Text>>,
-    /// It is prepared once for each connection.
-    pub prepares: bool,
-    pub timeout: Duration,
-    /// Of the status, which is a SQLSTATE ([`throng_base::sql::status`]), and of
-    /// [`Pick::Result`]. Without one of the status, an error is a failure.
-    pub checks: Vec<Check>,
-    /// Of the first row.
-    pub saves: Vec<Save>,
-    pub failing: Failing,
-}
-
-impl Sql {
-    /// Whether somebody looks at the first row.
-    pub fn looks_at_rows(&self) -> bool {
-        let checked = self.checks.iter().map(|check| &check.pick);
-        let mut picks = checked.chain(self.saves.iter().map(|save| &save.pick));
-        picks.any(|pick| matches!(pick, Pick::Result(name) if name != "rows"))
-    }
-}
-
-/// How a gRPC call begins.
-#[derive(Clone, Debug)]
-pub struct Opened {
-    pub method: MethodId,
-    /// By their names in lower case; the values of those whose name ends with `-bin` are bytes,
-    /// which are encoded as they are sent.
-    pub metadata: Vec<(String, Text)>,
-    /// How messages are compressed.
-    pub encoding: Encoding,
-    /// What is sent at once, one after another. Behind it the call is half-closed, but where it
-    /// stays open and takes more of them.
-    pub messages: Vec<Composed<protobuf::Template>>,
 }
 
 /// A user whom the target knows.
@@ -634,14 +524,6 @@ pub enum Content {
     Redis(Box<redis::Commands>),
 }
 
-/// A message of a schema: of a declared protocol, or of protobuf.
-#[derive(Clone, Debug)]
-pub struct Composed<T> {
-    pub template: T,
-    /// The values of its leaves.
-    pub leaves: Box<[Text]>,
-}
-
 impl Content {
     /// Its own verb, if it is not sent by `send` or `request`. Such a message is acknowledged; no
     /// other message is its reply.
@@ -663,6 +545,25 @@ impl Content {
             },
             Content::Redis(commands) => commands.text(),
             Content::Declared(_) | Content::Proto(_) => None,
+        }
+    }
+
+    /// Whether messages can follow that nobody has asked for.
+    pub fn subscribes(&self) -> bool {
+        match self {
+            Content::Mqtt(order) => matches!(**order, mqtt::Order::Subscribe(_)),
+            Content::Redis(commands) => commands.subscribes,
+            Content::Plain { .. } | Content::Declared(_) | Content::Proto(_) => false,
+        }
+    }
+
+    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+        match self {
+            Content::Plain { content, .. } => content.expressions(visit),
+            Content::Declared(declared) => declared.expressions(visit),
+            Content::Proto(message) => message.expressions(visit),
+            Content::Mqtt(order) => order.expressions(visit),
+            Content::Redis(commands) => commands.expressions(visit),
         }
     }
 }

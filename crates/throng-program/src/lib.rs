@@ -4,20 +4,21 @@
 //! nothing else. All names are resolved, all values have their type, all defaults are filled in.
 //!
 //! - [`event`]: what is done at set times of a run.
+//! - [`failing`]: what a user does when a step fails.
 //! - [`flow`]: sessions and the statements of their steps.
 //! - [`audit`]: what the target says of its users and its books.
 //! - [`check`]: what an answer is checked for and what is saved from it.
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
 //! - [`monitor`]: sources of series beside the run.
-//! - [`mqtt`]: what users say of MQTT; [`redis`]: of Redis.
+//! - [`grpc`]: calls; [`mqtt`]: what users say of MQTT; [`redis`]: of Redis; [`sql`]: statements,
+//!   what a database is, and who logs in.
 //! - [`network`]: what is between users and targets.
 //! - [`once`]: what is done once in a run, before and after its loads.
 //! - [`output`]: who is told the figures while the run goes on.
 //! - [`rate`]: starts per second over the time of a phase.
 //! - [`route`]: where connections go, if not to what a target's name resolves to.
 //! - [`sessions`]: which users do which session.
-//! - [`sql`]: what a database is, and who logs in.
 //! - [`statement`]: what every reader of the tree asks a statement.
 //! - [`text`]: texts with parts that differ from user to user.
 
@@ -26,11 +27,15 @@
 #[macro_use]
 extern crate throng_base;
 
+#[macro_use]
+mod act;
 pub mod audit;
 pub mod check;
 pub mod delivery;
 pub mod event;
+pub mod failing;
 pub mod flow;
+pub mod grpc;
 pub mod load;
 pub mod monitor;
 pub mod mqtt;
@@ -64,12 +69,13 @@ pub use audit::{Audit, AuditWhat, Books, HttpSource, IDS, RedisKind, Source, Use
 pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use delivery::{Audience, Begins, Delivery, Mark};
 pub use event::{Action, HttpCall, Steering, TimedEvent, Trigger};
+pub use failing::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
 pub use flow::{
-    Beat, BeatFault, Beside, Block, Body, Call, Composed, Connect, Content, DigestAuth, Ends,
-    EventRequest, Every, Expect, Failing, Handler, Heartbeat, Http, LINKS_MAX, Link, Message,
-    MessageKind, OnError, Opened, Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Secure,
-    Send, Session, Slow, Sql, Statement, Stay, Until, Way, Which,
+    Beat, BeatFault, Beside, Block, Body, Connect, Content, DigestAuth, Ends, EventRequest, Every,
+    Expect, Handler, Heartbeat, Http, LINKS_MAX, Link, Message, MessageKind, Pause, Rendezvous,
+    Request, Secure, Send, Session, Slow, Statement, Stay, Until, Way, Which,
 };
+pub use grpc::{Call, Opened};
 pub use load::{
     Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,
 };
@@ -79,9 +85,9 @@ pub use once::{Once, OncePart};
 pub use output::{Output, OutputKind};
 pub use rate::{Point, Points, Rate, Sine, Spacing};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
-pub use sql::{Database, SslMode};
+pub use sql::{Database, Sql, SslMode};
 pub use tally::tallied;
-pub use text::{Escape, Segment, Text};
+pub use text::{Composed, Escape, Segment, Text};
 
 /// Everything a run does.
 #[derive(Clone, Debug)]
@@ -285,97 +291,81 @@ impl Target {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    Http,
-    Https,
-    Ws,
-    Wss,
-    Tcp,
+/// Whether connections of a scheme use TLS.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Secured {
+    Never,
+    Always,
+    /// Where the URL asks for it.
+    ByUrl,
+}
+
+macro_rules! schemes {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident, $word:literal $(or $other:literal)?, $secured:ident, $port:expr;
+    )*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Scheme {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Scheme {
+            pub const ALL: [Scheme; [$($word,)*].len()] = [$(Scheme::$name,)*];
+
+            pub const fn word(self) -> &'static str {
+                match self { $(Scheme::$name => $word,)* }
+            }
+
+            /// The scheme with this word, in any case.
+            pub fn named(word: &str) -> Option<Scheme> {
+                let is = |one: &str| word.eq_ignore_ascii_case(one);
+                $(if is($word) $(|| is($other))? {
+                    return Some(Scheme::$name);
+                })*
+                None
+            }
+
+            const fn secured(self) -> Secured {
+                match self { $(Scheme::$name => Secured::$secured,)* }
+            }
+
+            pub const fn default_port(self) -> Option<u16> {
+                match self { $(Scheme::$name => $port,)* }
+            }
+        }
+    };
+}
+
+// The word and another one for it, TLS, the default port.
+schemes! {
+    Http, "http", Never, Some(80);
+    Https, "https", Always, Some(443);
+    Ws, "ws", Never, Some(80);
+    Wss, "wss", Always, Some(443);
+    Tcp, "tcp", Never, None;
     /// Raw bytes over TLS.
-    Tls,
+    Tls, "tls", Always, None;
     /// Datagrams; what is sent may be lost, and there is no connection that could end.
-    Udp,
+    Udp, "udp", Never, None;
     /// HTTP/2 with prior knowledge.
-    Grpc,
-    Grpcs,
-    Mqtt,
-    Mqtts,
-    Redis,
-    Rediss,
-    Postgres,
+    Grpc, "grpc", Never, None;
+    Grpcs, "grpcs", Always, Some(443);
+    Mqtt, "mqtt", Never, Some(1883);
+    Mqtts, "mqtts", Always, Some(8883);
+    Redis, "redis", Never, Some(6379);
+    Rediss, "rediss", Always, Some(6379);
+    Postgres, "postgres" or "postgresql", ByUrl, Some(5432);
 }
 
 impl Scheme {
-    pub const ALL: [Scheme; 14] = [
-        Scheme::Http,
-        Scheme::Https,
-        Scheme::Ws,
-        Scheme::Wss,
-        Scheme::Tcp,
-        Scheme::Tls,
-        Scheme::Udp,
-        Scheme::Grpc,
-        Scheme::Grpcs,
-        Scheme::Mqtt,
-        Scheme::Mqtts,
-        Scheme::Redis,
-        Scheme::Rediss,
-        Scheme::Postgres,
-    ];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-            Scheme::Ws => "ws",
-            Scheme::Wss => "wss",
-            Scheme::Tcp => "tcp",
-            Scheme::Tls => "tls",
-            Scheme::Udp => "udp",
-            Scheme::Grpc => "grpc",
-            Scheme::Grpcs => "grpcs",
-            Scheme::Mqtt => "mqtt",
-            Scheme::Mqtts => "mqtts",
-            Scheme::Redis => "redis",
-            Scheme::Rediss => "rediss",
-            Scheme::Postgres => "postgres",
-        }
-    }
-
     pub fn is_secure(self) -> bool {
-        use Scheme::{Grpcs, Https, Mqtts, Rediss, Tls, Wss};
-        matches!(self, Https | Wss | Tls | Grpcs | Mqtts | Rediss)
+        self.secured() == Secured::Always
     }
 
-    /// Whether it is gRPC, which is spoken over HTTP/2 alone.
-    pub fn is_grpc(self) -> bool {
-        matches!(self, Scheme::Grpc | Scheme::Grpcs)
-    }
-
-    pub fn is_mqtt(self) -> bool {
-        matches!(self, Scheme::Mqtt | Scheme::Mqtts)
-    }
-
-    pub fn is_redis(self) -> bool {
-        matches!(self, Scheme::Redis | Scheme::Rediss)
-    }
-
-    /// Whether it is a database.
-    pub fn is_sql(self) -> bool {
-        self == Scheme::Postgres
-    }
-
-    pub fn default_port(self) -> Option<u16> {
-        match self {
-            Scheme::Http | Scheme::Ws => Some(80),
-            Scheme::Https | Scheme::Wss | Scheme::Grpcs => Some(443),
-            Scheme::Mqtt => Some(1883),
-            Scheme::Mqtts => Some(8883),
-            Scheme::Redis | Scheme::Rediss => Some(6379),
-            Scheme::Postgres => Some(5432),
-            Scheme::Tcp | Scheme::Tls | Scheme::Udp | Scheme::Grpc => None,
-        }
+    /// Whether there are targets of the scheme that use TLS.
+    pub fn may_be_secure(self) -> bool {
+        self.secured() != Secured::Never
     }
 }
 

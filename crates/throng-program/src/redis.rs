@@ -10,7 +10,14 @@ use std::fmt;
 use throng_expression::Expression;
 use throng_protocol::redis::{write_head, write_word};
 
+use crate::Scheme;
 use crate::text::Text;
+
+impl Scheme {
+    pub fn is_redis(self) -> bool {
+        matches!(self, Scheme::Redis | Scheme::Rediss)
+    }
+}
 
 /// What the URL of a target says: who logs in, and which database is used.
 #[derive(Clone, PartialEq, Eq)]

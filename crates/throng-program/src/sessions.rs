@@ -1,24 +1,19 @@
 //! How the users of a run are shared out to its sessions, and which of them take rows of data.
 
-use crate::flow::{Content, Link, Session, Statement};
+use crate::flow::{Link, Session, Statement};
 use crate::load::{Drive, Load};
-use crate::mqtt::Order;
 use crate::statement::{self, Statements};
 use crate::{Program, StepKind, Target};
 
 impl Session {
-    /// Whether messages of MQTT or Redis can come to its users over a link: they subscribe, or
-    /// resume a session that the server has kept.
+    /// Whether messages can come to its users over a link that nobody has asked for: they
+    /// subscribe, or resume a session that the server has kept.
     pub fn can_receive(&self, link: u8) -> bool {
         self.all().any(|statement| match statement {
-            Statement::Request(request) if request.link == link => match &request.message.content {
-                Content::Mqtt(order) => matches!(**order, Order::Subscribe(_)),
-                Content::Redis(commands) => commands.subscribes,
-                _ => false,
-            },
-            Statement::Connect(connect) if connect.link == link => {
-                connect.mqtt.as_ref().is_some_and(|client| !client.clean_start)
+            Statement::Request(request) if request.link == link => {
+                request.message.content.subscribes()
             }
+            Statement::Connect(connect) if connect.link == link => connect.resumes(),
             _ => false,
         })
     }
@@ -123,8 +118,8 @@ impl Session {
     pub fn connections(&self) -> usize {
         let opens = |mut steps: Statements<'_>, number: u8| {
             let opens = |one: &Statement| {
-                use Statement::{Call, Connect, Http, Sql};
-                matches!(one, Connect(_) | Http(_) | Call(_) | Sql(_)) && one.link() == Some(number)
+                let opens = matches!(one, Statement::Connect(_)) || one.opens_itself();
+                opens && one.link() == Some(number)
             };
             usize::from(steps.any(opens))
         };

@@ -7,93 +7,72 @@ use std::sync::Arc;
 use throng_base::StepId;
 use throng_expression::Expression;
 
+use crate::act::Act;
 use crate::check::{Check, Pick, Save, Want};
+use crate::failing::Failing;
 use crate::flow::{
-    Beat, Block, Body, Composed, Content, DigestAuth, Every, Failing, Handler, Heartbeat, Link,
-    Message, Opened, Pause, Session, Statement, Stay,
+    Beat, Block, Body, Connect, DigestAuth, Every, Expect, Handler, Heartbeat, Http, Link, Pause,
+    Request, Secure, Send, Session, Statement, Stay,
 };
-use crate::text::Text;
+use crate::text::{Text, in_pairs};
+
+/// What the type of a step says that uses a connection; else something else.
+macro_rules! of_act {
+    ($statement:ident, $one:ident => $of_act:expr, $else:expr) => {
+        match $statement {
+            Statement::Connect($one) => $of_act,
+            Statement::Http($one) => $of_act,
+            Statement::Call($one) => $of_act,
+            Statement::Sql($one) => $of_act,
+            Statement::Secure($one) => $of_act,
+            Statement::Send($one) => $of_act,
+            Statement::Expect($one) => $of_act,
+            Statement::Request($one) => $of_act,
+            Statement::Stay($one) => $of_act,
+            _ => $else,
+        }
+    };
+}
 
 impl Statement {
     /// The row of the report that it is in.
     pub fn step(&self) -> Option<StepId> {
-        match self {
-            Statement::Connect(one) => Some(one.step),
-            Statement::Secure(one) => Some(one.step),
-            Statement::Http(one) => Some(one.step),
-            Statement::Call(one) => Some(one.step),
-            Statement::Sql(one) => Some(one.step),
-            Statement::Send(one) => Some(one.step),
-            Statement::Expect(one) => Some(one.step),
-            Statement::Request(one) => Some(one.step),
+        let other = || match self {
             Statement::Rendezvous(one) => Some(one.step),
-            Statement::Stay(one) => Some(one.step),
             Statement::Transaction { step, .. } => Some(*step),
             _ => None,
-        }
+        };
+        of_act!(self, one => Some(one.step()), other())
     }
 
     /// Whether it is a request that opens its connection itself where none is there: no `connect`
     /// stands before it.
     pub fn opens_itself(&self) -> bool {
-        matches!(self, Statement::Http(_) | Statement::Call(_) | Statement::Sql(_))
+        of_act!(self, one => one.opens_itself(), false)
     }
 
     /// The link of its session that it uses.
     pub fn link(&self) -> Option<u8> {
-        match self {
-            Statement::Connect(one) => Some(one.link),
-            Statement::Secure(one) => Some(one.link),
-            Statement::Http(one) => Some(one.link),
-            Statement::Call(one) => Some(one.link),
-            Statement::Sql(one) => Some(one.link),
-            Statement::Send(one) => Some(one.link),
-            Statement::Expect(one) => Some(one.link),
-            Statement::Request(one) => Some(one.link),
-            Statement::Stay(one) => Some(one.link),
+        let other = || match self {
             Statement::Disconnect { link, .. } | Statement::Slow { link, .. } => Some(*link),
             _ => None,
-        }
+        };
+        of_act!(self, one => Some(one.link()), other())
     }
 
     /// What the scenario says about its failures.
     pub fn failing(&self) -> Failing {
-        match self {
-            Statement::Connect(one) => one.failing,
-            Statement::Secure(one) => one.failing,
-            Statement::Http(one) => one.failing,
-            Statement::Call(one) => one.failing,
-            Statement::Sql(one) => one.failing,
-            Statement::Send(one) => one.failing,
-            Statement::Expect(one) => one.failing,
-            Statement::Request(one) => one.failing,
-            Statement::Stay(one) => one.failing,
-            _ => Failing::default(),
-        }
+        of_act!(self, one => one.failing(), Failing::default())
     }
 
     /// What its answer has to be.
     pub fn checks(&self) -> &[Check] {
-        match self {
-            Statement::Http(one) => &one.checks,
-            Statement::Call(one) => &one.checks,
-            Statement::Sql(one) => &one.checks,
-            Statement::Expect(one) => &one.checks,
-            Statement::Request(one) => &one.checks,
-            _ => &[],
-        }
+        of_act!(self, one => one.checks(), &[])
     }
 
     /// What is saved of its answer.
     pub fn saves(&self) -> &[Save] {
-        match self {
-            Statement::Http(one) => &one.saves,
-            Statement::Call(one) => &one.saves,
-            Statement::Sql(one) => &one.saves,
-            Statement::Expect(one) => &one.saves,
-            Statement::Request(one) => &one.saves,
-            _ => &[],
-        }
+        of_act!(self, one => one.saves(), &[])
     }
 
     /// The slots that have a value behind it: what it saves, and what it sets.
@@ -152,38 +131,8 @@ impl Statement {
     }
 
     /// All its own expressions, those in its texts with them; not those of the blocks inside.
-    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+    pub fn expressions(&self, visit: Visit<'_>) {
         match self {
-            Statement::Connect(one) => {
-                one.path.expressions(visit);
-                in_pairs(&one.headers, visit);
-                one.call.iter().for_each(|opened| in_opened(opened, visit));
-                one.mqtt.iter().for_each(|client| client.expressions(visit));
-            }
-            Statement::Call(one) => in_opened(&one.opened, visit),
-            Statement::Sql(one) => {
-                one.text.expressions(visit);
-                one.with.iter().flatten().for_each(|value| value.expressions(visit));
-            }
-            Statement::Http(one) => {
-                one.path.expressions(visit);
-                in_pairs(&one.headers, visit);
-                in_pairs(&one.cookies, visit);
-                if let Some(DigestAuth { user, password }) = one.digest.as_deref() {
-                    user.expressions(visit);
-                    password.expressions(visit);
-                }
-                if let Body::Text(text) = &one.body {
-                    text.expressions(visit);
-                }
-            }
-            Statement::Send(one) => in_message(&one.message, visit),
-            Statement::Expect(one) => in_checks(&one.message.checks, visit),
-            Statement::Request(one) => {
-                in_message(&one.message, visit);
-                in_checks(&one.answer.checks, visit);
-            }
-            Statement::Stay(one) => heard(one.heartbeat.as_ref(), &one.handlers, visit),
             Statement::Think(Pause::Text(text)) => text.expressions(visit),
             Statement::ForEach { values, .. } => visit(values),
             Statement::While { condition, .. } | Statement::If { condition, .. } => {
@@ -193,7 +142,7 @@ impl Statement {
                 value.expressions(visit);
             }
             Statement::Log(text) | Statement::Stop(text) => text.expressions(visit),
-            _ => {}
+            _ => of_act!(self, one => one.expressions(visit), ()),
         }
         in_checks(self.checks(), visit);
         in_saves(self.saves(), visit);
@@ -211,6 +160,73 @@ impl Statement {
             | Statement::Stop(text) => varies(text),
             _ => false,
         }
+    }
+}
+
+impl Act for Connect {
+    act!();
+
+    fn expressions(&self, visit: Visit<'_>) {
+        self.path.expressions(visit);
+        in_pairs(&self.headers, visit);
+        self.call.iter().for_each(|opened| opened.expressions(visit));
+        self.mqtt.iter().for_each(|client| client.expressions(visit));
+    }
+}
+
+impl Act for Http {
+    act!(opens_itself answered);
+
+    fn expressions(&self, visit: Visit<'_>) {
+        self.path.expressions(visit);
+        in_pairs(&self.headers, visit);
+        in_pairs(&self.cookies, visit);
+        if let Some(DigestAuth { user, password }) = self.digest.as_deref() {
+            user.expressions(visit);
+            password.expressions(visit);
+        }
+        if let Body::Text(text) = &self.body {
+            text.expressions(visit);
+        }
+    }
+}
+
+impl Act for Secure {
+    act!();
+
+    fn expressions(&self, _: &mut dyn FnMut(&Expression)) {}
+}
+
+impl Act for Send {
+    act!();
+
+    fn expressions(&self, visit: Visit<'_>) {
+        self.message.content.expressions(visit);
+    }
+}
+
+impl Act for Expect {
+    act!(answered);
+
+    fn expressions(&self, visit: Visit<'_>) {
+        in_checks(&self.message.checks, visit);
+    }
+}
+
+impl Act for Request {
+    act!(answered);
+
+    fn expressions(&self, visit: Visit<'_>) {
+        self.message.content.expressions(visit);
+        in_checks(&self.answer.checks, visit);
+    }
+}
+
+impl Act for Stay {
+    act!();
+
+    fn expressions(&self, visit: Visit<'_>) {
+        heard(self.heartbeat.as_ref(), &self.handlers, visit);
     }
 }
 
@@ -343,7 +359,7 @@ type Visit<'v> = &'v mut dyn FnMut(&Expression);
 fn heard(heartbeat: Option<&Heartbeat>, handlers: &[Handler], visit: Visit<'_>) {
     if let Some(heartbeat) = heartbeat {
         if let Beat::Message(message) = &heartbeat.beat {
-            in_message(message, visit);
+            message.content.expressions(visit);
         }
         in_checks(&heartbeat.answer.checks, visit);
     }
@@ -352,29 +368,6 @@ fn heard(heartbeat: Option<&Heartbeat>, handlers: &[Handler], visit: Visit<'_>) 
         in_checks(&handler.checks, visit);
         in_saves(&handler.saves, visit);
     }
-}
-
-fn in_message(message: &Message, visit: Visit<'_>) {
-    match &message.content {
-        Content::Plain { content, .. } => content.expressions(visit),
-        Content::Declared(declared) => in_composed(declared, visit),
-        Content::Proto(message) => in_composed(message, visit),
-        Content::Mqtt(order) => order.expressions(visit),
-        Content::Redis(commands) => commands.expressions(visit),
-    }
-}
-
-fn in_opened(opened: &Opened, visit: Visit<'_>) {
-    in_pairs(&opened.metadata, visit);
-    opened.messages.iter().for_each(|message| in_composed(message, visit));
-}
-
-fn in_composed<T>(message: &Composed<T>, visit: Visit<'_>) {
-    message.leaves.iter().for_each(|leaf| leaf.expressions(visit));
-}
-
-fn in_pairs(pairs: &[(String, Text)], visit: Visit<'_>) {
-    pairs.iter().for_each(|(_, text)| text.expressions(visit));
 }
 
 fn in_checks(checks: &[Check], visit: Visit<'_>) {

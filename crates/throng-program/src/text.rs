@@ -35,6 +35,24 @@ impl Segment {
     }
 }
 
+/// A message of a schema: of a declared protocol, or of protobuf.
+#[derive(Clone, Debug)]
+pub struct Composed<T> {
+    pub template: T,
+    /// The values of its leaves.
+    pub leaves: Box<[Text]>,
+}
+
+impl<T> Composed<T> {
+    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+        self.leaves.iter().for_each(|leaf| leaf.expressions(visit));
+    }
+}
+
+pub(crate) fn in_pairs(pairs: &[(String, Text)], visit: &mut dyn FnMut(&Expression)) {
+    pairs.iter().for_each(|(_, text)| text.expressions(visit));
+}
+
 /// How a value is written where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {

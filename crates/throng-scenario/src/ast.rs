@@ -76,7 +76,14 @@ pub(crate) trait Map<'n>: Sized {
     /// As it is without keys.
     fn at(place: Place) -> Self;
 
+    fn place(&self) -> Place;
+
     fn all(&self) -> impl Iterator<Item = Field<'n>>;
+
+    fn get(&self, name: &str) -> Option<Field<'n>> {
+        let mut all = Self::KIND.keys.iter().zip(self.all());
+        all.find(|(key, _)| key.name == name).map(|(_, field)| field)
+    }
 
     fn field(&mut self, name: &str) -> Option<&mut Field<'n>>;
 
@@ -131,6 +138,10 @@ macro_rules! structs {
                 $struct { place, $($key: missing(&key_name!($key $($word)?)).into(),)* }
             }
 
+            fn place(&self) -> Place {
+                self.place
+            }
+
             fn all(&self) -> impl Iterator<Item = Field<'n>> {
                 [$(self.$key.field(),)*].into_iter()
             }
@@ -153,58 +164,31 @@ macro_rules! structs {
     )*};
 }
 
-scenario_maps!(mqtt_maps network_maps redis_maps sql_maps structs);
+scenario_maps!(structs);
 
-/// A map that has a row in reports.
-pub(crate) trait Row<'n> {
-    fn place(&self) -> Place;
-    fn label(&self) -> Field<'n>;
-    fn name(&self) -> Field<'n>;
+/// The key of a step that says which connection it uses.
+#[derive(Clone, Copy)]
+pub(crate) enum Uses<'n> {
+    /// The one to a target, which the step opens itself.
+    Target(Field<'n>),
+    /// One that a `connect` opens.
+    On(Field<'n>),
 }
 
-macro_rules! rows {
-    ($($struct:ident $name:ident,)*) => {$(
-        impl<'n> Row<'n> for $struct<'n> {
-            fn place(&self) -> Place {
-                self.place
-            }
-
-            fn label(&self) -> Field<'n> {
-                self.label
-            }
-
-            fn name(&self) -> Field<'n> {
-                self.$name
-            }
-        }
-    )*};
-}
-
-rows! {
-    Http name,
-    Grpc name,
-    Sql name,
-    Connect name,
-    Secure name,
-    Send name,
-    Expect name,
-    Request name,
-    Publish name,
-    Subscribe name,
-    Unsubscribe name,
-    Redis name,
-    Stay name,
-    Heartbeat name,
-    Handler name,
-    Parallel name,
-    Transaction transaction,
-    Rendezvous rendezvous,
-    Count count,
-    Measure measure,
+macro_rules! uses {
+    (target $map:ident) => {
+        Uses::Target($map.target)
+    };
+    (on $map:ident) => {
+        Uses::On($map.on)
+    };
 }
 
 macro_rules! verb_enum {
-    ($($word:literal $key:ident $name:ident $struct:ident,)*) => {
+    ($(
+        $word:literal $key:ident $name:ident $struct:ident $($alone:ident)?
+        $(($use:ident $($reader:tt)*))?,
+    )*) => {
         /// A step, by its verb.
         pub(crate) enum Verb<'n> {
             $($struct(Box<$struct<'n>>),)*
@@ -240,6 +224,14 @@ macro_rules! verb_enum {
             pub(crate) fn word(&self) -> &'static str {
                 match self {
                     $(Verb::$struct(_) => $word,)*
+                }
+            }
+
+            /// Which connection it uses, unless it opens one that lasts.
+            pub(crate) fn uses(&self) -> Option<Uses<'n>> {
+                match self {
+                    $($(Verb::$struct(map) => Some(uses!($use map)),)?)*
+                    _ => None,
                 }
             }
 

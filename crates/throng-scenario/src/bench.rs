@@ -10,10 +10,11 @@ use throng_extract::JsonPath;
 use throng_program::{Family, HttpVersion, Scheme};
 
 use crate::message::wants::JsonWant;
-use crate::native::{self, Native};
+use crate::native::{self, Native, UrlSays};
 use crate::read::{foreign, template};
-use crate::url::{Url, encode_path, scheme_of};
+use crate::url::{Url, encode_path};
 
+mod flags;
 mod grpc;
 mod mqtt;
 mod redis;
@@ -25,12 +26,13 @@ mod urls;
 
 pub use crate::native::schemes_with;
 use crate::quote::{quoted, scalar, text};
+pub use flags::{unescape, without_effect};
 pub use mqtt::BenchMqtt;
 pub use redis::BenchRedis;
 pub use requests::write_requests;
 pub use route::BenchRoute;
 pub use shape::{BenchShape, BenchStage, parse_rates};
-pub use urls::{BenchUrl, URLS_MAX, parse_urls};
+pub use urls::{BenchUrl, URLS_MAX, parse_urls, read_urls};
 
 /// What a command line asks for.
 #[derive(Clone, Debug, Default)]
@@ -150,7 +152,12 @@ pub enum BenchUntil {
 impl Bench {
     /// The scheme of its URL, if throng knows it.
     pub fn scheme(&self) -> Option<Scheme> {
-        scheme_of(self.url.split_once("://")?.0)
+        Scheme::named(self.url.split_once("://")?.0)
+    }
+
+    /// Whether its protocol has a verb.
+    fn has_verb(&self, verb: &str) -> bool {
+        native::of_scheme(self.scheme()).verbs.contains(&verb)
     }
 
     /// Whether its messages are bytes without a form: text can have escapes, and there are no
@@ -176,9 +183,9 @@ pub fn write(bench: &Bench) -> String {
     let origin = writer.origin.clone();
     writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
     // A login and a database belong to the target.
-    let target = match native::of_scheme(Some(writer.scheme)).logs_in {
-        true => &bench.url,
-        false => &origin,
+    let target = match writer.native().url {
+        UrlSays::Place => &origin,
+        UrlSays::Login | UrlSays::Database => &bench.url,
     };
     writer.line(&format!("target: {}", bench.route.target(target)));
     writer.descriptors();
@@ -200,6 +207,9 @@ struct Writer<'b> {
     auth: Option<(String, String)>,
     out: String,
 }
+
+/// What writes the session of a protocol.
+type Writes<'b> = fn(&mut Writer<'b>);
 
 impl<'b> Writer<'b> {
     fn new(bench: &'b Bench) -> Writer<'b> {
@@ -248,7 +258,7 @@ impl Writer<'_> {
             add("resumption", resumption.to_string());
         }
         // A database says in its URL whether it uses TLS.
-        if self.scheme.is_secure() || self.scheme.is_sql() {
+        if self.scheme.may_be_secure() {
             self.section("tls", &entries);
         }
     }
@@ -305,24 +315,22 @@ impl Writer<'_> {
         }
     }
 
+    fn native(&self) -> &'static Native {
+        native::of_scheme(Some(self.scheme))
+    }
+
     fn session(&mut self) {
-        if self.scheme.is_sql() {
-            return self.sql_session();
-        }
-        if matches!(self.scheme, Scheme::Http | Scheme::Https) || self.calls() {
-            self.line("    steps:");
-            match self.calls() {
-                true => self.call(),
-                false if self.listed() => {}
-                false => self.http_step(),
-            }
-            return self.think();
-        }
-        if self.scheme.is_mqtt() {
-            return self.mqtt_session();
-        }
-        if self.scheme.is_redis() {
-            return self.redis_session();
+        // By a verb of the protocol.
+        let own: [(&str, Writes<'_>); 5] = [
+            ("http", Self::http_session),
+            ("grpc", Self::call_session),
+            ("sql", Self::sql_session),
+            ("publish", Self::mqtt_session),
+            ("redis", Self::redis_session),
+        ];
+        let verbs = self.native().verbs;
+        if let Some((_, write)) = own.into_iter().find(|(verb, _)| verbs.contains(verb)) {
+            return write(self);
         }
         let message = self.message().map(|(key, value)| format!("{{{key}: {value}}}"));
         if self.stays() {
@@ -388,6 +396,14 @@ impl Writer<'_> {
         if let Some(think) = self.bench.think.filter(|think| !think.is_zero()) {
             self.line(&format!("      - think: {}", write_duration(think)));
         }
+    }
+
+    fn http_session(&mut self) {
+        self.line("    steps:");
+        if !self.listed() {
+            self.http_step();
+        }
+        self.think();
     }
 
     fn http_step(&mut self) {

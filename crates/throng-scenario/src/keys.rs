@@ -120,10 +120,10 @@ const ON_LINK: &str = "The connection to use, if a user has several open.";
 const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: `/run/app.sock`, \
      or `@name` for an abstract socket.";
 
-/// The keys of every map of a scenario, with types and descriptions. This module makes tables from
-/// them, and [`crate::ast`] makes structs.
+/// The keys of every map of a scenario, those of the files beside it too, with types and
+/// descriptions. This module makes tables from them, and [`crate::ast`] makes structs.
 macro_rules! scenario_maps {
-    ($then:ident $($more:tt)*) => { $then! { $($more)*
+    ($($then:tt)*) => { mqtt_maps! { network_maps redis_maps sql_maps $($then)*
     SCENARIO Scenario = "a scenario" {
         name: Text => "The run's name in reports.",
         label: Map(&Text) =>
@@ -823,6 +823,8 @@ macro_rules! scenario_maps {
         digest: Map(&Text) => "The digest of the body or message: `{sha256: …}`.",
         that: OneOf(&[Expression, List(&Expression)]) =>
             "A condition that must be true: `\"${response.json.total == 3}\"`.",
+        packets: OneOf(&[Text, Map(&Text)]) =>
+            "The number of packets of a reply: `10`, or per message, `{row: \">= 1\"}`.",
         field: Map(&Anything) =>
             "Message fields that have the same name as a check: `{time: > 5}`.",
     }
@@ -988,7 +990,7 @@ macro_rules! scenario_maps {
     } };
 }
 
-scenario_maps!(mqtt_maps network_maps redis_maps sql_maps tables MAP_KINDS:);
+scenario_maps!(tables MAP_KINDS:);
 
 #[cfg(test)]
 mod tests;

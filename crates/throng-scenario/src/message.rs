@@ -2,7 +2,7 @@
 //!
 //! - [`body`], [`headers`]: what an HTTP request carries.
 //! - [`declared`], [`fields`], [`proto`]: messages with fields, of declared protocols and protobuf.
-//! - Topics of MQTT: [`mqtt`].
+//! - Topics of MQTT: [`mqtt`]; statuses of gRPC: [`grpc`].
 //! - [`json`]: JSON written as YAML.
 //! - [`checks`], [`save`]: what an answer has to be, and what is kept of it; [`wants`]: values,
 //!   comparisons and what finds them.
@@ -11,6 +11,7 @@ pub(crate) mod body;
 pub(crate) mod checks;
 pub(crate) mod declared;
 pub(crate) mod fields;
+pub(crate) mod grpc;
 pub(crate) mod headers;
 pub(crate) mod json;
 pub(crate) mod mqtt;

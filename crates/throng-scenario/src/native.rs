@@ -15,8 +15,12 @@ pub(crate) struct Native {
     pub(crate) by_name: Option<ByName>,
     /// It has its own way to send.
     pub(crate) own: Option<Own>,
-    /// The URL of a target says who logs in, and with which database.
-    pub(crate) logs_in: bool,
+    /// What the URL of a target says.
+    pub(crate) url: UrlSays,
+    /// A step opens its connection itself; there is no `connect`.
+    pub(crate) opens_itself: bool,
+    /// Of such a connection: the user keeps it, and `disconnect` ends it.
+    pub(crate) is_kept: bool,
     /// What comes is cut into messages, and is not bytes without ends.
     pub(crate) messages: bool,
     pub(crate) headers: Headers,
@@ -38,8 +42,20 @@ pub(crate) struct Native {
     /// The verbs that need such a target, and what is said where there is none.
     pub(crate) verbs: &'static [&'static str],
     pub(crate) needs: &'static Said,
+    /// What is said there of other verbs instead of what these need.
+    pub(crate) refuses: &'static [(&'static str, &'static Said)],
     /// The beginning of the step where a path is written, without the `/` in front of it.
     pub(crate) step: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UrlSays {
+    /// No more than host and port.
+    Place,
+    /// Who logs in, and the number of a database.
+    Login,
+    /// Who logs in, a database, and parameters; the host may be left out.
+    Database,
 }
 
 /// Of a protocol that has its own way to send.
@@ -83,7 +99,9 @@ static BYTES: Native = Native {
     schemes: &[Scheme::Tcp, Scheme::Tls],
     by_name: None,
     own: None,
-    logs_in: false,
+    url: UrlSays::Place,
+    opens_itself: false,
+    is_kept: false,
     messages: false,
     headers: Headers::None,
     pings: false,
@@ -105,6 +123,7 @@ static BYTES: Native = Native {
     ],
     verbs: &[],
     needs: &say!("a target with `ws://`, `wss://`, `tcp://` or `tls://` is required"),
+    refuses: &[],
     step: "http: GET /",
 };
 
@@ -115,8 +134,9 @@ static UDP: Native = Native {
     ..BYTES
 };
 
-static HTTP: Native = Native {
+pub(crate) static HTTP: Native = Native {
     schemes: &[Scheme::Http, Scheme::Https],
+    opens_itself: true,
     paths: true,
     flags: &[
         "--method",
@@ -133,16 +153,37 @@ static HTTP: Native = Native {
     ],
     verbs: &["http"],
     needs: &say!("an `http` step requires a target with `http://` or `https://`"),
+    refuses: &[
+        (
+            "connect",
+            &say!(
+                "remove it: HTTP connections are opened on demand; for an event stream, write \
+                 `events: true`; for WebSocket, use a `ws://` target"
+            ),
+        ),
+        (
+            "disconnect",
+            &say!(
+                "remove it: HTTP connections are opened on demand; for WebSocket, use a `ws://` \
+                 target"
+            ),
+        ),
+    ],
     ..BYTES
 };
 
-static GRPC: Native = Native {
+pub(crate) static GRPC: Native = Native {
     schemes: &[Scheme::Grpc, Scheme::Grpcs],
+    opens_itself: true,
     paths: true,
     methods: true,
     flags: &["--header", "--streams", "--proto", "--expect-status"],
     verbs: &["grpc"],
     needs: &say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),
+    refuses: &[(
+        "http",
+        &say!("call a gRPC method of this target: `- grpc: package.Service/Method`"),
+    )],
     step: "grpc: ",
     ..BYTES
 };
@@ -227,7 +268,7 @@ static REDIS: Native = Native {
     one: &say!("a Redis connection"),
     schemes: &[Scheme::Redis, Scheme::Rediss],
     own: Some(Own { name: "Redis", sends: &say!("write `- redis: GET key`") }),
-    logs_in: true,
+    url: UrlSays::Login,
     messages: true,
     headers: Headers::Values(&[
         ("value", &say!("only Redis replies have a value")),
@@ -249,10 +290,16 @@ static REDIS: Native = Native {
 static SQL: Native = Native {
     one: &say!("a database connection"),
     schemes: &[Scheme::Postgres],
-    logs_in: true,
+    url: UrlSays::Database,
+    opens_itself: true,
+    is_kept: true,
     flags: &["--sql"],
     verbs: &["sql"],
     needs: &say!("a `sql` step requires a target with `postgres://`"),
+    refuses: &[(
+        "connect",
+        &say!("remove it: the first `sql` step of a user opens its connection"),
+    )],
     step: "sql: ",
     ..BYTES
 };
@@ -275,6 +322,11 @@ pub(crate) fn of_word(word: &str) -> Option<&'static Native> {
 pub fn schemes_with(flag: &str) -> Vec<Scheme> {
     let applies = |scheme: &Scheme| of_scheme(Some(*scheme)).flags.contains(&flag);
     Scheme::ALL.into_iter().filter(applies).collect()
+}
+
+/// Those whose connections a step opens and the user keeps.
+pub(crate) fn kept() -> impl Iterator<Item = &'static Native> {
+    ROWS.into_iter().filter(|row| row.is_kept)
 }
 
 pub(crate) fn of_verb(verb: &str) -> Option<&'static Native> {
@@ -306,6 +358,14 @@ impl Native {
     pub(crate) fn only_here(&self, word: &str) -> Option<&'static Said> {
         let Headers::Values(words) = self.headers else { return None };
         words.iter().find(|(own, _)| *own == word).map(|(_, only)| *only)
+    }
+
+    /// What is said of a verb that has no such target.
+    pub(crate) fn refusal(&self, verb: &str) -> &'static Said {
+        let refused =
+            |row: &Native| row.refuses.iter().find(|(one, _)| *one == verb).map(|it| it.1);
+        let usual = || of_verb(verb).unwrap_or(&BYTES).needs;
+        refused(self).or_else(|| refused(&HTTP)).unwrap_or_else(usual)
     }
 
     /// That a connection does not speak it.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Said, Source};
 use throng_protocol::framed::declaration::{
-    self, Acknowledgement, Copied, Declaration, Endian, Framing, Heartbeat, Literal, Message,
+    self, Acknowledgement, Copied, Declaration, Endian, Framing, Heartbeat, Literal, Message, More,
     Placed, Struct, Transport,
 };
 use throng_protocol::framed::{Mistake, Protocol};
@@ -245,6 +245,7 @@ impl Reader<'_, '_> {
         let place = self.at(root.place);
         let fields = keys::Protocol::read(self.cx, root)?;
         let transport = fields.transport.node().and_then(|node| self.transport(node));
+        let is_text = fields.text.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
         let meta = fields.meta.node().and_then(|node| self.meta(node));
         let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
@@ -263,12 +264,12 @@ impl Reader<'_, '_> {
         let types = fields.types.node().map(|node| self.types(node)).unwrap_or_default();
         let packet = ast::one_of(self.cx, &[fields.packet, fields.seq]);
         let packet = packet.map(|(_, node)| self.fields(node, Within::Packet));
-        let is_text = |field: &declaration::Field| {
+        let selects_by_text = |field: &declaration::Field| {
             let is_text =
                 matches!(field.ty, declaration::Type::Text(_) | declaration::Type::Bytes(_));
             field.role == declaration::Role::Selects && is_text
         };
-        self.has_text_kinds = packet.iter().flatten().any(is_text);
+        self.has_text_kinds = packet.iter().flatten().any(selects_by_text);
         let help =
             say!("write `messages: {{ping: {{kind: 1}}, pong: {{kind: 2, answers: ping}}}}`");
         let messages = fields.need(self.cx, fields.messages, help);
@@ -288,6 +289,7 @@ impl Reader<'_, '_> {
         let schema = protos.map(|protos| protos.schema).unwrap_or_default();
         Some(Declaration {
             transport: transport.unwrap_or_default(),
+            is_text,
             endian: endian.or(meta).unwrap_or_default(),
             framing,
             packet: packet.unwrap_or_default(),
@@ -427,6 +429,7 @@ impl Reader<'_, '_> {
             kind: None,
             answers: Vec::new(),
             push: false,
+            more: None,
             body: Vec::new(),
             acknowledged_by: None,
             place,
@@ -443,7 +446,9 @@ impl Reader<'_, '_> {
             message.answers = self.names(node, say!("the name of a message"));
         }
         message.push = fields.push.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
-        if let (true, Some(key)) = (message.push, fields.answers.key()) {
+        if let (true, false, Some(key)) =
+            (message.push, fields.more.is_there(), fields.answers.key())
+        {
             let text = say!("`{}` has both `answers` and `push`", shorten(&message.name.value));
             let error = self.cx.error("conflicting-keys", text, key.place);
             let help = say!("keep either `answers` or `push`, or declare two messages");
@@ -454,10 +459,23 @@ impl Reader<'_, '_> {
         {
             message.body = self.fields(node, Within::Body);
         }
+        if let Some(node) = fields.more.node() {
+            message.more = self.more(node, &message.body);
+        }
         if let Some(node) = fields.acknowledged_by.node() {
             message.acknowledged_by = self.acknowledgement(node);
         }
         Some(message)
+    }
+
+    /// `true`, or a condition on a field of the message or of the packet.
+    fn more(&mut self, node: &Node, body: &[declaration::Field]) -> Option<More> {
+        match &node.kind {
+            Kind::Scalar { text, plain: true } if text == "true" || text == "false" => {
+                self.cx.bool(node)?.then_some(More::Always)
+            }
+            _ => self.condition(node, body).map(More::If),
+        }
     }
 
     /// `3`, `[10, 11]`, `PUB`.

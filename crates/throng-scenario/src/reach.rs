@@ -38,13 +38,25 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    pub(crate) fn is_http(&self) -> bool {
-        matches!(self.scheme, Some(Scheme::Http | Scheme::Https)) && !self.is_event_stream()
+    /// What is spoken where each request opens its connection itself; an event stream and a call
+    /// that stays open are connections of their own.
+    pub(crate) fn asked(&self) -> Option<&'static Native> {
+        let native = native::of_scheme(self.scheme);
+        let is_open = matches!(self.spoken, Spoken::Events | Spoken::Call(_));
+        (native.opens_itself && !is_open).then_some(native)
     }
 
-    /// Whether methods are called there; a call that stays open is a connection of its own.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked().is_some()
+    }
+
+    pub(crate) fn is_http(&self) -> bool {
+        self.asked().is_some_and(|native| std::ptr::eq(native, &native::HTTP))
+    }
+
+    /// Whether methods are called there.
     pub(crate) fn has_methods(&self) -> bool {
-        native::of_scheme(self.scheme).methods && self.called().is_none()
+        self.asked().is_some_and(|native| native.methods)
     }
 
     /// The method of a call that stays open.
@@ -63,16 +75,6 @@ impl Reach {
             Spoken::Call(called) => Some(called.replies()),
             _ => None,
         }
-    }
-
-    /// Whether statements of SQL are executed there.
-    pub(crate) fn is_sql(&self) -> bool {
-        self.scheme.is_some_and(Scheme::is_sql)
-    }
-
-    /// Whether each request opens its connection itself.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.is_http() || self.has_methods() || self.is_sql()
     }
 
     pub(crate) fn is_event_stream(&self) -> bool {
@@ -599,7 +601,10 @@ fn goes_with(spoken: &Spoken, scheme: Option<Scheme>) -> bool {
         Spoken::Native(native) => return native.goes_over(scheme),
         _ => return true,
     };
-    native::of_scheme(Some(scheme)).schemes.contains(&scheme_of(protocol.declaration().transport))
+    let declaration = protocol.declaration();
+    let is_web_socket = matches!(scheme, Scheme::Ws | Scheme::Wss);
+    native::of_scheme(Some(scheme)).schemes.contains(&scheme_of(declaration.transport))
+        || is_web_socket && declaration.is_text && declaration.transport.is_stream()
 }
 
 fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {

@@ -3,7 +3,7 @@
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
 //! - [`http`], [`grpc`], [`message`], [`mqtt`], [`redis`], [`sql`]: steps that ask the target;
-//!   [`pause`], [`stay`], [`meeting`], [`act`]: others.
+//!   [`pause`], [`stay`], [`meeting`], [`secure`], [`act`]: others.
 //! - [`content`]: what messages are made of.
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.
@@ -32,6 +32,7 @@ mod pause;
 mod redis;
 mod rest;
 mod rows;
+mod secure;
 mod sql;
 mod stay;
 mod tally;
@@ -365,55 +366,29 @@ impl<'n> Coder<'_, 'n> {
             Verb::Count(map) => tally::read_count(cx, map, self.rows),
             Verb::Measure(map) => tally::read_measure(cx, map, self.rows),
             Verb::Connect(map) => {
-                let Some(via) = self.links.link(cx, verb, self.inside.is_some()) else {
-                    return Flow::UNKNOWN;
-                };
-                let Some(connect) = self.spoken(cx, verb, via) else { return Flow::UNKNOWN };
+                let Some(via) = self.links.connect_link(cx, map) else { return Flow::UNKNOWN };
+                let connect = cx.speaking(&via.reach.spoken, |cx| {
+                    message::read_connect(cx, map, via, self.rows)
+                });
+                let Some(connect) = connect else { return Flow::UNKNOWN };
                 let flow = self.push(connect);
                 self.read_settings(cx, map, via);
                 return flow;
             }
-            Verb::Http(_)
-            | Verb::Grpc(_)
-            | Verb::Sql(_)
-            | Verb::Disconnect(_)
-            | Verb::Secure(_)
-            | Verb::Send(_)
-            | Verb::Expect(_)
-            | Verb::Request(_)
-            | Verb::Publish(_)
-            | Verb::Subscribe(_)
-            | Verb::Unsubscribe(_)
-            | Verb::Redis(_)
-            | Verb::Slow(_) => {
+            _ => {
                 let via = self.links.link(cx, verb, self.inside.is_some());
-                via.and_then(|via| self.spoken(cx, verb, via))
+                via.and_then(|via| self.using(cx, verb, via))
             }
         };
         statement.map_or(Flow::UNKNOWN, |statement| self.push(statement))
     }
 
     /// A step that uses a connection.
-    fn spoken(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>, via: Via<'_>) -> Option<Statement> {
-        cx.speaking(&via.reach.spoken, |cx| match verb {
-            Verb::Http(map) => http::read_http(cx, map, via, self.rows),
-            Verb::Grpc(map) => grpc::read_call(cx, map, via, self.rows),
-            Verb::Sql(map) => sql::read_sql(cx, map, via, self.rows),
-            Verb::Connect(map) => message::read_connect(cx, map, via, self.rows),
-            Verb::Disconnect(map) => act::read_disconnect(cx, map, via),
-            Verb::Secure(map) => act::read_secure(cx, map, via, self.rows),
-            Verb::Send(map) => message::read_send(cx, map, via, self.rows),
-            Verb::Expect(map) => message::read_expect(cx, map, via, self.rows),
-            Verb::Request(map) => {
-                let fits = self.correlates(cx, via, verb.place());
-                message::read_request(cx, map, via, self.rows).filter(|_| fits)
-            }
-            Verb::Publish(map) => mqtt::read_publish(cx, map, via, self.rows),
-            Verb::Subscribe(map) => mqtt::read_subscribe(cx, map, via, self.rows),
-            Verb::Unsubscribe(map) => mqtt::read_unsubscribe(cx, map, via, self.rows),
-            Verb::Redis(map) => redis::read_redis(cx, map, via, self.rows),
-            Verb::Slow(map) => act::read_slow(cx, map, via),
-            _ => None,
+    fn using(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>, via: Via<'_>) -> Option<Statement> {
+        let is_request = matches!(verb, Verb::Request(_));
+        cx.speaking(&via.reach.spoken, |cx| {
+            let fits = !is_request || self.correlates(cx, via, verb.place());
+            read_using(cx, verb, via, self.rows).filter(|_| fits)
         })
     }
 
@@ -423,6 +398,28 @@ impl<'n> Coder<'_, 'n> {
         Flow { pause, ..Flow::of(rest) }
     }
 }
+
+macro_rules! readers {
+    ($(
+        $word:literal $key:ident $name:ident $struct:ident $($alone:ident)?
+        $(($use:ident $module:ident::$reader:ident))?,
+    )*) => {
+        /// Compiles a step that uses a connection.
+        fn read_using(
+            cx: &mut Context<'_>,
+            verb: &Verb<'_>,
+            via: Via<'_>,
+            rows: &mut Rows,
+        ) -> Option<Statement> {
+            match verb {
+                $($(Verb::$struct(map) => $module::$reader(cx, map, via, rows),)?)*
+                _ => None,
+            }
+        }
+    };
+}
+
+scenario_verbs!(readers);
 
 /// A list that is gone through: an expression, or its items.
 fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {

@@ -29,6 +29,7 @@ mod language;
 mod links;
 mod mqtt;
 mod redis;
+mod replies;
 
 /// The files that scenarios of the tests may name.
 fn memory_file(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {

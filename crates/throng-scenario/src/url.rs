@@ -3,7 +3,7 @@
 use throng_base::Said;
 use throng_program::Scheme;
 
-use crate::native;
+use crate::native::{self, UrlSays};
 
 /// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Url {
             let help = say!("write `http://{0}`, `ws://{0}` or `tcp://{0}`", text.trim());
             return wrong(say!("the URL has no scheme"), text, help);
         };
-        let Some(scheme) = scheme_of(word) else {
+        let Some(scheme) = Scheme::named(word) else {
             return wrong(say!("the URL has an unknown scheme"), word, schemes());
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -66,7 +66,8 @@ impl Url {
             _ => (host, ""),
         };
         // The folder of a Unix socket may stand behind it instead.
-        let is_local = host.is_empty() && scheme.is_sql();
+        let url = native::of_scheme(Some(scheme)).url;
+        let is_local = host.is_empty() && url == UrlSays::Database;
         let host = if is_local { "localhost" } else { host };
         check_host(host, host_port)?;
         let port = match (port, scheme.default_port()) {
@@ -104,12 +105,6 @@ impl Url {
             false => format!("{}://{host}:{}", self.scheme.word(), self.port),
         }
     }
-}
-
-/// `postgresql` is another word for `postgres`.
-pub(crate) fn scheme_of(word: &str) -> Option<Scheme> {
-    let word = if word.eq_ignore_ascii_case("postgresql") { "postgres" } else { word };
-    Scheme::ALL.into_iter().find(|scheme| scheme.word().eq_ignore_ascii_case(word))
 }
 
 fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {

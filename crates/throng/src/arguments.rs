@@ -16,6 +16,7 @@ mod record;
 mod records;
 mod route;
 mod run;
+mod scheme;
 mod target;
 mod values;
 

@@ -1,28 +1,24 @@
 //! `throng doctor`: every limit that stands between this host and so many users, and what cures it.
 
-mod page;
-
-use serde_json::{Value, json};
 use throng_base::{Exit, Said};
 use throng_host::Root;
-use throng_host::doctor::{Applied, Examination, Fix, Host, Needs, Role, apply, examine};
+use throng_host::doctor::{Host, Needs, Role, apply, examine};
 use throng_load::Forecast;
+use throng_plan::doctor::{as_json, page};
 use throng_plan::needs::needs;
+use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{DoctorArguments, ScenarioArguments};
 use crate::scenario;
-use crate::screen::Screen;
 
 /// Where neither a scenario nor `--users` says how many.
 const USERS: u64 = 10_000;
 
-pub(crate) fn doctor(arguments: &DoctorArguments) -> Exit {
+pub(crate) fn doctor(arguments: &DoctorArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
     let screen = Screen::output(arguments.no_color);
-    let (needs, remark) = match wanted(arguments, errors) {
-        Ok(wanted) => wanted,
-        Err(exit) => return exit,
-    };
+    let (needs, remark) = wanted(arguments, errors)?;
     let host = Host::new(Root::default());
     let mut examination = examine(&host, &needs);
     let mut applied = Vec::new();
@@ -34,10 +30,10 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Exit {
         true => screen.line(&as_json(&needs, &examination, &applied).to_string()),
         false => {
             remark.into_iter().for_each(|remark| screen.say(remark));
-            screen.text(&page::page(&needs, &examination, &applied, arguments.fix, &screen.style));
+            screen.text(&page(&needs, &examination, &applied, arguments.fix, &screen.style));
         }
     }
-    if examination.is_fit() { Exit::Success } else { Exit::HostUnfit }
+    if examination.is_fit() { Ok(Exit::Success) } else { Err(Exit::HostUnfit) }
 }
 
 /// What is asked for, and what the person should know of how that was found.
@@ -81,40 +77,4 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
         }
     }
     Ok((needs, remark))
-}
-
-/// For programs: the same in English. `docs/doctor.md` says what each field is.
-fn as_json(needs: &Needs, examination: &Examination, applied: &[Applied]) -> Value {
-    let next = examination.next_limit();
-    let findings = examination.findings.iter().map(|finding| {
-        let now: Vec<String> = finding.fixes.iter().filter_map(Fix::now).collect();
-        let for_good: Vec<String> = finding.fixes.iter().flat_map(Fix::for_good).collect();
-        let advice = finding.fixes.iter().filter_map(Fix::advice);
-        let advice: Vec<String> = advice.map(Said::english).collect();
-        json!({
-            "rule": finding.rule,
-            "severity": finding.severity.word(),
-            "title": finding.title.english(),
-            "value": finding.value.english(),
-            "needed": finding.needed.english(),
-            "ceiling": finding.ceiling,
-            "why": finding.detail.english(),
-            "fix_now": now,
-            "fix_for_good": for_good,
-            "advice": advice,
-        })
-    });
-    let applied = applied.iter().map(|one| {
-        let before = &one.before;
-        json!({"key": one.key, "before": before, "value": one.value, "error": one.error})
-    });
-    json!({
-        "role": match needs.role { Role::Generator => "generator", Role::Target => "target" },
-        "users": needs.users,
-        "fit": examination.is_fit(),
-        "ceiling": next.and_then(|finding| finding.ceiling),
-        "next_limit": next.map(|finding| finding.rule),
-        "findings": findings.collect::<Vec<Value>>(),
-        "applied": applied.collect::<Vec<Value>>(),
-    })
 }

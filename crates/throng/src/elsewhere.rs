@@ -1,8 +1,6 @@
 //! What [`system`](crate) is on Linux, for other systems: throng reads, checks, compares and serves
 //! records there; load, and measurements of the host, need Linux.
 
-use std::process::Command;
-
 use throng_base::Diagnostic;
 
 use crate::arguments;
@@ -20,32 +18,6 @@ pub(crate) fn refusal(command: &arguments::Command) -> Option<Diagnostic> {
 
 pub(crate) fn use_no_huge_pages() {}
 
-/// Children that are left behind end by themselves, or are told to.
-pub(crate) fn end_with_parent(_: &mut Command) {}
-
 pub(crate) fn reserve_no_address_space() {}
 
 pub(crate) fn hide_argument(_: &str) {}
-
-pub(crate) fn has_output() -> bool {
-    true
-}
-
-/// No run is watched here.
-pub(crate) fn is_in_front() -> bool {
-    false
-}
-
-pub(crate) fn has_terminal() -> bool {
-    false
-}
-
-pub(crate) fn has_taken_terminal() -> bool {
-    false
-}
-
-pub(crate) fn take_terminal(_: bool) -> bool {
-    false
-}
-
-pub(crate) fn give_terminal_back() {}

@@ -2,19 +2,19 @@
 //!
 //! - `arguments`: the command line, one definition per flag. `choice`: a value that is one of a
 //!   few. `fingers`: what other tools' users type. `instead`: what to write for it.
-//! - `bench`: a command line becomes a scenario. `terminal`: a run as a user sees it.
+//! - `bench`: a command line becomes a scenario.
 //! - `duel`: two targets under the same load in turn.
 //! - `mcp`: the commands as tools of an AI assistant.
-//! - `plan`: how many machines it takes. `protocol`: private protocols, drawn, decoded, encoded.
+//! - `check`, `plan`, `doctor`: what a run does and needs. `protocol`: private protocols, drawn,
+//!   decoded, encoded.
 //! - `rerun`: a run once more, from its directory.
-//! - `replay`: an access log becomes a scenario. `record`: what a browser does becomes one.
+//! - `run`: a scenario file, or an access log. `record`: what a browser does becomes a scenario.
 //! - `monitor`: this host for the runs of others.
 //! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
 //! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
 //! - `system`: what only Linux does; `elsewhere`: the same for other systems, which make no load.
-//! - `signals`: who asks the process to stop; of Unix, and of Windows.
 //! - `post`: one of several processes of a run. `compare`, `history`, `report`, `target`: the other
-//!   commands. `screen`: everything that is printed. `speech`: in which language.
+//!   commands. `speech`: in which language.
 
 #[macro_use]
 extern crate throng_base;
@@ -48,30 +48,26 @@ mod post;
 mod protocol;
 mod record;
 mod reflect;
-mod replay;
 mod report;
 mod rerun;
+mod run;
 mod scenario;
-mod screen;
 mod serve;
-mod signals;
 mod speech;
 #[cfg(target_os = "linux")]
 mod system;
 #[cfg(not(target_os = "linux"))]
 use elsewhere as system;
 mod target;
-mod terminal;
 mod version;
 mod why;
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use throng_base::{Exit, Said};
+use throng_base::Exit;
+use throng_terminal::{Screen, bug, screen, signals, terminal};
 
 use arguments::{Arguments, Command};
-use screen::Screen;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -96,32 +92,11 @@ fn give_back_memory() {
     unsafe { libmimalloc_sys::mi_collect(true) }
 }
 
-/// A part of throng has panicked, or stood still: whatever else comes of the run, this is a bug.
-static HAS_BUG: AtomicBool = AtomicBool::new(false);
-
-/// The first panic is told, on a terminal that is as it was.
-fn report_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        if !HAS_BUG.swap(true, Ordering::Relaxed) {
-            terminal::restore();
-            screen::bug(panic);
-        }
-    }));
-}
-
-/// A user stood still that nothing would ever have woken. Where a run has a record of that, its
-/// verdict says so; this is for what has none.
-fn tell_bug(reason: &Said) {
-    HAS_BUG.store(true, Ordering::Relaxed);
-    screen::standstill(reason);
-}
-
 /// The whole program, from its arguments to its exit code.
 pub fn main() -> ExitCode {
-    screen::has_output(system::has_output());
     system::reserve_no_address_space();
     signals::fail_writes_of_large_files();
-    report_panics();
+    bug::report_panics(terminal::restore);
     let words: Vec<_> = std::env::args_os().collect();
     speech::choose(&words);
     let arguments = match fingers::understood(words) {
@@ -142,9 +117,12 @@ pub fn main() -> ExitCode {
     };
     let exit = std::panic::catch_unwind(|| execute(arguments)).unwrap_or(Exit::Bug);
     let exit = screen::delivered(exit);
-    let exit = if HAS_BUG.load(Ordering::Relaxed) { Exit::Bug } else { exit };
+    let exit = if bug::is_told() { Exit::Bug } else { exit };
     ExitCode::from(exit.code())
 }
+
+/// How a command ended: with an error if it could not do what it is for, which was told.
+type Ended = Result<Exit, Exit>;
 
 fn execute(arguments: Arguments) -> Exit {
     if let Some(diagnostic) = system::refusal(&arguments.command) {
@@ -154,7 +132,7 @@ fn execute(arguments: Arguments) -> Exit {
     if arguments.command.has_users() {
         keep_no_free_memory();
     }
-    match arguments.command {
+    let ended = match arguments.command {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Init(arguments) => init::init(arguments),
         Command::Import(arguments) => import::import(&arguments),
@@ -162,7 +140,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Check(arguments) => check::check(&arguments),
         Command::Try(arguments) => attempt::attempt(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
-        Command::Run(arguments) => replay::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Capacity(arguments) => capacity::capacity(&arguments),
         Command::Duel(arguments) => duel::duel(&arguments),
         Command::Post => post::post(),
@@ -176,7 +154,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Protocol(arguments) => protocol::protocol(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => explain::schema(&arguments),
-        Command::Demo(arguments) => target::demo(arguments),
+        Command::Demo(arguments) => Ok(target::demo(arguments)),
         Command::Control(arguments) => control::control(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Why(arguments) => why::why(&arguments),
@@ -185,8 +163,9 @@ fn execute(arguments: Arguments) -> Exit {
         Command::History(arguments) => history::history(&arguments),
         Command::Serve(arguments) => serve::serve(&arguments),
         Command::Mcp(arguments) => mcp::mcp(&arguments),
-        Command::Target(arguments) => target::target(&arguments),
+        Command::Target(arguments) => Ok(target::target(&arguments)),
         Command::Completions(arguments) => manual::completions(&arguments),
         Command::Man(arguments) => manual::man(&arguments),
-    }
+    };
+    ended.unwrap_or_else(|exit| exit)
 }

@@ -1,58 +1,28 @@
 //! `throng plan`: how many machines so many users or requests need, by what a user of this scenario
 //! has cost. Nothing is sent. The arithmetic is that of [`throng_plan`].
-//!
-//! - `fleet`: how agents are started.
-//! - `page`: what is printed, `commands` at its end. `explain`: where a user's bytes go.
-//!   `json`: the same for programs.
-
-mod commands;
-mod explain;
-mod fleet;
-mod json;
-mod page;
-
-use std::path::PathBuf;
 
 use throng_base::{Diagnostic, Exit};
+use throng_fleet::presence::AGENTS_MAX;
 use throng_plan::reckon::Peak;
-use throng_plan::{Asked, Plan, newest, users_without_scenario};
+use throng_plan::report::{Planned, json, text};
+use throng_plan::{Asked, newest, users_without_scenario};
 use throng_program::Program;
 use throng_results::Run;
+use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{PlanArguments, ScenarioArguments};
 use crate::scenario;
-use crate::screen::Screen;
 
-/// A plan, and what the command line says beside it.
-struct Planned {
-    file: Option<PathBuf>,
-    set: Vec<String>,
-    /// Requests per second that a machine of the service carries.
-    per_machine: Option<f64>,
-    plan: Plan,
-}
-
-pub(crate) fn plan(arguments: &PlanArguments) -> Exit {
+pub(crate) fn plan(arguments: &PlanArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
     let screen = Screen::output(arguments.no_color);
-    let planned = match planned(arguments, errors) {
-        Ok(planned) => planned,
-        Err(exit) => return exit,
-    };
+    let planned = planned(arguments, errors)?;
     match arguments.json {
-        true => screen.json(&json::json(&planned)),
-        false => {
-            screen.text(&page::page(&planned, &screen.style));
-            if arguments.explain {
-                screen.text(&explain::explain(&planned.plan, &screen.style));
-            }
-            screen.text(&match &planned.plan.agents {
-                Some(agents) => fleet::page(&planned, agents, &screen.style),
-                None => commands::commands(&planned, &screen.style),
-            });
-        }
+        true => screen.json(&json(&planned)),
+        false => screen.text(&text(&planned, arguments.explain, &screen.style)),
     }
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
@@ -86,6 +56,7 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
         file: arguments.file.clone(),
         set: arguments.set.clone(),
         per_machine: arguments.per_machine,
+        agents_max: AGENTS_MAX as u64,
         plan: throng_plan::plan(asked).map_err(told)?,
     })
 }
@@ -101,8 +72,7 @@ fn program(arguments: &PlanArguments, asks: bool, errors: Screen) -> Result<Prog
         let message = say!("no load is given");
         let help =
             say!("give a scenario, --users N, --rate N/s or --pv N: `throng plan --users 1M`");
-        errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
-        return Err(Exit::Usage);
+        return Err(errors.refused(&Diagnostic::error("bad-plan", message).help(help)));
     }
     users_without_scenario(asks).map_err(|mistakes| {
         errors.diagnostics(&mistakes);

@@ -2,22 +2,23 @@
 
 use throng_base::{Diagnostic, Exit};
 use throng_run::{Conduct, capacity};
+use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::Command;
-use crate::screen::Screen;
-use crate::{bench, fingers, replay, rerun, speech};
+use crate::{bench, fingers, rerun, run, speech};
 
-pub(crate) fn post() -> Exit {
+pub(crate) fn post() -> Ended {
     let Some(part) = throng_run::told() else {
         let message = say!("`throng post` is started by `throng run --processes`");
-        Screen::errors(false).diagnostic(&Diagnostic::error("flag-without-effect", message));
-        return Exit::Usage;
+        let told = Diagnostic::error("flag-without-effect", message);
+        return Err(Screen::errors(false).refused(&told));
     };
     let words = part.words.iter().map(Into::into).collect();
     let parsed = fingers::understood(words).ok().and_then(|words| speech::parse(words).ok());
     let be = |conduct: Conduct<'_>| throng_run::be(conduct, &part);
     match parsed.map(|arguments| arguments.command) {
-        Some(Command::Run(arguments)) => replay::with_run(&arguments, be),
+        Some(Command::Run(arguments)) => run::with_run(&arguments, be),
         Some(Command::Rerun(arguments)) => {
             rerun::with_record(arguments, |conduct, search| match search {
                 Some(options) => capacity::searching(conduct, &options, be),
@@ -30,9 +31,9 @@ pub(crate) fn post() -> Exit {
         Some(Command::Bench(arguments)) => bench::with_bench(&arguments, |conduct| {
             capacity::searching(conduct, &arguments.searched().options(), be)
         }),
-        Some(Command::Capacity(arguments)) => replay::with_run(&arguments.run, |conduct| {
+        Some(Command::Capacity(arguments)) => run::with_run(&arguments.run, |conduct| {
             capacity::searching(conduct, &arguments.search.options(), be)
         }),
-        _ => Exit::Bug,
+        _ => Err(Exit::Bug),
     }
 }

@@ -15,25 +15,21 @@ use throng_record::{Authority, BODY_BYTES_MAX, Event, Har, Setup, Verdict};
 use throng_run::guard::{self, Guard};
 use throng_run::live::link;
 use throng_scenario::whole;
+use throng_terminal::Screen;
+use throng_terminal::signals::Signals;
 
+use crate::Ended;
 use crate::arguments::RecordArguments;
 use crate::import::{scenario_stem, tell, unwritable, write};
-use crate::screen::Screen;
-use crate::signals::Signals;
 
-pub(crate) fn record(arguments: &RecordArguments) -> Exit {
+pub(crate) fn record(arguments: &RecordArguments) -> Ended {
     let errors = Screen::errors(false);
-    let guard = match Guard::read(&errors) {
-        Ok(guard) => guard,
-        Err(exit) => return exit,
-    };
-    match run(arguments, guard.lists, errors) {
-        Ok(()) => Exit::Success,
-        Err(diagnostics) => {
-            diagnostics.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
-            Exit::Usage
-        }
-    }
+    let guard = Guard::read(&errors)?;
+    run(arguments, guard.lists, errors).map_err(|told| {
+        told.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
+        Exit::Usage
+    })?;
+    Ok(Exit::Success)
 }
 
 fn run(

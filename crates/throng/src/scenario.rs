@@ -4,40 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Exit, Said, Source, plain};
-use throng_data::DataError;
 use throng_program::Program;
-use throng_run::Conduct;
 use throng_run::bundle::Loaded;
 use throng_scenario::{
     CompileOptions, ReadFile, ReadVariable, Recorded, RunOptions, SOURCE_BYTES_MAX, read_disk,
     read_variable, whole,
 };
+use throng_terminal::Screen;
 
-use crate::arguments::{RunArguments, ScenarioArguments};
-use crate::screen::Screen;
-use crate::terminal::Terminal;
-
-/// With the run of a scenario file, what is told of it.
-pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
-    let given = RunOptions {
-        load: arguments.load.changes(),
-        labels: arguments.output.labels.clone(),
-        thresholds: arguments.thresholds.clone(),
-        ..RunOptions::default()
-    };
-    let errors = Screen::errors(arguments.output.no_color);
-    let Loaded { program, recorded, .. } = match load_changed(&arguments.scenario, given, errors) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
-    let terminal = Terminal::new(&arguments.output);
-    then(Conduct {
-        command: std::env::args().collect(),
-        settings: arguments.output.settings(),
-        limits: arguments.limits.limits(),
-        ..Conduct::new(Arc::new(program), recorded, &terminal)
-    })
-}
+use crate::arguments::ScenarioArguments;
 
 /// Reads and compiles a file; what is wrong is told.
 pub(crate) fn load(arguments: &ScenarioArguments, errors: Screen) -> Result<Loaded, Exit> {
@@ -60,17 +35,11 @@ pub(crate) fn load_changed(
     let base = folder.unwrap_or(Path::new("")).to_path_buf();
     let RunOptions { load, labels, thresholds, .. } = given;
     let run = RunOptions { load, labels, thresholds, ..RunOptions::fresh(arguments.seed) };
-    match compile_run(&source, set, (base, &read_variable), run, &read_disk) {
-        Ok((program, warnings, mut recorded)) => {
-            errors.diagnostics(&warnings);
-            recorded.path = whole(&arguments.file);
-            Ok(Loaded { program, warnings: warnings.len(), recorded })
-        }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            Err(Exit::Usage)
-        }
-    }
+    let compiled = compile_run(&source, set, (base, &read_variable), run, &read_disk);
+    let (program, warnings, mut recorded) = compiled.map_err(|told| errors.refused_all(&told))?;
+    errors.diagnostics(&warnings);
+    recorded.path = whole(&arguments.file);
+    Ok(Loaded { program, warnings: warnings.len(), recorded })
 }
 
 /// What `--set` gives, by name and value.
@@ -80,16 +49,10 @@ pub(crate) fn assignments(set: &[String], errors: Screen) -> Result<Vec<(String,
         None => {
             let message = say!("`{assignment}` is not an assignment to a variable");
             let error = Diagnostic::error("bad-set", message);
-            errors.diagnostic(&error.help(say!("write --set name=value")));
-            Err(Exit::Usage)
+            Err(errors.refused(&error.help(say!("write --set name=value"))))
         }
     });
     pairs.collect()
-}
-
-/// A source of data cannot be read.
-pub(crate) fn data_failed(error: &DataError) -> Diagnostic {
-    error.diagnostic()
 }
 
 #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.

@@ -10,11 +10,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Language, Said, language};
+use throng_terminal::Screen;
 
 use crate::arguments::Arguments;
 use crate::fingers;
 use crate::instead;
-use crate::screen::Screen;
 
 /// Speaks the language that is asked for, already while the arguments are read: what is wrong with
 /// them is said in it too.

@@ -4,19 +4,16 @@ use serde_json::json;
 use throng_base::{Diagnostic, Exit};
 use throng_results::terminal::{findings_text, slowest_text};
 use throng_results::{judged_json, slowest_json};
+use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::WhyArguments;
 use crate::report::given_or_newest;
-use crate::screen::Screen;
 
-pub(crate) fn why(arguments: &WhyArguments) -> Exit {
-    match told(arguments) {
-        Ok(()) => Exit::Success,
-        Err(diagnostic) => {
-            Screen::errors(arguments.no_color).diagnostic(&diagnostic);
-            Exit::Usage
-        }
-    }
+pub(crate) fn why(arguments: &WhyArguments) -> Ended {
+    let errors = Screen::errors(arguments.no_color);
+    told(arguments).map_err(|told| errors.refused(&told))?;
+    Ok(Exit::Success)
 }
 
 fn told(arguments: &WhyArguments) -> Result<(), Box<Diagnostic>> {

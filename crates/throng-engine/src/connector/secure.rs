@@ -5,21 +5,20 @@ use throng_metrics::Cause;
 
 use super::handshake;
 use crate::failure::{Failure, shown};
-use crate::network::{Connector, Network};
+use crate::network::Connector;
 use crate::shard::Lane;
 use crate::transport::Transport;
 use crate::transport::stream::Below;
 
-/// The transport that begins to speak TLS. What is in memory goes on as it is.
+/// The transport that begins to speak TLS.
 pub(crate) fn secure(shard: &Lane, target: u16, plain: Transport) -> Transport {
-    match &shard.connector {
-        Connector::Network(network) => begin(network, target, plain),
+    #[cfg_attr(not(test), expect(clippy::infallible_destructuring_match))]
+    let network = match &shard.connector {
+        Connector::Network(network) => network,
+        // What is in memory goes on as it is.
         #[cfg(test)]
-        Connector::World(_) => plain,
-    }
-}
-
-fn begin(network: &Network, target: u16, plain: Transport) -> Transport {
+        Connector::World(_) => return Transport::Securing(Box::pin(async { Ok(plain) })),
+    };
     let below = match plain {
         Transport::Tcp(stream) | Transport::Stamped(stream) => Below::Tcp(stream),
         Transport::Unix(stream) => Below::Unix(stream),

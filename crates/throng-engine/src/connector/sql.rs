@@ -1,4 +1,4 @@
-//! Opens connections to databases: TLS where it is asked for, then the login.
+//! Opens database connections: TLS if the scenario requests it, then the login.
 
 use std::cell::Cell;
 
@@ -16,10 +16,10 @@ use crate::network::Network;
 use crate::shard::Lane;
 use crate::transport::Transport;
 
-/// So many bytes of chance are the nonce of a login, as 6 bits each.
+/// Number of random bytes in the nonce of a login; each gives 6 bits.
 const NONCE_CHARS: usize = 24;
 
-/// Who logs in.
+/// The credentials of a login.
 pub(crate) fn login(database: &Database, random: &mut Random) -> Login {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digit = |_| char::from(DIGITS[random.below(DIGITS.len() as u64) as usize]);
@@ -31,7 +31,7 @@ pub(crate) fn login(database: &Database, random: &mut Random) -> Login {
     }
 }
 
-/// How TLS is spoken on a connection where the server has been asked for it and agrees.
+/// Requests TLS, and returns its settings once the server has agreed.
 pub(super) async fn tls<'n>(
     network: &'n Network,
     (target, database): (&Target, &Database),
@@ -41,7 +41,7 @@ pub(super) async fn tls<'n>(
         return Ok(None);
     }
     write_all(carrier, &SSL_REQUEST).await?;
-    // No more: what follows is of TLS.
+    // Only one byte: everything after it belongs to TLS.
     let mut answer = [0];
     let read = std::future::poll_fn(|cx| carrier.poll_read(cx, &mut answer)).await;
     let read = read.map_err(|error| io_failure(&error))?.bytes;
@@ -74,7 +74,7 @@ pub(super) async fn open(
     Ok(Opened::by(machine, transport, pulled))
 }
 
-/// A server that speaks something else is none that breaks the protocol.
+/// A server that speaks another protocol does not violate this one.
 fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
     match first {
         [b'H', b'T', b'T', b'P', b'/'] => Failure::new(Cause::WrongScheme, SPEAKS_HTTP),
@@ -82,10 +82,10 @@ fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
     }
 }
 
-/// Why a connection is of no more use.
+/// The error of a connection that can no longer be used.
 pub(crate) fn failure(error: &SqlError) -> Failure {
     let (cause, status) = match error {
-        SqlError::Server(error) => (Cause::of_sql(&error.code), error.status()),
+        SqlError::Server(error) => (Cause::of_status(error.status()), error.status()),
         SqlError::TooLarge { .. } => (Cause::TooLarge, 0),
         SqlError::NotPostgres(_) => (Cause::WrongScheme, 0),
         SqlError::Authentication(_) | SqlError::Mechanisms(_) | SqlError::NoPassword => {

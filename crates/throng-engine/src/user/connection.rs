@@ -1,6 +1,9 @@
 //! A connection that is open: its transport, the machine that reads what comes, and what waits to
 //! be sent or to be looked at. It knows nothing of its user.
 
+pub(super) mod backlog;
+mod unsent;
+
 use std::io;
 use std::num::NonZeroU16;
 use std::rc::Rc;
@@ -13,9 +16,7 @@ use throng_metrics::Cause;
 use throng_program::Slow;
 use throng_protocol::machine::{Form, Machine};
 
-use super::backlog::{Backlog, Waits};
 use super::exchange::Exchange;
-use super::unsent::Unsent;
 use crate::budget::{Held, Purse};
 use crate::failure::Ended;
 use crate::failure::Failure;
@@ -23,6 +24,8 @@ use crate::failure::Finding;
 use crate::transport::Transport;
 use crate::transport::pace::{Allowance, Pace};
 use crate::transport::pieces::Pieces;
+use backlog::{Backlog, Waits};
+use unsent::Unsent;
 
 /// What may wait for a target that does not read.
 const UNSENT_BYTES_MAX: usize = 16 * 1024 * 1024;

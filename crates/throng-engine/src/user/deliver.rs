@@ -1,5 +1,7 @@
 //! A user's part of the ledger: the audiences it is in, what it sends to them, what it gets.
 
+mod stamp;
+
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use throng_program::{Audience, Begins, Content, Delivery, Mark, Message, Pick};
 use throng_protocol::framed::Packet;
 use throng_protocol::framed::declaration::Framing;
 
-use super::{State, stamp};
+use super::State;
 use crate::ledger::{Id, MemberId, mix};
 use crate::looked::Looked;
 use crate::memory::Memory;

@@ -1,6 +1,8 @@
 //! Something was asked of the target and is to be answered: by an HTTP answer, by a message, or by
 //! room in the socket for what is sent.
 
+pub(super) mod answer;
+
 use throng_base::{Said, Time};
 
 use crate::rare::Rare;
@@ -130,7 +132,13 @@ impl Exchange {
 
     /// What has come of it in time.
     pub(super) fn progress(&self, waited: &str) -> Said {
+        let parts = self.rare.as_ref().map_or(0, |rare| rare.parts.count(None));
         match (self.awaits, self.bytes_in, self.status) {
+            (Awaits::Message, ..) if parts > 0 => {
+                say!(
+                    "received {parts} packets of the reply, but not its last packet within {waited}"
+                )
+            }
             (Awaits::Tls, ..) => say!("the TLS handshake did not complete within {waited}"),
             (Awaits::Room, ..) => say!("the target did not read the message within {waited}"),
             (Awaits::Message, 0, _) => say!("no matching message within {waited}"),

@@ -221,9 +221,8 @@ impl Doing {
 
 /// The connections that a user keeps for all its requests of HTTP.
 fn kept(session: &Session, program: &Program) -> f64 {
-    use Statement::{Call, Http, Sql};
-    let asks = |one: &Statement| matches!(one, Http(_) | Call(_) | Sql(_));
-    let mut links: Vec<_> = session.all().filter(|one| asks(one)).map(Statement::link).collect();
+    let asks = session.all().filter(|one| one.opens_itself());
+    let mut links: Vec<_> = asks.map(Statement::link).collect();
     links.sort_unstable();
     links.dedup();
     match program.connection.keep_alive {

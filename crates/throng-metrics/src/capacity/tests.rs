@@ -79,7 +79,7 @@ fn no_promise_is_made_without_one() {
     expect![[r#"
         not confirmed: thresholds met at 854/s;
           fails at 912/s (http p99);
-          the search ended because its budget of 20m was used up
+          the search ended because its budget of 20m was used up: raise `--budget` for a more precise result
         not confirmed: thresholds met at 854/s;
           fails at 912/s (http p99);
           the run ended before the search was complete
@@ -97,7 +97,7 @@ fn no_promise_is_made_without_one() {
         fails at the lowest load, 50/s (failures in more than half of the attempts)
         not confirmed: thresholds not met at any load, from 50/s upward;
           fails at 50/s;
-          the search ended because its budget of 20m was used up
+          the search ended because its budget of 20m was used up: raise `--budget` for a more precise result
     "#]]
     .assert_eq(&parts(&text));
 }

@@ -148,7 +148,8 @@ impl Capacity {
                 Some(say!("the generator reached its limit and ended the search: {}", by.text()))
             }
             EndedBy::Budget => Some(say!(
-                "the search ended because its budget of {} was used up",
+                "the search ended because its budget of {} was used up: raise `--budget` \
+                 for a more precise result",
                 seconds(self.budget_s)
             )),
             EndedBy::NotConfirmed => Some(say!(

@@ -1,7 +1,7 @@
 //! Streams of packets: good ones, broken ones, and how reading goes on behind them.
 
 use crate::Ink;
-use throng_protocol::framed::declaration::{Comparison, Condition, Message, Placed, Role};
+use throng_protocol::framed::declaration::{Comparison, Condition, Message, More, Placed, Role};
 
 use super::*;
 use crate::capture::sample::{ACK, CLIENT, FIN, SERVER, SYN, Wrap, pcap, tcp};
@@ -33,6 +33,7 @@ fn word(protocol: &Protocol, place: Place, found: &Found<'_>) -> String {
                 Exchange::Alone => "",
                 Exchange::Request => "?",
                 Exchange::Reply { .. } => "!",
+                Exchange::Part { .. } => "!…",
                 Exchange::Unpaired => "!~",
                 Exchange::Orphan => "!?",
             };
@@ -72,6 +73,22 @@ fn packets_are_found_one_behind_another() {
         reading.end(false, &mut sink);
         assert_eq!(out, ["0:ping?", "11:join?"]);
     });
+}
+
+#[test]
+fn the_last_packet_of_a_reply_ends_the_request() {
+    let mut declaration = chat();
+    let row = message("row", 77, &["join"], Vec::new());
+    declaration.messages.push(Message { more: Some(More::Always), ..row });
+    let protocol = compiled(declaration);
+    let row = || packet(&protocol, "row", 4);
+    let bytes =
+        [row(), packet(&protocol, JOIN, 4), row(), row(), packet(&protocol, JOINED, 4), row()];
+    let (words, tally) = found(&protocol, &bytes.concat());
+    let kinds: Vec<&str> =
+        words.iter().filter_map(|word| word.split_once(':')).map(|it| it.1).collect();
+    assert_eq!(kinds, ["row!?", "join?", "row!…", "row!…", "joined!", "row!?"]);
+    assert_eq!((tally.replies, tally.orphans, tally.unanswered), (1, 2, 0));
 }
 
 #[test]

@@ -9,12 +9,12 @@ use super::constant::{constant_of, content_fits};
 use super::contradictions;
 use super::declaration::{
     BYTES_ALLOWED_MAX, BYTES_MAX, Condition, Declaration, Endian, Extent, Field, Literal, Mistake,
-    Place, Placed, Prefix, Repeat, Role, Type, value_of,
+    More, Place, Placed, Prefix, Repeat, Role, Type, value_of,
 };
 use super::encode::raw_of;
 use super::path::suggestion;
 use super::table::{
-    Bits, Extents, Job, List, MARKS_MAX, NONE, Node, Repeats, Selector, Shape, Table, Test,
+    Bits, Extents, GoesOn, Job, List, MARKS_MAX, NONE, Node, Repeats, Selector, Shape, Table, Test,
     prefix_max,
 };
 use crate::fields::coerce;
@@ -123,7 +123,14 @@ impl<'d> Builder<'d> {
         for message in declaration.messages.iter().take(MESSAGES_MAX) {
             let list = self.list(&message.body, NONE, Within::Message);
             let comes_from_target = declaration.comes_from_target(message);
-            let kind = super::table::Kind { list, comes_from_target, ..Default::default() };
+            let more = match &message.more {
+                None => GoesOn::Never,
+                Some(More::Always) => GoesOn::Always,
+                Some(More::If(test)) => {
+                    self.condition(test, list).map_or(GoesOn::Always, GoesOn::If)
+                }
+            };
+            let kind = super::table::Kind { list, comes_from_target, more, ..Default::default() };
             self.table.messages.push(kind);
         }
         // Structures that nobody uses are looked at too.
@@ -350,14 +357,17 @@ impl<'d> Builder<'d> {
                 let bytes_max = bytes_max.unwrap_or(BYTES_MAX).min(most);
                 Extents::Prefixed { prefix: *prefix, bytes_max }
             }
-            Extent::Delimited(bytes) => {
+            Extent::Delimited(bytes) | Extent::RestBefore(bytes) => {
                 if bytes.is_empty() {
                     let name = &field.id.value;
                     let message = say!("the delimiter of `{name}` is empty");
                     let help = say!("give at least one byte, as in `terminator: 0`");
                     self.mistake("protocol-bad-delimiter", place, message, say!("empty"), help);
                 }
-                Extents::Delimited(bytes.as_slice().into())
+                match extent {
+                    Extent::RestBefore(_) => Extents::RestBefore(bytes.as_slice().into()),
+                    _ => Extents::Delimited(bytes.as_slice().into()),
+                }
             }
             Extent::Field(name) => match self.counter(name, id, list) {
                 Some(node) => Extents::Field(node),
@@ -795,7 +805,7 @@ impl<'d> Builder<'d> {
             let is_open = node.is_open(lists);
             let item_is_open = match &node.shape {
                 Shape::List(list) => node.bound.is_none() && lists[*list as usize].is_open,
-                shape => matches!(shape.extent(), Some(Extents::Rest)),
+                shape => shape.extent().is_some_and(Extents::is_open),
             };
             let item_is_open = item_is_open && !matches!(node.job, Job::Kind(_));
             if is_open && index + 1 < fields.len() || item_is_open && node.repeat != Repeats::Once {

@@ -10,7 +10,7 @@ use super::coding::Coding;
 use super::declaration::Prefix;
 use super::kinds::Kinds;
 use super::table::{
-    Base, Constant, Extents, Frame, Job, Length, NONE, Node, Repeats, Shape, Table, Test,
+    Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Repeats, Shape, Table, Test,
     prefix_bytes, read_prefix,
 };
 use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
@@ -73,10 +73,11 @@ pub(super) fn decode(
     };
     let read = decoder.packet();
     let (message, correlation) = (decoder.message, decoder.correlation);
+    let goes_on = read.is_ok() && decoder.goes_on();
     decoded.message = message.map(MessageId);
     decoded.correlation = correlation;
     read.map_err(|broken| broken.showing(packet))?;
-    Ok(Packet { message: MessageId(message.unwrap_or_default()), correlation })
+    Ok(Packet { message: MessageId(message.unwrap_or_default()), correlation, goes_on })
 }
 
 /// What is known of a packet that ends with its last field.
@@ -187,6 +188,19 @@ impl<'a> Decoder<'a> {
         }
         read?;
         self.ends(NONE, end)
+    }
+
+    /// Whether the reply has more packets behind this one.
+    fn goes_on(&self) -> bool {
+        let message =
+            self.message.and_then(|message| self.table.messages.get(usize::from(message)));
+        let test = match message.map(|message| &message.more) {
+            None | Some(GoesOn::Never) => return false,
+            Some(GoesOn::Always) => return true,
+            Some(GoesOn::If(test)) => test,
+        };
+        let body = self.records.iter().position(|record| Some(record.node) == self.table.body);
+        self.holds(test, body.map_or(0, |body| body + 1))
     }
 
     /// Nothing is left before `end`.
@@ -532,6 +546,10 @@ impl<'a> Decoder<'a> {
             }
             Extents::Field(told_by) => (self.told(id, *told_by, scope)?, 0),
             Extents::Rest => ((end - self.at) as u64, 0),
+            Extents::RestBefore(last) => match self.packet[self.at..end].strip_suffix(&**last) {
+                Some(content) => (content.len() as u64, last.len()),
+                None => return Err(self.without(id, last, end)),
+            },
         };
         if length > (end - self.at) as u64 {
             return Err(self.cut(id, length, end));

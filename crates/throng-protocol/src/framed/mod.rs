@@ -35,7 +35,7 @@ use throng_base::Said;
 
 use self::decode::Record;
 use self::encode::{Encoder, Op};
-use self::table::{Frame, Table};
+use self::table::{Frame, GoesOn, Table};
 use crate::fields::number::put_unsigned;
 use crate::protobuf;
 
@@ -72,6 +72,8 @@ pub struct MessageInfo {
     /// The kinds that may answer it.
     pub answered_by: Box<[MessageId]>,
     pub push: bool,
+    /// A reply may go on behind it.
+    pub may_go_on: bool,
 }
 
 /// A field of one message kind, found by its path: `code`, `items[2].price`, `data.battery` inside
@@ -129,6 +131,8 @@ pub struct Packet {
     pub message: MessageId,
     /// The value of the field that correlates; None when there is none in the declaration.
     pub correlation: Option<u64>,
+    /// The reply that it is a part of has more packets.
+    pub goes_on: bool,
 }
 
 /// Where the parts of a decoded packet lie. It is used again, so that nothing is allocated once it
@@ -233,7 +237,13 @@ impl Protocol {
     /// whose number is the target's.
     pub fn comes_unasked(&self, message: MessageId) -> bool {
         let info = self.info(message);
-        info.push || info.answers.is_empty() && !info.answered_by.is_empty()
+        // A part of a reply may be both: then it is a reply where one is waited for.
+        info.push && !info.may_go_on || info.answers.is_empty() && !info.answered_by.is_empty()
+    }
+
+    /// Whether a reply always has more packets behind this message, whatever its fields are.
+    pub fn goes_on(&self, message: MessageId) -> bool {
+        matches!(self.table.messages[usize::from(message.0)].more, GoesOn::Always)
     }
 
     /// Whether replies carry the value of their request.

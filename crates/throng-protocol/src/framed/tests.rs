@@ -12,6 +12,7 @@ mod frames;
 mod fuzz;
 mod kinds;
 mod packets;
+mod parts;
 mod records;
 mod samples;
 

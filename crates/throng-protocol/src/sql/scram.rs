@@ -1,6 +1,5 @@
 //! A login by SCRAM-SHA-256 as PostgreSQL frames it, and MD5 passwords.
 
-use md5::{Digest as _, Md5};
 use throng_base::Said;
 use throng_expression::scram::{self, Hash, Room};
 
@@ -51,13 +50,9 @@ impl Scram {
 
 /// The answer to a request for an MD5 password.
 pub(super) fn md5_password(user: &[u8], password: &[u8], salt: &[u8]) -> Vec<u8> {
-    let inner = hex(&[password, user].concat());
-    let outer = hex(&[inner.as_bytes(), salt].concat());
-    format!("md5{outer}").into_bytes()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let inner = format!("{:x}", md5::compute([password, user].concat()));
+    let outer = md5::compute([inner.as_bytes(), salt].concat());
+    format!("md5{outer:x}").into_bytes()
 }
 
 static SIGNATURE: Said = say!("the server did not prove that it knows the password");

@@ -2,25 +2,19 @@
 
 use std::path::Path;
 
-use throng_program::Scheme;
-
 use super::{Bench, BenchBody, Writer};
+use crate::native;
 use crate::quote::text;
 use crate::read::template;
 
 impl Bench {
     /// Whether requests are gRPC calls.
     pub fn calls(&self) -> bool {
-        self.scheme().is_some_and(Scheme::is_grpc)
+        native::of_scheme(self.scheme()).methods
     }
 }
 
 impl Writer<'_> {
-    /// Whether requests are gRPC calls.
-    pub(super) fn calls(&self) -> bool {
-        self.scheme.is_grpc()
-    }
-
     /// What declares the methods that are called.
     pub(super) fn descriptors(&mut self) {
         let bench = self.bench;
@@ -34,7 +28,8 @@ impl Writer<'_> {
         }
     }
 
-    pub(super) fn call(&mut self) {
+    pub(super) fn call_session(&mut self) {
+        self.line("    steps:");
         let method = self.path.trim_start_matches('/').to_string();
         self.line(&format!("      - grpc: {}", text(&method)));
         if let BenchBody::Text(body) = &self.bench.body {
@@ -46,6 +41,7 @@ impl Writer<'_> {
         self.pairs("metadata");
         self.timeout();
         self.checks();
+        self.think();
     }
 }
 

@@ -106,7 +106,7 @@ impl Bench {
     /// An error if there is a message but no topic to publish it to.
     pub fn without_topic(&self) -> Option<Diagnostic> {
         let has_message = self.hex_message.is_some() || !matches!(self.body, BenchBody::None);
-        let is_lost = self.scheme()?.is_mqtt() && has_message && self.topic().is_none();
+        let is_lost = self.has_verb("publish") && has_message && self.topic().is_none();
         let help = say!("write `throng bench mqtt://HOST/TOPIC --body TEXT`");
         let error = || Diagnostic::error("url-missing", say!("the URL does not name a topic"));
         is_lost.then(|| error().help(help))

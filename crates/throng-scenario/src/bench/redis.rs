@@ -77,7 +77,7 @@ impl Bench {
             let message = say!("{} does not apply to {}://", "--body", "redis");
             Diagnostic::error("flag-without-effect", message)
         };
-        let is_lost = has_body && self.scheme()?.is_redis();
+        let is_lost = has_body && self.has_verb("redis");
         is_lost.then(|| error().help(say!("write `--command 'SET key value'`")))
     }
 }

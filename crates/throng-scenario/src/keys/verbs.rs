@@ -1,28 +1,25 @@
 //! The verbs of steps, each with its map.
 
-use super::{
-    CHOOSE, CONNECT, COUNT, DISCONNECT, DURING, EXPECT, FOR_EACH, GRPC, HTTP, IF, LEAVE, LOG,
-    MEASURE, MapKind, NEXT, PARALLEL, PUBLISH, REDIS, RENDEZVOUS, REPEAT, REQUEST, SECURE, SEND,
-    SET, SLOW, SQL, STAY, STOP, SUBSCRIBE, THINK, TRANSACTION, UNSUBSCRIBE, USE, WHILE,
-};
+use super::MapKind;
 
-/// The verbs of steps and the maps they make.
+/// The verbs of steps and the maps they make, and which may stand alone. Of one that uses a
+/// connection: the key that says which, and what compiles it, in `steps`.
 macro_rules! scenario_verbs {
     ($then:ident) => {
         $then! {
-            "http" http HTTP Http,
-            "grpc" grpc GRPC Grpc,
-            "sql" sql SQL Sql,
-            "connect" connect CONNECT Connect,
-            "disconnect" disconnect DISCONNECT Disconnect,
-            "secure" secure SECURE Secure,
-            "send" send SEND Send,
-            "expect" expect EXPECT Expect,
-            "request" request REQUEST Request,
-            "publish" publish PUBLISH Publish,
-            "subscribe" subscribe SUBSCRIBE Subscribe,
-            "unsubscribe" unsubscribe UNSUBSCRIBE Unsubscribe,
-            "redis" redis REDIS Redis,
+            "http" http HTTP Http (target http::read_http),
+            "grpc" grpc GRPC Grpc (target grpc::read_call),
+            "sql" sql SQL Sql (target sql::read_sql),
+            "connect" connect CONNECT Connect alone,
+            "disconnect" disconnect DISCONNECT Disconnect alone (on act::read_disconnect),
+            "secure" secure SECURE Secure alone (on secure::read_secure),
+            "send" send SEND Send (on message::read_send),
+            "expect" expect EXPECT Expect (on message::read_expect),
+            "request" request REQUEST Request (on message::read_request),
+            "publish" publish PUBLISH Publish (on mqtt::read_publish),
+            "subscribe" subscribe SUBSCRIBE Subscribe (on mqtt::read_subscribe),
+            "unsubscribe" unsubscribe UNSUBSCRIBE Unsubscribe (on mqtt::read_unsubscribe),
+            "redis" redis REDIS Redis (on redis::read_redis),
             "think" think THINK Think,
             "stay" stay STAY Stay,
             "repeat" repeat REPEAT Repeat,
@@ -38,23 +35,31 @@ macro_rules! scenario_verbs {
             "count" count COUNT Count,
             "measure" measure MEASURE Measure,
             "log" log LOG Log,
-            "slow" slow SLOW Slow,
-            "next" next NEXT Next,
-            "leave" leave LEAVE Leave,
-            "stop" stop STOP Stop,
+            "slow" slow SLOW Slow (on act::read_slow),
+            "next" next NEXT Next alone,
+            "leave" leave LEAVE Leave alone,
+            "stop" stop STOP Stop alone,
             "use" r#use USE Use,
         }
     };
 }
 
 macro_rules! verb_table {
-    ($($word:literal $key:ident $name:ident $struct:ident,)*) => {
+    ($(
+        $word:literal $key:ident $name:ident $struct:ident $($alone:ident)? $(($($use:tt)*))?,
+    )*) => {
         /// The verbs of steps and the maps they make.
-        pub static VERBS: &[(&str, &MapKind)] = &[$(($word, &$name),)*];
+        pub static VERBS: &[(&str, &MapKind)] = &[$(($word, &super::$name),)*];
+
+        /// Verbs that may stand alone, as a word instead of a map.
+        pub static BARE_VERBS: &[&str] = &[$($(word!($alone $word),)?)*];
+    };
+}
+
+macro_rules! word {
+    (alone $word:literal) => {
+        $word
     };
 }
 
 scenario_verbs!(verb_table);
-
-/// Verbs that may stand alone, as a word instead of a map.
-pub static BARE_VERBS: &[&str] = &["connect", "disconnect", "secure", "next", "leave", "stop"];

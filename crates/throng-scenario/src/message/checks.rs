@@ -6,11 +6,12 @@ use throng_base::units;
 use throng_extract::Digest;
 use throng_metrics::Comparison;
 use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
-use throng_protocol::grpc::Code;
 
 use crate::ast::{self, Field};
 use crate::keys;
+use crate::message::declared;
 use crate::message::fields;
+use crate::message::grpc::{names_codes, read_codes};
 use crate::message::json;
 use crate::message::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
 use crate::native::{self, Headers};
@@ -110,6 +111,10 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
                 }
                 // The name of a status says what is meant.
                 "status" if answer.has_head() && names_codes(value) => {}
+                word if kinds.counts_packets(word) => {
+                    declared::read_packets(cx, (key, value), kinds, out);
+                    continue;
+                }
                 word if answer.is_word(word) => {
                     fields::warn_hidden(cx, kinds, word, key.place);
                 }
@@ -240,65 +245,6 @@ fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
         }
     }
     Some(StatusSet { ranges })
-}
-
-/// `NOT_FOUND`, `5`, or a list of them.
-fn read_codes(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
-    let nodes = match &node.kind {
-        Kind::List(items) if items.is_empty() => {
-            return cx.bad_value(
-                node,
-                say!("the list of statuses is empty"),
-                say!("write `status: OK`"),
-            );
-        }
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
-    let mut ranges = Vec::new();
-    for node in nodes {
-        let text = cx.text(node, say!("a status"))?;
-        let Some(code) = Code::named(text.trim()) else {
-            let message = say!("`{}` is not a gRPC status", shorten(&text));
-            let error = cx.error("bad-value", message, node.place);
-            let error = error.label(match near_code(&text) {
-                Some(near) => say!("did you mean `{near}`?"),
-                None => say!("a name, or 0 to 16"),
-            });
-            return cx.fail(
-                error.help(say!("write `OK`, `NOT_FOUND`, `5`, or a list: `[OK, NOT_FOUND]`")),
-            );
-        };
-        ranges.push((code.status(), code.status()));
-    }
-    Some(StatusSet { ranges })
-}
-
-/// Whether a check has the names of statuses of gRPC, which no field has.
-fn names_codes(node: &Node) -> bool {
-    let is_name = |node: &Node| match &node.kind {
-        Kind::Scalar { text, .. } => Code::ALL.iter().any(|code| code.name() == text),
-        _ => false,
-    };
-    match &node.kind {
-        Kind::List(items) => items.iter().any(is_name),
-        _ => is_name(node),
-    }
-}
-
-/// The name of a gRPC status that was perhaps meant: `NotFound`, `not-found`.
-pub(crate) fn near_code(text: &str) -> Option<&'static str> {
-    let plain = |text: &str| text.replace(['_', '-', ' '], "").to_ascii_uppercase();
-    let names = Code::ALL.map(Code::name);
-    let same = names.into_iter().find(|name| plain(name) == plain(text));
-    same.or_else(|| did_you_mean(&text.to_ascii_uppercase(), names))
-}
-
-/// The name of a gRPC status that is a failure.
-pub(crate) fn code_of(text: &str) -> Option<(u16, u16)> {
-    let named = |code: &Code| *code != Code::Ok && code.name() == text.trim();
-    let code = Code::ALL.into_iter().find(named)?;
-    Some((code.status(), code.status()))
 }
 
 /// `200`, `2xx` or `200..299`.

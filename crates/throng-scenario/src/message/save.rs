@@ -6,6 +6,7 @@ use throng_program::{Pick, Save};
 
 use crate::ast::{self, Field};
 use crate::message::checks::{Answer, json_path_of, no_fields};
+use crate::message::declared::packets_pick;
 use crate::message::fields::{field_pick, warn_hidden};
 use crate::message::headers::{self, is_token};
 use crate::message::json::read_path;
@@ -62,6 +63,9 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
                 warn_hidden(cx, kinds, word, node.place);
             }
             word if answer.has_head() && word.starts_with("header.") => {}
+            word if kinds.counts_packets(word) => {
+                return packets_pick(cx, kinds, word, node.place).map(first);
+            }
             path => return field_pick(cx, kinds, path, node.place).map(first),
         }
     }

@@ -2,10 +2,9 @@
 //! HTTP/2. None of them may look at what another one leaves behind.
 
 use throng_base::Said;
-use throng_program::{
-    ConnectionOptions, HttpVersion, Scheme, Session, Statement, Target, statement,
-};
+use throng_program::{ConnectionOptions, HttpVersion, Session, Statement, Target, statement};
 
+use crate::native;
 use crate::read::Context;
 use crate::syntax::Node;
 use crate::words::shorten;
@@ -41,7 +40,7 @@ pub(crate) fn check_streams(
         let error = cx.error("conflicting-keys", message, node.place);
         cx.note(error.label(say!("each user runs several iterations concurrently")).help(help));
     };
-    let calls = |one: &Target| matches!(one.scheme, Scheme::Grpc | Scheme::Grpcs);
+    let calls = |one: &Target| native::of_scheme(Some(one.scheme)).methods;
     if options.http_version != HttpVersion::Http2 && !targets.iter().all(calls) {
         let help = say!("add `http_version: \"2\"`, or remove `streams`");
         refuse(say!("`streams` requires HTTP/2"), help);

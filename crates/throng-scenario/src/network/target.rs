@@ -7,13 +7,11 @@ use std::sync::Arc;
 
 use throng_base::Said;
 use throng_program::redis::Login;
-use throng_program::{
-    ConnectionOptions, Family, HttpVersion, Limits, Once, Scheme, Step, StepKind, Target, Tls,
-};
+use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
 use throng_protocol::websocket::DeflateOffer;
 
 use crate::ast::{self, Field};
-use crate::native;
+use crate::native::{self, UrlSays};
 use crate::network::streams::read_streams;
 use crate::network::{instance, lookup, route, source};
 use crate::read::Context;
@@ -155,15 +153,13 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             return cx.fail(error.help(reason.help));
         }
     };
-    if url.scheme.is_sql() {
-        return read_database(cx, node, url, weight);
-    }
     let native = native::of_scheme(Some(url.scheme));
-    let login = match native.logs_in {
-        true => read_login(cx, node, (&text, &url))?,
-        false => None,
-    };
-    if url.user.is_some() && !native.logs_in {
+    match native.url {
+        UrlSays::Database => return read_database(cx, node, url, weight),
+        UrlSays::Login => return read_login(cx, node, (&text, url), weight),
+        UrlSays::Place => {}
+    }
+    if url.user.is_some() {
         let error = cx
             .error(
                 "bad-url",
@@ -174,7 +170,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             .help(say!("write `auth: {{user: name, password: word}}` in the steps"));
         return cx.fail(error);
     }
-    if !matches!(url.path.as_str(), "" | "/") && !native.logs_in {
+    if !matches!(url.path.as_str(), "" | "/") {
         let place = cx.place_of(node, &url.path);
         let step = format!("{}{}", native.step, url.path.trim_start_matches('/'));
         let error = cx
@@ -183,16 +179,16 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             .help(say!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
         return cx.fail(error);
     }
-    let login = login.map(Arc::new);
-    Some(Target { weight, login, ..Target::new(url.scheme, url.host, url.port) })
+    Some(Target { weight, ..Target::new(url.scheme, url.host, url.port) })
 }
 
 /// What a URL says besides its host: `redis://user:password@host/3`.
 fn read_login(
     cx: &mut Context<'_>,
     node: &Node,
-    (text, url): (&str, &Url),
-) -> Option<Option<Login>> {
+    (text, url): (&str, Url),
+    weight: u32,
+) -> Option<Target> {
     let database = match url.path.trim_start_matches('/') {
         "" => 0,
         text => match text.parse() {
@@ -204,8 +200,9 @@ fn read_login(
             }
         },
     };
-    let (user, password) = url.user.clone().unwrap_or_default();
-    if url.user.is_some() && password.is_empty() {
+    let is_named = url.user.is_some();
+    let (user, password) = url.user.unwrap_or_default();
+    if is_named && password.is_empty() {
         let error = cx.error("bad-url", say!("the URL contains no password"), node.place);
         let help = say!("write `redis://user:password@host`, or `redis://:password@host`");
         return cx.fail(error.label(say!("the URL contains an `@`")).help(help));
@@ -218,30 +215,28 @@ fn read_login(
         cx.secrets.learn("target.password", &password);
     }
     let is_any = !password.is_empty() || database > 0;
-    Some(is_any.then_some(Login { user, password, database }))
+    let login = is_any.then(|| Arc::new(Login { user, password, database }));
+    Some(Target { weight, login, ..Target::new(url.scheme, url.host, url.port) })
 }
 
 pub(crate) fn read_tls(
     cx: &mut Context<'_>,
     scenario: &ast::Scenario<'_>,
     targets: &[Target],
-    steps: &[Step],
-    once: [&Option<Box<Once>>; 2],
+    secures: bool,
 ) -> Tls {
     let mut tls = Tls::default();
     let Some(node) = scenario.tls.node() else { return tls };
     let Some(fields) = ast::Tls::read(cx, node) else { return tls };
-    let once = once.into_iter().flatten().flat_map(|once| &once.steps);
-    let secures = steps.iter().chain(once).any(|step| step.kind == StepKind::Secure);
     let is_secure = secures || targets.iter().any(Target::may_be_secure);
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", say!("`tls` has no effect here"), node.place)
-            .label(match scheme.is_sql() {
+            .label(match scheme.may_be_secure() {
                 true => say!("the target does not use TLS"),
                 false => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
             })
-            .help(match scheme.is_sql() {
+            .help(match scheme.may_be_secure() {
                 true => say!("write `?sslmode=require` behind the target"),
                 false => say!(
                     "only `https`, `wss`, `tls` and `grpcs` targets use TLS, and `tcp` targets after a \

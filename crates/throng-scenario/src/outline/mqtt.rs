@@ -7,15 +7,14 @@ use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version};
 use super::shown::shown;
 
 /// `publish rooms/1`, `subscribe rooms/+, jobs/#`
-pub(super) fn line(content: &Content) -> Option<String> {
-    let Content::Mqtt(order) = content else { return None };
+pub(super) fn line(order: &Order) -> String {
     let list = |filters: Vec<&Text>| filters.into_iter().map(shown).collect::<Vec<_>>().join(", ");
-    let topics = match &**order {
+    let topics = match order {
         Order::Publish(publish) => shown(&publish.topic),
         Order::Subscribe(one) => list(one.filters.iter().map(|(filter, _)| filter).collect()),
         Order::Unsubscribe(one) => list(one.filters.iter().collect()),
     };
-    Some(format!("{} {topics}", order.word()))
+    format!("{} {topics}", order.word())
 }
 
 pub(super) fn notes(content: &Content, notes: &mut Vec<String>) {

@@ -55,6 +55,24 @@ disconnect vanish
     assert_eq!(tree(&session.steps), want);
 }
 
+#[test]
+fn statuses_have_the_names_of_their_protocols() {
+    let text = "\
+target: postgres://ann@a
+load: [{users: 10, for: 1h}]
+sessions:
+  s:
+    steps:
+      - sql: insert into users values (1)
+        check: {sqlstate: unique_violation}
+";
+    let source = throng_base::Source::new("test.yaml", text);
+    let program = crate::tests::compile_set(&source, &[]).unwrap().0;
+    let session = outline(&program, usize::MAX).sessions.remove(0);
+    let want = "sql insert into users values (1) [check status 23505]\n";
+    assert_eq!(tree(&session.steps), want);
+}
+
 const STEPS: &str = "\
 - set: {n: 0, list: [1, 2]}
 - http: POST /login/${user.id}

@@ -2,23 +2,20 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use throng_base::units::{format_bytes, write_duration};
 use throng_data::{Origin, Source, Take};
 use throng_expression::Value;
-use throng_metrics::Comparison;
+use throng_metrics::{Comparison, status_word};
 use throng_program::{
-    Audience, Beat, Begins, Call, Check, Connect, Content, Delivery, Ends, Failing, Handler,
-    Heartbeat, Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program,
-    Retry, RetryOn, Save, Session, Slow, Sql, Statement, Stay, Text, Until, Want, Which,
+    Audience, Beat, Begins, Check, Connect, Content, Delivery, Ends, Failing, Handler, Heartbeat,
+    Link, Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, RetryOn, Save,
+    Session, Slow, Statement, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
-use throng_protocol::grpc::{Code, Encoding};
-use throng_protocol::protobuf::{MethodId, Schema};
+use throng_protocol::protobuf::Schema;
 
 use super::shown::{expression, shorten, shown};
-use super::{DataOutline, Line, mqtt, redis};
+use super::{DataOutline, Line, mqtt};
 use crate::native;
 
 /// What is not worth a note: what steps have when nobody says otherwise.
@@ -40,7 +37,7 @@ impl Words<'_> {
                 self.name(one.step, text.strip_prefix("http ").unwrap_or(&text), &mut notes);
                 self.headers(&one.headers, &one.cookies, &mut notes);
                 self.notes(&one.checks, &one.saves, &mut notes);
-                limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
+                limits(Some(one.timeout), one.failing, &mut notes);
                 text
             }
             Statement::Call(one) => self.call(one, &mut notes),
@@ -48,7 +45,7 @@ impl Words<'_> {
             Statement::Connect(one) => self.connect(one, &mut notes),
             Statement::Secure(one) => {
                 self.name(one.step, "secure", &mut notes);
-                limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
+                limits(Some(one.timeout), one.failing, &mut notes);
                 "secure".into()
             }
             Statement::Disconnect { how: Parting::Fin, .. } => "disconnect".into(),
@@ -56,13 +53,13 @@ impl Words<'_> {
             Statement::Send(one) => {
                 self.name(one.step, &self.usual(one.link, &one.message, "send"), &mut notes);
                 mqtt::notes(&one.message.content, &mut notes);
-                limits(None, TIMEOUT, one.failing, &mut notes);
+                limits(None, one.failing, &mut notes);
                 self.spoken("send", one.link, &one.message)
             }
             Statement::Expect(one) => {
                 self.name(one.step, "expect", &mut notes);
                 self.notes(&one.checks, &one.saves, &mut notes);
-                limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
+                limits(Some(one.timeout), one.failing, &mut notes);
                 match one.message.is_any() {
                     true => format!("expect {}", until(&one.until)),
                     false => format!("expect {}", self.which(one.link, &one.message)),
@@ -78,7 +75,7 @@ impl Words<'_> {
                     notes.push(format!("expect {}", until(&one.until)));
                 }
                 self.notes(&one.checks, &one.saves, &mut notes);
-                limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
+                limits(Some(one.timeout), one.failing, &mut notes);
                 self.spoken("request", one.link, &one.message)
             }
             Statement::Think(one) => format!("think {}", pause(one)),
@@ -122,37 +119,6 @@ impl Words<'_> {
             Line { text, notes, steps: Vec::new() }
         };
         links.map(line).collect()
-    }
-
-    fn call(&self, one: &Call, notes: &mut Vec<String>) -> String {
-        let method = self.method(one.opened.method);
-        self.name(one.step, &method, notes);
-        if one.opened.messages.len() != 1 {
-            notes.push(format!("messages {}", one.opened.messages.len()));
-        }
-        opened(&one.opened, notes);
-        self.notes(&one.checks, &one.saves, notes);
-        limits(Some(one.timeout), TIMEOUT, one.failing, notes);
-        format!("grpc {method}")
-    }
-
-    fn sql(&self, one: &Sql, notes: &mut Vec<String>) -> String {
-        let text = shown(&one.text);
-        self.name(one.step, &text, notes);
-        if let Some(with) = one.with.as_ref().filter(|with| !with.is_empty()) {
-            let values: Vec<String> = with.iter().map(shown).collect();
-            notes.push(format!("with {}", values.join(", ")));
-        }
-        self.notes(&one.checks, &one.saves, notes);
-        limits(Some(one.timeout), TIMEOUT, one.failing, notes);
-        format!("sql {text}")
-    }
-
-    /// `package.Service/Method`
-    fn method(&self, id: MethodId) -> String {
-        let schema = self.program.schema.as_deref();
-        let path = schema.map_or("", |schema| &schema.method(id).path);
-        path.trim_start_matches('/').to_string()
     }
 
     fn flow(&self, instruction: &Statement, notes: &mut Vec<String>) -> String {
@@ -234,7 +200,7 @@ impl Words<'_> {
             let protocols: Vec<String> = one.protocols.iter().map(shown).collect();
             notes.push(format!("protocols {}", protocols.join(", ")));
         }
-        limits(Some(one.timeout), self.program.connection.connect_timeout, one.failing, notes);
+        limits_but(self.program.connection.connect_timeout, Some(one.timeout), one.failing, notes);
         if let Some(reconnect) = one.reconnect {
             notes.push(attempts("reconnect", reconnect));
         }
@@ -246,8 +212,7 @@ impl Words<'_> {
             mqtt::client(client, notes);
         }
         if let Some(call) = &one.call {
-            opened(call, notes);
-            return format!("connect {}", self.method(call.method));
+            return self.open_call(call, notes);
         }
         match &one.request {
             _ if !native::of_scheme(scheme).paths => "connect".into(),
@@ -260,12 +225,12 @@ impl Words<'_> {
         let ends = one.ends.as_ref().map(ends_in_words);
         if let (true, Some(ends)) = (one.awaits_end, &ends) {
             self.name(one.step, "expect close", notes);
-            limits(one.time, TIMEOUT, one.failing, notes);
+            limits(one.time, one.failing, notes);
             return format!("expect close {ends}");
         }
         self.name(one.step, "stay", notes);
         notes.extend(ends.map(|ends| format!("ends {ends}")));
-        limits(None, TIMEOUT, one.failing, notes);
+        limits(None, one.failing, notes);
         if let Some(heartbeat) = &one.heartbeat {
             let line = self.heartbeat(one.link, heartbeat);
             notes.push(line.text);
@@ -322,7 +287,7 @@ impl Words<'_> {
         let is_written = |save: &&Save| !self.slot(save.slot).starts_with("message.");
         let saves: Vec<Save> = handler.saves.iter().filter(is_written).cloned().collect();
         self.notes(&handler.checks, &saves, &mut notes);
-        limits(None, TIMEOUT, handler.failing, &mut notes);
+        limits(None, handler.failing, &mut notes);
         notes.extend(self.named("from", link));
         Line { text, notes, steps: Vec::new() }
     }
@@ -333,17 +298,16 @@ impl Words<'_> {
             (Content::Declared(one), Some(protocol)) => {
                 protocol.info(one.template.message).name.clone()
             }
-            (content, _) => {
-                let own = redis::usual(content).or_else(|| mqtt::line(content));
-                own.unwrap_or_else(|| verb.into())
-            }
+            (content, _) => own(content).map_or_else(|| verb.into(), |own| own.row),
         }
     }
 
     /// What is said on a connection that stays.
     fn spoken(&self, verb: &str, link: u8, message: &Message) -> String {
-        let line = mqtt::line(&message.content).or_else(|| redis::line(&message.content));
-        line.unwrap_or_else(|| format!("{verb} {}", self.message(link, message)))
+        match own(&message.content) {
+            Some(own) => own.line,
+            None => format!("{verb} {}", self.message(link, message)),
+        }
     }
 
     fn protocol(&self, link: u8) -> Option<&Protocol> {
@@ -367,8 +331,9 @@ impl Words<'_> {
                 let name = |schema: &Schema| schema.message_name(message.template.message()).into();
                 schema.map_or(String::new(), name)
             }
-            content @ Content::Mqtt(_) => mqtt::line(content).unwrap_or_default(),
-            content @ Content::Redis(_) => redis::line(content).unwrap_or_default(),
+            content @ (Content::Mqtt(_) | Content::Redis(_)) => {
+                own(content).map_or_else(String::new, |own| own.line)
+            }
             Content::Plain { kind, content } => match (kind, content.as_literal()) {
                 (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
                 _ => shown(content),
@@ -385,19 +350,40 @@ impl Words<'_> {
     }
 
     /// A note of the row, when its name is not what stands in the line.
-    fn name(&self, step: throng_base::StepId, written: &str, notes: &mut Vec<String>) {
+    pub(super) fn name(&self, step: throng_base::StepId, written: &str, notes: &mut Vec<String>) {
         let name = &self.program.step(step).name;
         if name != written {
             notes.push(format!("name {name}"));
         }
     }
 
-    fn notes(&self, checks: &[Check], saves: &[Save], notes: &mut Vec<String>) {
+    pub(super) fn notes(&self, checks: &[Check], saves: &[Save], notes: &mut Vec<String>) {
         notes.extend(checks.iter().map(|one| format!("check {}", check(one))));
         for save in saves {
             let all = if save.all { "all " } else { "" };
             notes.push(format!("save {} = {all}{}", self.slot(save.slot), pick(&save.pick)));
         }
+    }
+}
+
+/// A message that has a verb of its own.
+struct Own {
+    line: String,
+    /// What its row is called if nobody names it.
+    row: String,
+}
+
+fn own(content: &Content) -> Option<Own> {
+    match content {
+        Content::Mqtt(order) => {
+            let line = mqtt::line(order);
+            Some(Own { row: line.clone(), line })
+        }
+        Content::Redis(commands) => {
+            let row = commands.written.clone();
+            Some(Own { line: format!("redis {row}"), row })
+        }
+        Content::Plain { .. } | Content::Declared(_) | Content::Proto(_) => None,
     }
 }
 
@@ -407,19 +393,6 @@ fn follows_from_body(name: &str, text: &Text) -> bool {
         [b"application/json", b"application/x-www-form-urlencoded", b"multipart/form-data"];
     let is_usual = |text: &[u8]| types.iter().any(|kind| text.starts_with(kind));
     name.eq_ignore_ascii_case("content-type") && text.as_literal().is_some_and(is_usual)
-}
-
-fn opened(opened: &Opened, notes: &mut Vec<String>) {
-    // Bytes are shown as they are sent.
-    let value = |name: &str, text: &Text| match text.as_literal() {
-        Some(bytes) if name.ends_with("-bin") => STANDARD.encode(bytes),
-        _ => shown(text),
-    };
-    let metadata = opened.metadata.iter();
-    notes.extend(metadata.map(|(name, text)| format!("metadata {name}: {}", value(name, text))));
-    if opened.encoding != Encoding::Identity {
-        notes.push(format!("compress {}", opened.encoding.name()));
-    }
 }
 
 /// `slow read 1.0 KiB/s`
@@ -432,7 +405,16 @@ fn speed(slow: Slow) -> String {
     if parts.is_empty() { "slow off".into() } else { format!("slow{parts}") }
 }
 
-fn limits(timeout: Option<Duration>, usual: Duration, failing: Failing, notes: &mut Vec<String>) {
+pub(super) fn limits(timeout: Option<Duration>, failing: Failing, notes: &mut Vec<String>) {
+    limits_but(TIMEOUT, timeout, failing, notes);
+}
+
+fn limits_but(
+    usual: Duration,
+    timeout: Option<Duration>,
+    failing: Failing,
+    notes: &mut Vec<String>,
+) {
     if let Some(timeout) = timeout.filter(|timeout| *timeout != usual) {
         notes.push(format!("timeout {}", write_duration(timeout)));
     }
@@ -576,9 +558,8 @@ fn check(check: &Check) -> String {
 }
 
 fn statuses((low, high): &(u16, u16)) -> String {
-    let code = Code::of_status(*low);
     match (low, high) {
-        (low, high) if low == high => code.map_or(low.to_string(), |code| code.name().into()),
+        (low, high) if low == high => status_word(*low),
         (low, high) if low % 100 == 0 && *high == low + 99 => format!("{}xx", low / 100),
         (low, high) => format!("{low}..{high}"),
     }

@@ -277,6 +277,8 @@ fn types_are_those_of_the_declaration() {
         ("type: str, terminator: \"\\r\\n\"", text(Extent::Delimited(vec![13, 10]))),
         ("type: str", text(Extent::Rest)),
         ("type: str, rest: true", text(Extent::Rest)),
+        ("type: str, rest: true, terminator: end", text(Extent::RestBefore(b"end".to_vec()))),
+        ("type: str, rest: false, terminator: end", text(Extent::Delimited(b"end".to_vec()))),
         ("type: bytes, size-eos: true", Type::Bytes(Extent::Rest)),
         ("size: 4", Type::Bytes(Extent::Fixed(4))),
         ("rest: true", Type::Bytes(Extent::Rest)),
@@ -381,12 +383,39 @@ fn ends_and_kinds_are_those_of_the_file() {
 }
 
 #[test]
+fn replies_may_have_several_packets() {
+    let text = "\
+delimiter: \"\\r\\n\"
+packet: [{id: body}]
+messages:
+  command: {body: [{id: text, type: str}]}
+  reply:
+    answers: command
+    more: mark == more
+    body: [{id: code, type: str, size: 3}, {id: mark, type: u8, enum: {32: last, 45: more}}, {id: text, type: str}]
+";
+    let more = |text: &str| declaration(text).messages[1].more.clone();
+    let Some(More::If(test)) = more(text) else { panic!() };
+    let Condition { field, comparison, value } = test;
+    assert_eq!((&*field.value, comparison, value), ("mark", Comparison::Equal, 45));
+    assert_eq!(more(&text.replace("mark == more", "false")), None);
+    let never = told(&text.replace("mark == more", "true"));
+    assert_eq!(never[0].code, "protocol-bad-reply");
+    // A part may also be a push; nothing else is both.
+    let rows = "delimiter: \"\\n\"\npacket: [{id: k, type: u8, selects: message}]\nmessages: {ask: \
+                {kind: 1}, done: {kind: 2, answers: ask}, row: {kind: 3, answers: ask, push: true}}";
+    assert_eq!(told(rows)[0].code, "conflicting-keys");
+    assert!(told(&rows.replace("push: true", "push: true, more: true")).is_empty());
+}
+
+#[test]
 fn packets_have_checksums_delimiters_and_fixed_sizes() {
     let delimited = declaration(
-        "transport: tls\nmeta: {id: x, endian: le}\ndelimiter: \"\\r\\n\"\nmax: 1KiB\npacket: \
-         [{id: body}]\nmessages: {line: {body: [{id: text, type: str}]}}\n",
+        "transport: tls\ntext: true\nmeta: {id: x, endian: le}\ndelimiter: \"\\r\\n\"\nmax: 1KiB\n\
+         packet: [{id: body}]\nmessages: {line: {body: [{id: text, type: str}]}}\n",
     );
     assert_eq!((delimited.transport, delimited.endian), (Transport::Tls, Endian::Little));
+    assert!(delimited.is_text);
     let Framing::Delimiter { bytes, bytes_max } = delimited.framing else { panic!("delimiter") };
     assert_eq!((&bytes.value[..], bytes_max), (&b"\r\n"[..], 1024));
 

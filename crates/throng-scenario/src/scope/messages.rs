@@ -38,6 +38,14 @@ impl Kinds {
         }
     }
 
+    /// Whether it asks for the number of packets of a reply, which may have several.
+    pub(crate) fn counts_packets(&self, word: &str) -> bool {
+        let Kinds::Declared { protocol, ids } = self else { return false };
+        let of = word.strip_prefix("packets");
+        let is_it = of.is_some_and(|of| of.is_empty() || of.starts_with('.'));
+        is_it && ids.iter().any(|id| protocol.info(*id).may_go_on)
+    }
+
     /// The way to a field, in every kind that has it.
     pub(crate) fn find(&self, path: &str) -> Result<Pick, PathMistake> {
         let (protocol, ids) = match self {

@@ -1,15 +1,14 @@
-//! Small steps: `set`, `log`, `next`, `leave`, `stop`, `disconnect`, `secure`, `slow`.
+//! Small steps: `set`, `log`, `next`, `leave`, `stop`, `disconnect`, `slow`.
 
 use std::sync::Arc;
 
 use throng_base::Said;
 use throng_base::units::{self, UnitError};
-use throng_program::{Escape, Parting, Scheme, Secure, Slow, Statement, StepKind, Text};
+use throng_program::{Escape, Parting, Slow, Statement, Text};
 
 use crate::ast::{self, Field};
 use crate::load::read_parting;
 use crate::read::Context;
-use crate::steps::failing::{read_loss, read_timeout};
 use crate::steps::rest::{Flow, How};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
@@ -22,6 +21,7 @@ pub(super) fn read_slow(
     cx: &mut Context<'_>,
     fields: &ast::Slow<'_>,
     via: Via<'_>,
+    _: &mut Rows,
 ) -> Option<Statement> {
     let link = via.link;
     const HELP: Said = say!("write `- slow: {{read: 1KiB/s, write: 100B/s}}` or `- slow: off`");
@@ -77,6 +77,7 @@ pub(super) fn read_disconnect(
     cx: &mut Context<'_>,
     fields: &ast::Disconnect<'_>,
     via: Via<'_>,
+    _: &mut Rows,
 ) -> Option<Statement> {
     let node = fields.disconnect.node().filter(|node| !node.is_null());
     let how = match node {
@@ -84,47 +85,6 @@ pub(super) fn read_disconnect(
         None => Parting::Fin,
     };
     Some(Statement::Disconnect { link: via.link, how })
-}
-
-/// `secure`: TLS on the open connection.
-pub(super) fn read_secure(
-    cx: &mut Context<'_>,
-    fields: &ast::Secure<'_>,
-    via: Via<'_>,
-    rows: &mut Rows,
-) -> Option<Statement> {
-    let verb = "secure";
-    if let Some(node) = fields.secure.node().filter(|node| !node.is_null()) {
-        let message = say!("`{verb}` does not take a value");
-        let help = say!("write `- secure`, and the TLS options in `tls` of the scenario");
-        return cx.bad_value(node, message, help);
-    }
-    let scheme = via.reach.scheme.unwrap_or(Scheme::Tcp);
-    if scheme != Scheme::Tcp {
-        let message = say!("`{verb}` is not supported with `{}` targets", scheme.word());
-        let place = fields.secure.place_or(fields.place);
-        let error = cx.error("step-scheme", message, place);
-        let (label, help) = match scheme.is_secure() {
-            true => (
-                say!("the connection uses TLS from the start"),
-                say!("remove the step, or write the target as `tcp://…`"),
-            ),
-            false => (
-                say!("only TCP connections can start TLS later"),
-                say!("remove the step; for TLS from the start, use `https`, `wss` or `tls`"),
-            ),
-        };
-        return cx.fail(error.label(label).help(help));
-    }
-    let timeout = read_timeout(cx, fields.timeout);
-    let step = rows.row(cx, fields, StepKind::Secure, None);
-    let failing = read_loss(cx, fields.on_error);
-    Some(Statement::Secure(Arc::new(Secure {
-        step: step?,
-        link: via.link,
-        timeout: timeout?,
-        failing,
-    })))
 }
 
 impl Coder<'_, '_> {

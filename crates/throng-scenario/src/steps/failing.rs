@@ -7,7 +7,8 @@ use throng_metrics::Cause;
 use throng_program::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
 
 use crate::ast::{self, Field};
-use crate::message::checks::{code_of, parse_status};
+use crate::message::checks::parse_status;
+use crate::message::grpc::code_of;
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};

@@ -5,8 +5,8 @@
 use throng_base::Said;
 use throng_program::{LINKS_MAX, Link, Scheme, Target};
 
-use crate::ast::{self, Field, List, Verb};
-use crate::native;
+use crate::ast::{self, Field, List, Uses, Verb};
+use crate::native::{self, Native};
 use crate::reach::{Home, Reach, Reaches, asks_for_events, list, unknown_target};
 use crate::read::Context;
 use crate::scope::Spoken;
@@ -61,7 +61,7 @@ impl<'c> Links<'c> {
             let target = connect.target.node().and_then(text_of);
             let path = connect.connect.node().and_then(text_of);
             let needs = match asks_for_events(connect) {
-                true => Needs::Http,
+                true => Needs::Asked(&native::HTTP),
                 false => home.needs_of_connect(target, path),
             };
             let reach = match target {
@@ -69,12 +69,12 @@ impl<'c> Links<'c> {
                 None => self.usual(needs).ok(),
             };
             let reach = reach.and_then(|reach| match needs {
-                Needs::Http => home.stream_of(reach),
-                Needs::Call => {
+                Needs::Asked(native) if native.methods => {
                     let schema = cx.descriptors.schema()?;
                     home.call_of(reach, schema.find_method(path?).ok()?)
                 }
-                Needs::Lasting | Needs::Sql => Some(reach).filter(|reach| !reach.is_asked()),
+                Needs::Asked(_) => home.stream_of(reach),
+                Needs::Lasting => Some(reach).filter(|reach| !reach.is_asked()),
             });
             let Some(reach) = reach else { continue };
             let name = name_of(connect).unwrap_or(&reach.name);
@@ -169,31 +169,22 @@ impl<'c> Links<'c> {
         verb: &Verb<'_>,
         in_body: bool,
     ) -> Option<Via<'c>> {
-        match verb {
-            Verb::Http(map) => self.asked_link(cx, verb, map.target, Needs::Http),
-            Verb::Grpc(map) => self.asked_link(cx, verb, map.target, Needs::Call),
-            Verb::Sql(map) => self.asked_link(cx, verb, map.target, Needs::Sql),
-            // Where none lasts, it is that to the database.
-            Verb::Disconnect(map)
-                if !map.on.is_there()
-                    && self.lasting().next().is_none()
-                    && self.usual(Needs::Sql).is_ok_and(Reach::is_sql) =>
-            {
-                self.asked_link(cx, verb, map.on, Needs::Sql)
-            }
-            Verb::Connect(map) => self.connect_link(cx, map),
-            Verb::Secure(map) => self.talk_link(cx, verb, map.on, in_body),
-            Verb::Send(map) => self.talk_link(cx, verb, map.on, in_body),
-            Verb::Expect(map) => self.talk_link(cx, verb, map.on, in_body),
-            Verb::Request(map) => self.talk_link(cx, verb, map.on, in_body),
-            Verb::Publish(map) => self.talk_link(cx, verb, map.on, in_body),
-            Verb::Subscribe(map) => self.talk_link(cx, verb, map.on, in_body),
-            Verb::Unsubscribe(map) => self.talk_link(cx, verb, map.on, in_body),
-            Verb::Redis(map) => self.talk_link(cx, verb, map.on, in_body),
-            Verb::Slow(map) => self.talk_link(cx, verb, map.on, in_body),
-            Verb::Disconnect(map) => self.talk_link(cx, verb, map.on, in_body),
-            _ => None,
+        match (verb.uses()?, native::of_verb(verb.word())) {
+            (Uses::Target(target), Some(native)) => self.asked_link(cx, verb, target, native),
+            (Uses::Target(_), None) => None,
+            (Uses::On(on), _) => match self.kept_link(verb, on) {
+                Some(native) => self.asked_link(cx, verb, on, native),
+                None => self.talk_link(cx, verb, on, in_body),
+            },
         }
+    }
+
+    /// Where no connection lasts, `disconnect` ends one that a step has opened.
+    fn kept_link(&self, verb: &Verb<'_>, on: Field<'_>) -> Option<&'static Native> {
+        let ends = matches!(verb, Verb::Disconnect(_)) && !on.is_there();
+        let is_there =
+            |native: &&'static Native| self.usual(Needs::Asked(native)).is_ok_and(Reach::is_asked);
+        native::kept().find(|native| ends && self.lasting().next().is_none() && is_there(native))
     }
 
     /// The link of a request that opens its connection itself.
@@ -202,8 +193,9 @@ impl<'c> Links<'c> {
         cx: &mut Context<'_>,
         verb: &Verb<'_>,
         target: Field<'_>,
-        needs: Needs,
+        native: &'static Native,
     ) -> Option<Via<'c>> {
+        let needs = Needs::Asked(native);
         let reach = self.reach(cx, (verb.word(), verb.place()), target.node(), needs)?;
         let is_this = |draft: &Draft<'_>| !draft.link.lasts && std::ptr::eq(draft.reach, reach);
         match self.all.iter().position(is_this) {
@@ -212,14 +204,19 @@ impl<'c> Links<'c> {
         }
     }
 
-    fn connect_link(&mut self, cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Option<Via<'c>> {
+    /// The link that a `connect` opens.
+    pub(super) fn connect_link(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &ast::Connect<'_>,
+    ) -> Option<Via<'c>> {
         let reach = match fields.events.node().map(|node| cx.bool(node)) {
             Some(events) if events? => self.stream(cx, fields)?,
             _ => {
                 let target = fields.target.node().and_then(text_of);
                 let path = fields.connect.node().and_then(text_of);
                 match self.home.needs_of_connect(target, path) {
-                    Needs::Call => self.call(cx, fields)?,
+                    Needs::Asked(_) => self.call(cx, fields)?,
                     needs => {
                         let verb = ("connect", fields.connect.place_or(fields.place));
                         self.reach(cx, verb, fields.target.node(), needs)?
@@ -428,7 +425,7 @@ impl<'c> Links<'c> {
             );
         }
         let verb = (EVENTS, fields.events.place_or(fields.place));
-        let reach = self.reach(cx, verb, fields.target.node(), Needs::Http)?;
+        let reach = self.reach(cx, verb, fields.target.node(), Needs::Asked(&native::HTTP))?;
         home.stream_of(reach)
     }
 
@@ -442,7 +439,7 @@ impl<'c> Links<'c> {
         };
         let name = read_plain(cx, node)?;
         let called = find_method(cx, node, &name);
-        let reach = self.reach(cx, ("connect", place), fields.target.node(), Needs::Call)?;
+        let reach = self.reach(cx, ("connect", place), fields.target.node(), Needs::CALL)?;
         let home: &'c Home = self.home;
         home.call_of(reach, called?.id)
     }
@@ -605,12 +602,14 @@ impl<'c> Links<'c> {
 /// What a step needs of a target.
 #[derive(Clone, Copy)]
 enum Needs {
-    Http,
-    /// Methods.
-    Call,
-    Sql,
+    /// That requests open their connections there, and that this is spoken.
+    Asked(&'static Native),
     /// A connection that lasts.
     Lasting,
+}
+
+impl Needs {
+    const CALL: Needs = Needs::Asked(&native::GRPC);
 }
 
 impl Home {
@@ -618,12 +617,12 @@ impl Home {
     fn needs_of_connect(&self, target: Option<&str>, path: Option<&str>) -> Needs {
         if let Some(named) = target.and_then(|name| self.places.iter().find(|one| one.name == name))
         {
-            return if named.has_methods() { Needs::Call } else { Needs::Lasting };
+            return if named.has_methods() { Needs::CALL } else { Needs::Lasting };
         }
         let is_method = path.is_some_and(|path| !path.is_empty() && !path.starts_with('/'));
         let has = |is: fn(&Reach) -> bool| self.places.iter().any(is);
         match has(Reach::has_methods) && (is_method || self.places.iter().all(Reach::has_methods)) {
-            true => Needs::Call,
+            true => Needs::CALL,
             false => Needs::Lasting,
         }
     }
@@ -631,7 +630,8 @@ impl Home {
 
 /// Whether a step says itself where it goes, and needs no connection that another has opened.
 fn named_by_itself(verb: &str) -> bool {
-    matches!(verb, "http" | "grpc" | "sql" | "connect" | EVENTS)
+    let asks = native::of_verb(verb).is_some_and(|native| native.opens_itself);
+    asks || matches!(verb, "connect" | EVENTS)
 }
 
 fn no_connect<T>(cx: &mut Context<'_>, verb: &str, place: Place, reach: &Reach) -> Option<T> {
@@ -644,35 +644,13 @@ fn no_connect<T>(cx: &mut Context<'_>, verb: &str, place: Place, reach: &Reach) 
 fn fits(reach: &Reach, needs: Needs) -> bool {
     reach.scheme.is_none()
         || match needs {
-            Needs::Http => reach.is_http(),
-            Needs::Call => reach.has_methods(),
-            Needs::Sql => reach.is_sql(),
+            Needs::Asked(native) => reach.asked().is_some_and(|one| std::ptr::eq(one, native)),
             Needs::Lasting => !reach.is_asked(),
         }
 }
 
 fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Place) -> Option<T> {
-    let help = match verb {
-        "http" if native::of_scheme(scheme).methods => {
-            say!("call a gRPC method of this target: `- grpc: package.Service/Method`")
-        }
-        "connect" if scheme.is_some_and(Scheme::is_sql) => {
-            say!("remove it: the first `sql` step of a user opens its connection")
-        }
-        "connect" => {
-            say!(
-                "remove it: HTTP connections are opened on demand; for an event stream, write \
-                 `events: true`; for WebSocket, use a `ws://` target"
-            )
-        }
-        "disconnect" => {
-            say!(
-                "remove it: HTTP connections are opened on demand; for WebSocket, use a `ws://` \
-                 target"
-            )
-        }
-        _ => native::of_verb(verb).unwrap_or(native::of_scheme(None)).needs.clone(),
-    };
+    let help = native::of_scheme(scheme).refusal(verb).clone();
     let (message, label) = match scheme {
         Some(scheme) => (
             say!("`{verb}` is not supported with `{}` targets", scheme.word()),

@@ -10,7 +10,7 @@ use throng_program::{
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
-use crate::ast::{self, Field};
+use crate::ast::{self, Field, Map as _};
 use crate::keys;
 use crate::message::body::read_body;
 use crate::message::checks::{Answer, read_checks};
@@ -124,9 +124,10 @@ fn read_opening(
 
 /// Notes the keys that this kind of connection does not have.
 fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Reach) {
-    let asked = [fields.headers, fields.protocols, fields.auth].into_iter().chain(bodies(fields));
-    for field in asked.chain([fields.metadata, fields.compress, fields.message, fields.mqtt]) {
-        if let Some(key) = field.key().filter(|key| !reach.opens_with(&key.text)) {
+    // Of what stands behind `connect` itself, the reader of that tells.
+    let opens = |key: &&Key| key.text != "connect" && native::of_key(&key.text).is_some();
+    for key in fields.all().filter_map(Field::key).filter(opens) {
+        if !reach.opens_with(&key.text) {
             let error = cx.error("step-scheme", reach.has_no(&key.text), key.place);
             let (label, help) = instead_of(&key.text, reach);
             cx.note(error.label(label).help(help));

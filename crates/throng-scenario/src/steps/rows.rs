@@ -6,7 +6,7 @@ use throng_base::StepId;
 use throng_program::{Step, StepKind};
 use throng_protocol::framed::MessageId;
 
-use crate::ast::Row;
+use crate::ast::{Field, Map};
 use crate::labels::{Labels, read_labels, selector};
 use crate::read::Context;
 use crate::syntax::Place;
@@ -44,11 +44,11 @@ impl Rows {
     pub(crate) fn row<'n>(
         &mut self,
         cx: &mut Context<'_>,
-        map: &impl Row<'n>,
+        map: &impl Map<'n>,
         kind: StepKind,
         written: Option<&str>,
     ) -> Option<StepId> {
-        match map.name().node() {
+        match map.get("name").and_then(Field::node) {
             Some(node) => {
                 let name = cx.text(node, say!("the name of a step"))?;
                 self.labelled(cx, kind, &name, map)
@@ -63,9 +63,9 @@ impl Rows {
         cx: &mut Context<'_>,
         kind: StepKind,
         name: &str,
-        map: &impl Row<'n>,
+        map: &impl Map<'n>,
     ) -> Option<StepId> {
-        let labels = map.label().node().map(|node| read_labels(cx, node));
+        let labels = map.get("label").and_then(Field::node).map(|node| read_labels(cx, node));
         self.add(cx, kind, name, labels.unwrap_or_default(), map.place())
     }
 

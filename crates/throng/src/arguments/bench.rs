@@ -8,9 +8,9 @@ use throng_program::HttpVersion;
 use throng_scenario::bench::BenchStage;
 
 use super::capacity::SearchArguments;
-use super::protocol::SchemeArguments;
 use super::route::RouteArguments;
 use super::run::{LimitArguments, OutputArguments};
+use super::scheme::SchemeArguments;
 use super::values::{Rates, count, duration, http_version, precision, rates, size, source, stage};
 
 const BENCH_HELP: &str = "Examples:\n\

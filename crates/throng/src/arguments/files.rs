@@ -32,39 +32,44 @@ pub(crate) struct InitArguments {
     pub(crate) force: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum InitKind {
-    /// HTTP pages or API calls
-    Http,
-    /// An API with a login and tokens; the accounts are read from a file
-    Api,
-    /// Users that stay connected on a WebSocket
-    Websocket,
-    /// Users in the rooms of a Socket.IO service
-    Socketio,
-    /// Queries and mutations of a GraphQL API
-    Graphql,
-    /// Responses that an LLM server streams token by token
-    Llm,
-    /// Devices that publish and subscribe on an MQTT broker
-    Mqtt,
-    /// Text or bytes over TCP
-    Tcp,
+macro_rules! init_kinds {
+    ($(#[doc = $doc:literal] $name:ident, $word:literal;)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+        pub(crate) enum InitKind {
+            $(#[doc = $doc] $name,)*
+        }
+
+        impl InitKind {
+            pub(crate) fn word(self) -> &'static str {
+                match self { $(InitKind::$name => $word,)* }
+            }
+
+            pub(crate) fn template(self) -> &'static str {
+                match self {
+                    $(InitKind::$name => include_str!(concat!("../init/", $word, ".yaml")),)*
+                }
+            }
+        }
+    };
 }
 
-impl InitKind {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            InitKind::Http => "http",
-            InitKind::Api => "api",
-            InitKind::Websocket => "websocket",
-            InitKind::Socketio => "socketio",
-            InitKind::Graphql => "graphql",
-            InitKind::Llm => "llm",
-            InitKind::Mqtt => "mqtt",
-            InitKind::Tcp => "tcp",
-        }
-    }
+init_kinds! {
+    /// HTTP pages or API calls
+    Http, "http";
+    /// An API with a login and tokens; the accounts are read from a file
+    Api, "api";
+    /// Users that stay connected on a WebSocket
+    Websocket, "websocket";
+    /// Users in the rooms of a Socket.IO service
+    Socketio, "socketio";
+    /// Queries and mutations of a GraphQL API
+    Graphql, "graphql";
+    /// Responses that an LLM server streams token by token
+    Llm, "llm";
+    /// Devices that publish and subscribe on an MQTT broker
+    Mqtt, "mqtt";
+    /// Text or bytes over TCP
+    Tcp, "tcp";
 }
 
 #[derive(Args, Debug)]

@@ -1,10 +1,9 @@
-//! Flags of `throng protocol`, and those of gRPC services.
+//! Flags of `throng protocol`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use throng_base::Diagnostic;
-use throng_scenario::bench::{Bench, BenchMqtt, BenchRedis};
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
@@ -94,102 +93,6 @@ pub(crate) struct ReflectionArguments {
     /// Trust the certificates in this file instead of the system certificates
     #[arg(long, value_name = "FILE", requires = "reflect")]
     pub(crate) cacert: Option<PathBuf>,
-}
-
-/// The flags of `throng bench` that only one protocol has.
-#[derive(Args, Debug)]
-pub(crate) struct SchemeArguments {
-    #[command(flatten)]
-    call: CallArguments,
-    #[command(flatten)]
-    mqtt: MqttArguments,
-    #[command(flatten)]
-    redis: RedisArguments,
-    #[command(flatten)]
-    sql: SqlArguments,
-}
-
-impl SchemeArguments {
-    pub(crate) fn apply(&self, bench: &mut Bench) {
-        let SchemeArguments { call, mqtt, redis, sql } = self;
-        bench.proto.clone_from(&call.proto);
-        bench.proto_path.clone_from(&call.proto_path);
-        bench.mqtt = BenchMqtt {
-            qos: mqtt.qos,
-            retain: mqtt.retain,
-            client_id: mqtt.client_id.clone(),
-            is_old: mqtt.old,
-        };
-        bench.redis = BenchRedis {
-            command: redis.command.clone(),
-            pipeline: redis.pipeline.unwrap_or_default(),
-        };
-        bench.sql.clone_from(&sql.sql);
-    }
-
-    /// Which of them are given.
-    pub(crate) fn given(&self) -> [(&'static str, bool); 8] {
-        let SchemeArguments { call, mqtt, redis, sql } = self;
-        [
-            ("--proto", !call.proto.is_empty()),
-            ("--qos", mqtt.qos.is_some()),
-            ("--retain", mqtt.retain),
-            ("--client-id", mqtt.client_id.is_some()),
-            ("--mqtt-3", mqtt.old),
-            ("--command", redis.command.is_some()),
-            ("--pipeline", redis.pipeline.is_some()),
-            ("--sql", sql.sql.is_some()),
-        ]
-    }
-}
-
-#[derive(Args, Debug)]
-#[command(next_help_heading = "gRPC")]
-struct CallArguments {
-    /// A `.proto` file or descriptor set of the service; without one, throng uses the target's
-    /// server reflection; may be given more than once
-    #[arg(long, value_name = "FILE")]
-    proto: Vec<PathBuf>,
-    /// Directory to search for imported `.proto` files; may be given more than once
-    #[arg(long, value_name = "DIR", requires = "proto")]
-    proto_path: Vec<PathBuf>,
-}
-
-#[derive(Args, Debug)]
-#[command(next_help_heading = "MQTT")]
-struct MqttArguments {
-    /// Quality of service for the published messages or the subscription: 0, 1 or 2
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=2))]
-    qos: Option<u8>,
-    /// Ask the broker to retain the published message for later subscribers
-    #[arg(long)]
-    retain: bool,
-    /// Prefix of the client IDs: `dev` gives dev-1, dev-2, ...; by default, the broker assigns them
-    #[arg(long, value_name = "PREFIX")]
-    client_id: Option<String>,
-    /// Use MQTT 3.1.1 instead of 5
-    #[arg(long = "mqtt-3")]
-    old: bool,
-}
-
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Redis")]
-struct RedisArguments {
-    /// The command to send, quoted as in redis-cli; `${random.int(1, 100000)}` gives other keys
-    /// each time; by default PING
-    #[arg(long, value_name = "COMMAND")]
-    command: Option<String>,
-    /// Send the command this many times in one write, and wait for all replies
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pipeline: Option<u32>,
-}
-
-#[derive(Args, Debug)]
-#[command(next_help_heading = "SQL")]
-struct SqlArguments {
-    /// The statement to execute; several statements are separated by `;` [default: select 1]
-    #[arg(long, value_name = "TEXT")]
-    sql: Option<String>,
 }
 
 /// Headers, or metadata of calls, as the command line has them.

@@ -110,6 +110,16 @@ pub(crate) struct OutputArguments {
 }
 
 impl OutputArguments {
+    pub(crate) fn shown(&self) -> throng_terminal::Output {
+        throng_terminal::Output {
+            json: self.json,
+            details: self.details,
+            quiet: self.quiet,
+            full_screen: self.tui,
+            no_color: self.no_color,
+        }
+    }
+
     /// What of it the run is told; the rest is for the terminal.
     pub(crate) fn settings(&self) -> Settings {
         Settings {

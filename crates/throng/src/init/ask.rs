@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum as _;
 use throng_base::Said;
+use throng_terminal::Screen;
 
-use super::{target_in, template};
+use super::target_in;
 use crate::arguments::{InitArguments, InitKind};
-use crate::screen::Screen;
 
 /// Asks, if nothing was given and a person can answer.
 pub(super) fn ask(arguments: &mut InitArguments, screen: Screen) {
@@ -45,7 +45,7 @@ fn questions(arguments: &mut InitArguments, input: &mut impl BufRead, say: &mut 
             },
         }
     };
-    let target = target_in(template(kind));
+    let target = target_in(kind.template());
     say(say!("URL of the service, without a path [{target}]:"));
     arguments.target = loop {
         match answer(input) {

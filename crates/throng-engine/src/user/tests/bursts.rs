@@ -12,7 +12,7 @@ use super::declared::{
     packet, protocol, save_id, slot, stay_for, talkers, think, which,
 };
 use super::*;
-use crate::user::backlog::WAITING_MESSAGES_MAX;
+use crate::user::connection::backlog::WAITING_MESSAGES_MAX;
 
 /// So many fit into nothing that was kept before, and are sent by many a server at once.
 const BURST: u64 = 600;
@@ -234,6 +234,7 @@ fn lines() -> Arc<Protocol> {
         kind: None,
         answers: vec![at("line".to_string())],
         push: false,
+        more: None,
         body: vec![text],
         acknowledged_by: None,
         place: Place::default(),

@@ -14,7 +14,7 @@ use throng_protocol::framed::{Declaration, Given, MessageId, Protocol};
 use super::*;
 
 mod agreement;
-mod secured;
+mod parts;
 
 pub(super) const STEPS: &[StepKind] = &[
     StepKind::Connect,
@@ -63,6 +63,7 @@ pub(super) fn protocol(correlates: bool) -> Arc<Protocol> {
         kind: Some(at(number.into())),
         answers: answers.iter().map(|one| at((*one).to_string())).collect(),
         push,
+        more: None,
         body,
         acknowledged_by: None,
         place: Place::default(),

@@ -54,6 +54,7 @@ pub(crate) fn message(id: &str, kind: i64, body: Vec<Field>) -> Message {
         kind: Some(placed(kind.into())),
         answers: Vec::new(),
         push: false,
+        more: None,
         body,
         acknowledged_by: None,
         place: Place::default(),

@@ -117,8 +117,7 @@ impl<'p> Names<'p> {
 
     /// Whether there are HTTP requests in it.
     pub(super) fn asks(&self, subject: &Subject) -> bool {
-        let asks =
-            |id: &StepId| matches!(self.steps[id.index()].kind, StepKind::Http | StepKind::Grpc);
+        let asks = |id: &StepId| self.steps[id.index()].kind.is_http();
         matches!(subject, Subject::Steps(ids) if ids.is_empty() || ids.iter().any(asks))
     }
 

@@ -12,6 +12,7 @@ mod presence;
 pub(crate) mod push;
 mod redis;
 mod reflection;
+mod replies;
 mod secure;
 mod sql;
 mod tcp;

@@ -1,5 +1,5 @@
-//! TLS that begins on an open connection (STARTTLS): against real servers of SMTP, IMAP, LDAP and
-//! XMPP whose books are compared, and against targets that agree to TLS and then do something else.
+//! TLS that begins on an open connection (STARTTLS): against real servers of SMTP, IMAP and XMPP
+//! whose books are compared, and against targets that agree to TLS and then do something else.
 
 use std::fmt::Write as _;
 use std::net::TcpStream;
@@ -282,84 +282,6 @@ fn folders_are_read_behind_starttls_and_dovecot_counts_the_same_logins() {
         names.filter(|name| name.to_string_lossy().starts_with(".box-")).count()
     });
     assert_eq!(boxes.sum::<usize>(), 20, "{run}");
-    child.signal(libc::SIGTERM);
-    child.wait();
-}
-
-const DIRECTORY: &str = r#"- connect
-- {request: starttls, expect: {extended: {op.code: success}}}
-- secure
-- request: {bind: {op: {name: "uid=user-${user.id},dc=throng,dc=test", password: secret}}}
-  expect: {bound: {op.code: success}}
-- request: {search: {op: {base: "dc=throng,dc=test", filter: {attribute: uid, value: "user-${user.id}"}}}}
-  expect: {found: {op.code: success}}
-- {expect: {entry: {op.name: "uid=user-${user.id},dc=throng,dc=test"}}}
-- request: {compare: {op: {name: "uid=user-1,dc=throng,dc=test", assertion: {attribute: sn, value: "1"}}}}
-  expect: {compared: {op.code: compare_true}}
-- request: {bind: {op: {name: "uid=user-${user.id},dc=throng,dc=test", password: wrong}}}
-  expect: {bound: {op.code: invalid_credentials}}
-  name: wrong
-- {send: unbind}
-- disconnect"#;
-
-const SLAPD: &str = "include /etc/ldap/schema/core.schema
-include /etc/ldap/schema/cosine.schema
-include /etc/ldap/schema/inetorgperson.schema
-modulepath /usr/lib/ldap
-moduleload back_mdb
-TLSCertificateFile PAPERS/self.pem
-TLSCertificateKeyFile PAPERS/self.key
-security simple_bind=1
-database mdb
-suffix dc=throng,dc=test
-directory HOME
-access to attrs=userPassword by anonymous auth by * none
-access to * by users read
-";
-
-#[test]
-fn a_directory_is_searched_behind_starttls_and_slapd_logs_the_same_operations() {
-    let papers = Papers::own();
-    let home = tempfile::tempdir().expect("a temporary folder");
-    let place = |name: &str| home.path().join(name).display().to_string();
-    let folder = papers.path("self.pem").parent().expect("a folder").display().to_string();
-    let text = SLAPD.replace("PAPERS", &folder).replace("HOME", &home.path().display().to_string());
-    std::fs::write(place("slapd.conf"), text).expect("a file");
-    let mut people = String::from(
-        "dn: dc=throng,dc=test\nobjectClass: dcObject\nobjectClass: organization\ndc: throng\n\
-         o: throng\n\n",
-    );
-    for user in 1..=4 {
-        write!(
-            people,
-            "dn: uid=user-{user},dc=throng,dc=test\nobjectClass: inetOrgPerson\n\
-             uid: user-{user}\ncn: user\nsn: {user}\nuserPassword: secret\n\n"
-        )
-        .expect("a text");
-    }
-    std::fs::write(place("people.ldif"), people).expect("a file");
-    let mut command = Command::new(program("slapadd", "slapd"));
-    command.args(["-f", &place("slapd.conf"), "-l", &place("people.ldif")]);
-    Child::start(command).wait().exits(0);
-    let port = free_port();
-    let url = format!("ldap://127.0.0.1:{port}");
-    let mut command = Command::new(program("slapd", "slapd"));
-    command.args(["-f", &place("slapd.conf"), "-h", &url, "-d", "stats"]);
-    let child = Child::start(command);
-    child.until("slapd to listen", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-    let head = format!("protocol: throng:ldap\ntls: {{verify: false}}\n{}", times(20, 4));
-    let text = one_session(&format!("tcp://127.0.0.1:{port}"), &head, DIRECTORY);
-    let run = running(&text).run().exits(0);
-    run.has("/total/failed", 0);
-    for name in ["secure", "bind", "search", "entry", "compare", "wrong", "unbind"] {
-        run.check(run.row("steps", name)["ok"] == 20, name);
-    }
-    let told = child.hears("all unbinds", |_, err| {
-        let count = |word: &str| err.lines().filter(|line| line.contains(word)).count();
-        let books = ["SRCH base=", "CMP dn=", "tag=97 err=0", "tag=97 err=49"].map(count);
-        (count(" UNBIND") >= 20).then_some(books)
-    });
-    assert_eq!(told, [20; 4], "{run}");
     child.signal(libc::SIGTERM);
     child.wait();
 }

@@ -1,0 +1,64 @@
+//! Opens gRPC calls that stay open. A server may send nothing before it receives a message, so a
+//! call is open as soon as its connection uses HTTP/2.
+
+use throng_metrics::Cause;
+use throng_protocol::grpc::{CallStream, Encoding};
+use throng_protocol::http1::RequestKind;
+use throng_protocol::http2::{self, Body};
+use throng_protocol::machine::{Event, Machine};
+
+use throng_base::Said;
+
+use super::{Opened, Order, multiplexes, pull};
+use crate::failure::Failure;
+use crate::shard::Lane;
+use crate::transport::Transport;
+
+/// The first bytes of a call.
+pub(crate) struct CallAsk {
+    /// The header block of the request.
+    pub(crate) block: Vec<u8>,
+    /// Messages with their prefixes.
+    pub(crate) messages: Vec<u8>,
+    /// The compression of later messages; None if there are none.
+    pub(crate) encoding: Option<Encoding>,
+}
+
+pub(super) async fn open(
+    shard: &Lane,
+    order: &Order,
+    ask: &CallAsk,
+    mut transport: Transport,
+) -> Result<Opened, Failure> {
+    multiplexes(shard, order, &transport)?;
+    let mut out = Vec::with_capacity(512 + ask.messages.len());
+    let body = match ask.encoding {
+        Some(_) => Body::Open,
+        None => Body::Bytes(&ask.messages),
+    };
+    let encoding = ask.encoding.unwrap_or_default();
+    let asked = http2::Ask {
+        kind: RequestKind::Normal,
+        block: &ask.block,
+        indexed: &[],
+        body,
+        body_bytes_max: u64::MAX,
+    };
+    // A new connection has room for one stream.
+    let failed = |reason: Said| Failure::new(Cause::GeneratorFailed, reason);
+    let limits = &shard.prepared.limits.http2;
+    let mut call = CallStream::open(&asked, encoding, limits, &mut out)
+        .map_err(|refused| failed(say!("{refused:?}")))?;
+    if ask.encoding.is_some() {
+        call.send(&ask.messages, &mut out);
+    }
+    let mut machine = Machine::Call(call);
+    let settings = |event: &Event<'_>| {
+        matches!(event, Event::Http(http2::Event::Settings { .. })).then_some(())
+    };
+    let (open, pulled) = pull(shard, &mut transport, &mut machine, out, |_| {}, settings).await?;
+    open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
+    Ok(Opened { multiplexes: true, ..Opened::by(machine, transport, pulled) })
+}
+
+const CLOSED: Said = say!("the connection was closed before the first HTTP/2 frame");

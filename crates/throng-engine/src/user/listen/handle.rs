@@ -1,0 +1,92 @@
+//! What is made of messages that nobody has asked for, as the handlers have it.
+
+use std::task::Context;
+
+use throng_metrics::Cause;
+use throng_program::{Handler, OnError};
+
+use crate::failure::Finding;
+use crate::looked::Looked;
+use crate::prepared::HandlerPlan;
+use crate::recorder::Attempt;
+use crate::scope::scope;
+use crate::shard::Lane;
+use crate::user::agenda::{Waiting, no_room};
+use crate::user::outcome::Onward;
+use crate::user::task::{Active, Doing};
+use crate::user::{State, User};
+
+impl User {
+    /// Does with a message what its handler says.
+    pub(in crate::user) fn handle(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        (handler, plan): (&Handler, &HandlerPlan),
+        looked: &Looked<'_>,
+        cx: &mut Context<'_>,
+    ) {
+        let payload = looked.whole();
+        let state = &mut self.state;
+        let busy = plan.body.filter(|body| state.is_running(*body));
+        let mut scope = scope!(state, shard);
+        // What a body works with is saved when it begins.
+        let saves = if busy.is_some() { &[][..] } else { &handler.saves };
+        let mut verdict = plan.look.judge(&handler.checks, saves, looked, &mut scope);
+        shard.recorder.borrow_mut().messages.pushes += 1;
+        state.follow_audiences();
+        state.first_message(line);
+        if let (Some(body), Ok(())) = (busy, &verdict) {
+            verdict = state.wait_for_body(line, body, payload);
+        }
+        let bytes_in = state.wire_bytes(line, payload);
+        let attempt = Attempt { bytes_in, latency: looked.between, ..Attempt::default() };
+        let Err(finding) = verdict else {
+            shard.recorder.borrow_mut().came(handler.step, &attempt);
+            if shard.is_traced() {
+                state.trace_ended(handler.step, &attempt, None);
+            }
+            if let (Some(body), None) = (plan.body, busy) {
+                self.answer(shard, line, body, cx);
+            }
+            return;
+        };
+        state.failed_apart(handler.step, &attempt, &finding);
+        let mut session = self.session(shard);
+        match handler.failing.then {
+            OnError::Stop => session.stop_for(handler.step, finding.0, finding.1.clone()),
+            then => session.answer_unasked(then),
+        }
+    }
+}
+
+impl State {
+    /// Keeps a message until the body is free. A user that has to leave keeps none.
+    fn wait_for_body(&mut self, line: u8, body: u32, payload: &[u8]) -> Result<(), Finding> {
+        if self.shard.seats.borrow().must_leave(self.slot) {
+            self.shard.recorder.borrow_mut().messages.skipped += 1;
+            return Ok(());
+        }
+        let waiting = &mut self.agenda.get_or_insert_default().waiting;
+        if waiting.has_room(payload.len()) {
+            waiting.push(Waiting { line, body, payload: payload.to_vec() });
+            return Ok(());
+        }
+        self.shard.recorder.borrow_mut().messages.dropped += 1;
+        Err((Cause::MessagesDropped, no_room(say!("the steps of this handler take too long"))))
+    }
+}
+
+impl Active<'_> {
+    /// What the session does when something fails that no step is about.
+    pub(in crate::user) fn answer_unasked(&mut self, then: OnError) {
+        let pauses = matches!(self.task.doing, Doing::Pause | Doing::Stay);
+        match then {
+            OnError::Next if pauses && self.user.running && !self.user.leaving => {
+                self.leave_iteration(Onward::NextStep);
+            }
+            OnError::Count | OnError::Next => {}
+            OnError::Leave | OnError::Stop => self.user.told_to_leave(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Answers to messages that are sent under a number, and the task that waits for each.
+
+use std::task::Context;
+
+use throng_base::redis as base;
+use throng_metrics::Cause;
+use throng_program::{Check, Pick, Statement};
+use throng_protocol::machine::{Answered, Fields};
+use throng_protocol::redis;
+use throng_protocol::sql::Came;
+
+use crate::code::Instruction;
+use crate::connector::redis_error;
+use crate::failure::Finding;
+use crate::looked::Looked;
+use crate::shard::Lane;
+use crate::user::User;
+use crate::user::send::mqtt;
+use crate::user::task::{Active, Task, Which, at};
+use crate::user::verb::sql::done;
+
+/// Continues the task that waits for it. No task waits for what was sent without waiting, or before
+/// the last connection was lost.
+pub(in crate::user) fn acknowledged(
+    user: &mut User,
+    shard: &Lane,
+    line: u8,
+    answer: &Answered<'_>,
+    cx: &mut Context<'_>,
+) {
+    let session = user.state.session;
+    let is_its = |task: &Task| {
+        let exchange = task.exchange_on(line);
+        let is_sent = exchange.is_some_and(|it| it.number == answer.number());
+        is_sent
+            && matches!(at(shard, session, task.pc).0, Instruction::Do(Statement::Request(request))
+                if request.message.content.verb().is_some())
+    };
+    let mut others = user.state.agenda.iter().flat_map(|agenda| agenda.tasks());
+    let which = match is_its(&user.session) {
+        true => Some(Which::Session),
+        false => others.position(is_its).map(Which::Other),
+    };
+    let is_awaited = which.is_some();
+    let mut recorder = shard.recorder.borrow_mut();
+    match answer {
+        Answered::Mqtt(answer) => {
+            recorder.messages.unasked += u64::from(!is_awaited && answer.reason.is_error());
+        }
+        Answered::Redis(answer) if is_awaited => {
+            recorder.messages.received += u64::from(answer.replies);
+        }
+        Answered::Redis(answer) => recorder.messages.unasked += u64::from(answer.replies),
+    }
+    drop(recorder);
+    let Some(which) = which else { return };
+    user.with(which, shard, cx, |active| answered(active, shard, line, answer));
+}
+
+fn answered(active: &mut Active<'_>, shard: &Lane, line: u8, answer: &Answered<'_>) {
+    let (instruction, _) = active.at_pc();
+    let elapsed = active.user.now - active.task.due;
+    match answer {
+        Answered::Mqtt(answer) => {
+            let refusal = mqtt::refusal(instruction.checks(), answer);
+            let status = Some(answer.reason.status());
+            let mut looked = Looked::new(status, answer.text.as_bytes(), elapsed);
+            looked.refusal = refusal.as_ref();
+            active.answer_came(looked, None);
+        }
+        Answered::Redis(answer) => {
+            if shard.is_traced() {
+                active.user.trace_received(line, answer.content);
+            }
+            let (status, refusal) = refusal(instruction.checks(), answer).unzip();
+            let mut looked = Looked::new(status, answer.content, elapsed);
+            (looked.whole, looked.fields) = (Some(answer.content), Fields::Reply(*answer));
+            looked.refusal = refusal.as_ref();
+            active.answer_came(looked, None);
+        }
+    }
+}
+
+/// The status of an error among the replies, and what is wrong with it, unless the step looks at
+/// errors itself.
+fn refusal(checks: &[Check], answer: &redis::Answer<'_>) -> Option<(u16, Finding)> {
+    let (error, word) = (answer.error?, answer.error_word()?);
+    let is_error = |check: &Check| matches!(&check.pick, Pick::Header(name) if name == "error");
+    if checks.iter().any(is_error) {
+        return None;
+    }
+    let status = base::status(word);
+    Some((status, (Cause::of_status(status), redis_error(error))))
+}
+
+/// Something came of a statement.
+pub(in crate::user) fn queried(
+    user: &mut User,
+    shard: &Lane,
+    line: u8,
+    came: &Came<'_>,
+    cx: &mut Context<'_>,
+) {
+    let Some(which) = user.who_awaits_answer(line) else { return };
+    match came {
+        Came::Open => {}
+        Came::FirstRow => {
+            let now = user.state.now;
+            if let Some(exchange) = user.exchange_of(which) {
+                exchange.first_byte = now;
+            }
+        }
+        Came::Done(reply) => user.with(which, shard, cx, |active| done(active, reply)),
+    }
+}

@@ -1,0 +1,10 @@
+//! Users that ask by requests of HTTP.
+
+use super::*;
+
+mod keeping;
+mod resending;
+mod samples;
+mod several;
+mod streams;
+mod uploads;

@@ -1,0 +1,393 @@
+//! The verbs that need no connection: loops, choices, pauses, values, words.
+
+use std::time::Duration;
+
+use throng_base::units::parse_duration;
+use throng_base::{Random, Said, StepId, Time};
+use throng_expression::{Expression, Value};
+use throng_metrics::Cause;
+use throng_program::{Pause, Rendezvous, Statement, Text, tallied};
+
+use crate::code::{Branch, Instruction};
+use crate::control::StoppedBy;
+use crate::failure::{Finding, shown};
+use crate::prepared::weighted;
+use crate::recorder::Attempt;
+use crate::rendezvous::{Standing, Waiting};
+use crate::scope::scope;
+use crate::user::outcome::Onward;
+use crate::user::task::{Active, Doing, Task};
+
+/// When a user looks again for what another shard is about to write.
+const SOON: Duration = Duration::from_millis(1);
+
+impl Active<'_> {
+    /// Does an instruction that needs no connection.
+    pub(in crate::user) fn control(&mut self, instruction: &Instruction) {
+        let done = match instruction {
+            Instruction::Do(Statement::Think(pause)) => self.think(pause),
+            Instruction::Unless { condition, to } => self.unless(condition, *to),
+            Instruction::Choose(ways) => {
+                self.choose(ways);
+                Ok(())
+            }
+            Instruction::Do(Statement::Set { slot, value }) => self.set(*slot, value),
+            Instruction::Do(Statement::Tally { step, value, scale }) => {
+                self.tally(*step, value, *scale)
+            }
+            Instruction::Do(Statement::Log(text)) => self.log(text),
+            Instruction::Do(Statement::Stop(reason)) => self.stop_run(reason),
+            Instruction::Do(Statement::Rendezvous(rendezvous)) => {
+                self.meet(rendezvous);
+                Ok(())
+            }
+            Instruction::TransactionBegin { step } => {
+                self.begin_transaction(*step);
+                Ok(())
+            }
+            Instruction::TransactionEnd { .. } => {
+                self.end_transaction();
+                Ok(())
+            }
+            Instruction::Do(Statement::Next) => {
+                self.next_iteration();
+                Ok(())
+            }
+            Instruction::Do(Statement::Leave) => {
+                self.leave_on_purpose();
+                Ok(())
+            }
+            other => self.turn(other),
+        };
+        if let Err(finding) = done {
+            self.expression_failed(finding);
+        }
+    }
+
+    /// Loops and jumps. They take no time: what comes next is due when they were.
+    fn turn(&mut self, instruction: &Instruction) -> Result<(), Finding> {
+        match instruction {
+            Instruction::RepeatBegin { register, low, high, end } => {
+                let times =
+                    low + self.user.random.below(u64::from(high.saturating_sub(*low)) + 1) as u32;
+                *self.register(*register) = u64::from(times);
+                self.task.pc = if times == 0 { end + 1 } else { self.task.pc + 1 };
+            }
+            Instruction::RepeatEnd { register, begin } => {
+                let left = self.register(*register);
+                *left = left.saturating_sub(1);
+                self.task.pc = if *left > 0 { begin + 1 } else { self.task.pc + 1 };
+            }
+            Instruction::DuringBegin { register, time } => {
+                *self.register(*register) = (self.user.now + *time).as_nanos();
+                self.task.pc += 1;
+            }
+            Instruction::DuringEnd { register, begin } => {
+                let goes_on = self.user.now.as_nanos() < *self.register(*register);
+                self.task.pc = if goes_on { begin + 1 } else { self.task.pc + 1 };
+            }
+            Instruction::ForEachBegin { register, values, list, item, end } => {
+                let found = self.evaluate(values)?;
+                if found.as_list().is_none() {
+                    let what = found.type_name();
+                    let detail = say!("`for_each` requires a list, but this is {}", what);
+                    return Err((Cause::ExpressionFailed, detail));
+                }
+                *self.register(*register) = 0;
+                self.keep(*list, found);
+                self.task.pc =
+                    if self.take_item(*list, 0, *item) { self.task.pc + 1 } else { end + 1 };
+            }
+            Instruction::ForEachEnd { register, list, item, begin } => {
+                let index = self.register(*register);
+                *index += 1;
+                let index = *index;
+                self.task.pc =
+                    if self.take_item(*list, index, *item) { begin + 1 } else { self.task.pc + 1 };
+            }
+            Instruction::Jump(to) => self.task.pc = *to,
+            _ => self.task.pc += 1,
+        }
+        Ok(())
+    }
+
+    /// Puts an item of the list into its slot. False when there is none; the list is forgotten
+    /// then, it may be large.
+    fn take_item(&mut self, list: u16, index: u64, item: u16) -> bool {
+        let values = self.user.memory().values();
+        let items = values.get(usize::from(list)).and_then(Value::as_list).unwrap_or_default();
+        let next = usize::try_from(index).ok().and_then(|index| items.get(index)).cloned();
+        let there = next.is_some();
+        if !there {
+            self.keep(list, Value::Null);
+        }
+        self.keep(item, next.unwrap_or_default());
+        there
+    }
+
+    fn register(&mut self, register: u16) -> &mut u64 {
+        &mut self.user.memory().registers[usize::from(register)]
+    }
+
+    fn keep(&mut self, slot: u16, value: Value) {
+        let shard = self.shard;
+        self.user.memory().save(slot, value, &shard.prepared);
+        self.user.follow_audiences();
+    }
+
+    fn evaluate(&mut self, expression: &Expression) -> Result<Value, Finding> {
+        let mut scope = scope!(self.user, self.shard);
+        expression.evaluate(&mut scope).map_err(|fault| scope.finding(fault))
+    }
+
+    fn evaluate_text(&mut self, text: &Text) -> Result<Value, Finding> {
+        let mut scope = scope!(self.user, self.shard);
+        text.value(&mut scope).map_err(|fault| scope.finding(fault))
+    }
+
+    fn render(&mut self, text: &Text) -> Result<Vec<u8>, Finding> {
+        let mut scope = scope!(self.user, self.shard);
+        let mut bytes = Vec::new();
+        text.render(&mut bytes, &mut scope).map_err(|fault| scope.finding(fault))?;
+        Ok(bytes)
+    }
+
+    fn unless(&mut self, condition: &Expression, to: u32) -> Result<(), Finding> {
+        let found = self.evaluate(condition)?;
+        let Some(holds) = found.as_bool() else {
+            let what = found.type_name();
+            let detail = say!("a condition must be true or false, but this is {}", what);
+            return Err((Cause::ExpressionFailed, detail));
+        };
+        if self.shard.is_traced() {
+            self.user.trace_condition(holds);
+        }
+        self.task.pc = if holds { self.task.pc + 1 } else { to };
+        Ok(())
+    }
+
+    fn choose(&mut self, ways: &[Branch]) {
+        let sum = ways.iter().map(|way| u64::from(way.weight)).sum();
+        let way = weighted(ways.iter().map(|way| way.weight), sum, &mut self.user.random);
+        self.task.pc = ways.get(way).map_or(self.task.pc + 1, |way| way.to);
+    }
+
+    /// A think time counts from the moment it was due, so that no delay adds up.
+    fn think(&mut self, pause: &Pause) -> Result<(), Finding> {
+        let time = match pause {
+            Pause::Text(text) => {
+                let value = self.evaluate_text(text)?;
+                time_of(&value).map_err(|detail| (Cause::ExpressionFailed, detail))?
+            }
+            drawn => drawn_time(drawn, &mut self.user.random),
+        };
+        let until = self.task.due + time;
+        if self.task.is_scheduled && until < self.user.now && !time.is_zero() {
+            self.catch_up(time);
+            return Ok(());
+        }
+        self.wait_for(Doing::Pause, until);
+        Ok(())
+    }
+
+    /// The iteration started late, by more than the pause that is due first: the next step is late
+    /// as well, and its response time says so.
+    pub(in crate::user) fn catch_up(&mut self, pause: Duration) {
+        let until = self.task.due + pause;
+        self.paused_for(pause);
+        self.next_step();
+        (self.task.due, self.task.is_scheduled) = (until, true);
+    }
+
+    fn set(&mut self, slot: u16, text: &Text) -> Result<(), Finding> {
+        let value = self.evaluate_text(text)?;
+        if self.shard.is_traced() {
+            self.user.trace_set(slot, &value);
+        }
+        self.keep(slot, value);
+        self.task.pc += 1;
+        Ok(())
+    }
+
+    /// The verbs `count` and `measure`.
+    fn tally(&mut self, step: StepId, text: &Text, scale: Option<f64>) -> Result<(), Finding> {
+        let value = self.evaluate_text(text)?;
+        let number = tallied(&value, scale).map_err(|why| (Cause::ExpressionFailed, why))?;
+        let mut recorder = self.shard.recorder.borrow_mut();
+        match scale {
+            Some(_) => recorder.measured(step, number),
+            None => recorder.counted(step, number),
+        }
+        drop(recorder);
+        self.task.pc += 1;
+        Ok(())
+    }
+
+    fn log(&mut self, text: &Text) -> Result<(), Finding> {
+        let line = self.render(text)?;
+        self.shard.log(self.user.now, self.user.id, &line);
+        if self.shard.is_traced() {
+            self.user.trace_log(&line);
+        }
+        self.task.pc += 1;
+        Ok(())
+    }
+
+    /// The verb `stop`: the user that says so leaves at once, the others when they hear of it.
+    fn stop_run(&mut self, reason: &Text) -> Result<(), Finding> {
+        let reason = self.render(reason)?;
+        self.shard.stop_because(self.user.now, Said::of_others(shown(&reason)), StoppedBy::Rule);
+        self.leave_on_purpose();
+        Ok(())
+    }
+
+    /// The verb `rendezvous`.
+    fn meet(&mut self, rendezvous: &Rendezvous) {
+        self.begin(rendezvous.step);
+        let waiting = self.shard.places.arrive(rendezvous.place, rendezvous.users, self.user.now);
+        self.shard.await_release(self.user.slot, waiting, self.user.now);
+        self.wait_for(Doing::Rendezvous(waiting), self.user.now + rendezvous.timeout);
+    }
+
+    /// A user that waits for others was woken: they go on together, or it has lost its patience.
+    pub(in crate::user) fn meeting_woken(&mut self, waiting: Waiting) {
+        let shard = self.shard;
+        let Instruction::Do(Statement::Rendezvous(rendezvous)) = self.instruction() else { return };
+        let again = match shard.places.standing(waiting) {
+            Standing::GoesOn(moment) if moment <= self.user.now => {
+                shard.meeting.go(self.user.slot, waiting.place);
+                self.meeting_over(rendezvous, true);
+                return;
+            }
+            Standing::GoesOn(moment) => moment,
+            Standing::Gathers if self.user.now < self.task.deadline => self.task.deadline,
+            Standing::Gathers => match shard.places.withdraw(waiting) {
+                true => {
+                    shard.meeting.go(self.user.slot, waiting.place);
+                    return self.meeting_over(rendezvous, false);
+                }
+                // The last one came this very moment.
+                false => self.user.now + SOON,
+            },
+        };
+        self.wait_for(Doing::Rendezvous(waiting), again);
+    }
+
+    fn meeting_over(&mut self, rendezvous: &Rendezvous, together: bool) {
+        let attempt =
+            Attempt { latency: Some(self.user.now - self.task.due), ..Attempt::default() };
+        match together {
+            true => {
+                self.step_ok(rendezvous.step, &attempt);
+                self.paused();
+                self.next_step();
+            }
+            false => {
+                self.paused();
+                let (users, waited) = (rendezvous.users, rendezvous.timeout);
+                let waited = throng_base::units::format_duration(waited);
+                let detail = say!("fewer than {users} users arrived within {waited}");
+                let finding = (Cause::RendezvousTimeout, detail);
+                self.step_failed(rendezvous.step, &attempt, finding, Onward::NextStep);
+            }
+        }
+    }
+
+    /// The verb `parallel`: the user begins the branches as soon as this task waits for them.
+    pub(in crate::user) fn parallel(&mut self, branches: &[u32]) {
+        let (session, now) = (&*self.task, self.user.now);
+        let agenda = self.user.agenda.get_or_insert_default();
+        agenda
+            .tasks_mut()
+            .extend(branches.iter().map(|begins| Task::branch(*begins, session, now)));
+        match branches {
+            [] => self.next_step(),
+            _ => self.wait_for(Doing::Join, Time::NEVER),
+        }
+    }
+}
+
+/// A time as it is drawn; what would be below zero is none.
+fn drawn_time(pause: &Pause, random: &mut Random) -> Duration {
+    let seconds = match pause {
+        Pause::Uniform { low, high } => random.uniform(low.as_secs_f64(), high.as_secs_f64()),
+        Pause::Exponential { mean, max } => {
+            random.exponential(mean.as_secs_f64()).min(max.as_secs_f64())
+        }
+        Pause::Normal { mean, deviation } => {
+            mean.as_secs_f64() + deviation.as_secs_f64() * normal(random)
+        }
+        Pause::Text(_) => 0.0,
+    };
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default()
+}
+
+/// A number of the standard normal distribution (G. E. P. Box, M. E. Muller: "A Note on the
+/// Generation of Random Normal Deviates", 1958).
+fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
+}
+
+/// A hundred years; what is longer is a mistake.
+const THINK_SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
+
+/// A duration as people write it, or a number of seconds.
+fn time_of(value: &Value) -> Result<Duration, Said> {
+    let text = value.to_text();
+    let seconds = value.as_f64().or_else(|| text.trim().parse().ok());
+    let Some(seconds) = seconds else {
+        let shown = shown(text.as_bytes());
+        return parse_duration(&text)
+            .map_err(|error| say!("`{shown}` is not a valid think time: {}", error.message));
+    };
+    if !seconds.is_finite() || seconds > THINK_SECONDS_MAX {
+        return Err(say!("`{text}` seconds is not a valid think time"));
+    }
+    Ok(Duration::from_secs_f64(seconds.max(0.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_people_write_them() {
+        for (value, want) in [
+            (Value::Int(2), Some(2000)),
+            (Value::Float(0.25), Some(250)),
+            (Value::Int(-3), Some(0)),
+            (Value::Text("1.5".into()), Some(1500)),
+            (Value::Text(" 250ms ".into()), Some(250)),
+            (Value::Text("1m30s".into()), Some(90_000)),
+            (Value::Text("soon".into()), None),
+            (Value::Text("".into()), None),
+            (Value::Text("inf".into()), None),
+            (Value::Float(1e300), None),
+            (Value::Null, None),
+        ] {
+            let want = want.map(Duration::from_millis);
+            assert_eq!(time_of(&value).ok(), want, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn drawn_times_have_their_shape() {
+        let mut random = Random::new(5);
+        let ms = Duration::from_millis;
+        let mut mean = |pause: Pause| {
+            let sum: Duration = (0..20_000).map(|_| drawn_time(&pause, &mut random)).sum();
+            sum.as_secs_f64() / 20.0
+        };
+        let exponential = mean(Pause::Exponential { mean: ms(100), max: ms(10_000) });
+        assert!((97.0..103.0).contains(&exponential), "{exponential}");
+        let cut = mean(Pause::Exponential { mean: ms(100), max: ms(50) });
+        assert!((36.0..43.0).contains(&cut), "{cut}");
+        let normal = mean(Pause::Normal { mean: ms(100), deviation: ms(20) });
+        assert!((99.0..101.0).contains(&normal), "{normal}");
+        let below = mean(Pause::Normal { mean: ms(0), deviation: ms(100) });
+        assert!((37.0..43.0).contains(&below), "half of it is none: {below}");
+        let uniform = mean(Pause::Uniform { low: ms(50), high: ms(150) });
+        assert!((99.0..101.0).contains(&uniform), "{uniform}");
+    }
+}

@@ -1,0 +1,489 @@
+//! gRPC calls from their first message to their status: each is a stream of HTTP/2.
+
+use std::task::Context;
+use std::time::Duration;
+
+use throng_base::{Random, Said};
+use throng_metrics::Cause;
+use throng_program::{Call, Opened, Statement};
+use throng_protocol::grpc;
+use throng_protocol::grpc::{Code, Response, Status};
+use throng_protocol::http1::{Head, Headers, RequestKind};
+use throng_protocol::http2::Body;
+use throng_protocol::protobuf::{MessageType, Schema, Wrong};
+
+use crate::code::Instruction;
+use crate::connector::CallAsk;
+use crate::evidence;
+use crate::evidence::EVIDENCE_BYTES_MAX;
+use crate::failure::{Failure, Finding};
+use crate::looked::Looked;
+use crate::prepared::{CallHead, CallPlan, Plan};
+use crate::rare::Rare;
+use crate::recorder::Attempt;
+use crate::scope::{UserScope, scope};
+use crate::shard::Lane;
+use crate::trace::Shown;
+use crate::user::exchange::{Awaits, Exchange};
+use crate::user::outcome::Onward;
+use crate::user::send::encode_proto;
+use crate::user::streams::Asked;
+use crate::user::task::{Active, Doing};
+use crate::verify::look_at_headers;
+
+/// What reads a call needs to know of it.
+#[derive(Clone, Copy)]
+pub(in crate::user) struct Listened<'a> {
+    pub(in crate::user) shard: &'a Lane,
+    pub(in crate::user) call: &'a Call,
+    pub(in crate::user) plan: &'a CallPlan,
+    pub(in crate::user) due: throng_base::Time,
+}
+
+impl Active<'_> {
+    /// The verb `grpc`: makes the call, on a new connection if there is none.
+    pub(in crate::user) fn call(&mut self, call: &Call, plan: &CallPlan, cx: &mut Context<'_>) {
+        if !self.takes_line(call.link, call.timeout) {
+            return;
+        }
+        let target = self.user.lines.get(self.task.line).target;
+        let Some(reused) = self.connected_to(target, call.step, call.timeout, cx) else { return };
+        let until = self.until(call.timeout);
+        let mut exchange = Exchange::new(Awaits::Answer { reused }, self.user.now);
+        exchange.is_first(self.opened_for(reused), self.shard);
+        let sent = self.send_call(call, plan, target, &mut exchange, cx);
+        if let Err(finding) = sent {
+            exchange.forget(self.shard);
+            let nothing = Attempt::default();
+            return self.step_failed(call.step, &nothing, finding, Onward::NextStep);
+        }
+        self.wait_for(Doing::Exchange(exchange), until);
+    }
+
+    fn send_call(
+        &mut self,
+        call: &Call,
+        plan: &CallPlan,
+        target: u16,
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Finding> {
+        let (shard, line) = (self.shard, self.task.line);
+        let again = self.take_again();
+        let is_fixed = plan.head.is_fixed() && plan.body.is_some();
+        let before = match &again {
+            Some(again) => again.before.clone(),
+            None => (!is_fixed).then(|| (self.user.random.clone(), self.user.now)),
+        };
+        if let Some(again) = &again {
+            exchange.goes_again(again.bytes_out, again.resends, shard);
+            shard.recorder.borrow_mut().resent(call.step);
+        }
+        let mut replayed = again.as_ref().and(before.clone()).map(|(random, _)| random);
+        let rare = exchange.rare(shard);
+        (rare.before, rare.call) = (before, Some(Response::new()));
+        let (mut block, mut messages) =
+            (shard.block_buffer.borrow_mut(), shard.write_buffer.borrow_mut());
+        block.clear();
+        messages.clear();
+        self.write_call(call, plan, target, replayed.as_mut(), (&mut block, &mut messages))?;
+        exchange.bytes_out += (block.len() + length(plan, &messages)) as u64;
+        if shard.is_traced() {
+            let text = text_of_call(shard, call, body_of(plan, &messages));
+            self.user.trace_text(&text);
+        }
+        self.enter_call(call, again.and_then(|again| again.sent), &messages, plan, exchange);
+        let body = match &plan.body {
+            Some(body) => Body::Shared(body),
+            None => Body::Bytes(&messages),
+        };
+        let kind = RequestKind::Normal;
+        let asked = Asked { kind, block: &block, body, body_bytes_max: u64::MAX };
+        match self.user.ask(line, &asked, cx) {
+            Ok(stream) => exchange.number = stream,
+            // What the target has said of it is read first.
+            Err(error) => {
+                exchange.rare(shard).unsendable = Some(error);
+                if let Some(connection) = self.user.connection_mut(line) {
+                    connection.forget_unsent();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a call that stays open begins with.
+    pub(in crate::user) fn ask_for_call(
+        &mut self,
+        opened: &Opened,
+        head: &CallHead,
+        target: u16,
+    ) -> Result<CallAsk, Finding> {
+        let (mut block, mut messages) = (Vec::new(), Vec::new());
+        let mut scope = scope!(self.user, self.shard);
+        let written = head.write(opened, target, &mut scope, &mut block);
+        written.map_err(|fault| scope.finding(fault))?;
+        let Some(schema) = self.shard.prepared.program.schema.as_deref() else {
+            return Err((Cause::GeneratorFailed, Said::of_others("the program has no schema")));
+        };
+        write_messages(schema, opened, &mut scope, &mut messages)?;
+        let goes_on = schema.method(opened.method).kind.streams_requests();
+        Ok(CallAsk { block, messages, encoding: goes_on.then_some(opened.encoding) })
+    }
+
+    /// Writes the header block, and the messages where they differ from user to user; with the
+    /// chance of an earlier time where there is one.
+    fn write_call(
+        &mut self,
+        call: &Call,
+        plan: &CallPlan,
+        target: u16,
+        replayed: Option<&mut Random>,
+        (block, messages): (&mut Vec<u8>, &mut Vec<u8>),
+    ) -> Result<(), Finding> {
+        let user = &mut *self.user;
+        let random = match replayed {
+            Some(random) => random,
+            None => &mut user.random,
+        };
+        let mut scope = scope!(user, self.shard, random);
+        let written = plan.head.write(&call.opened, target, &mut scope, block);
+        written.map_err(|fault| scope.finding(fault))?;
+        if plan.body.is_some() {
+            return Ok(());
+        }
+        let Some(schema) = self.shard.prepared.program.schema.as_deref() else { return Ok(()) };
+        write_messages(schema, &call.opened, &mut scope, messages)
+    }
+
+    /// Enters into the ledger what a call asks to be delivered to others: its first message.
+    fn enter_call(
+        &mut self,
+        call: &Call,
+        again: Option<(u16, u64)>,
+        messages: &[u8],
+        plan: &CallPlan,
+        exchange: &mut Exchange,
+    ) {
+        let shard = self.shard;
+        let Some(row) = shard.prepared.delivery_of(call.step) else { return };
+        let sent = again.or_else(|| {
+            let message = call.opened.messages.first()?.template.message();
+            let first = messages_in(body_of(plan, messages)).next()?;
+            let mut looked = Looked::new(None, first, Duration::ZERO);
+            looked.proto = shard.prepared.proto(message);
+            self.user.enter_sent(row, &looked)
+        });
+        exchange.is_delivered(sent, shard);
+    }
+
+    /// The stream has ended in order: what became of the call.
+    pub(in crate::user) fn call_complete(&mut self) {
+        let (shard, line) = (self.shard, self.task.line);
+        let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = self.at_pc() else {
+            return;
+        };
+        let Some(mut exchange) = self.take_exchange() else { return };
+        let (now, due) = (self.user.now, self.task.due);
+        if let Some(connection) = self.user.connection_mut(line) {
+            connection.used = now;
+        }
+        let response = exchange.rare(shard).call.take();
+        let ended = response.map(|mut response| (response.replies(), response.end(plan.is_single)));
+        let listened = Listened { shard, call, plan, due };
+        let mut scope = scope!(self.user, shard);
+        let verdict = match ended {
+            Some((replies, Ok(status))) => {
+                exchange.status = status.code.status();
+                if shard.is_traced() {
+                    trace_status(&listened, &exchange, &status, &scope);
+                }
+                listened.judge(replies, &status, &mut exchange, &mut scope)
+            }
+            Some((_, Err(violation))) => Err(violated(&violation)),
+            None => Ok(()),
+        };
+        let attempt = exchange.attempt(now, due);
+        match verdict {
+            Ok(()) => {
+                if self.user.is_online() || !self.user.connects() {
+                    self.user.refusals = 0;
+                }
+                self.saved(&call.saves);
+                self.step_ok(call.step, &attempt);
+                self.next_step();
+            }
+            Err((cause, detail)) => {
+                self.witness_call(cause, &mut exchange);
+                self.withdraw(&exchange);
+                self.step_failed(call.step, &attempt, (cause, detail), Onward::NextStep);
+            }
+        }
+        exchange.forget(shard);
+    }
+
+    /// Keeps what was sent and what came, if this is the first failure of its kind.
+    fn witness_call(&mut self, cause: Cause, exchange: &mut Exchange) {
+        let shard = self.shard;
+        let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = self.at_pc() else {
+            return;
+        };
+        if !shard.recorder.borrow().is_new(call.step, cause, exchange.status) {
+            return;
+        }
+        let rare = exchange.rare(shard);
+        let mut random = rare.before.take().map(|(random, _)| random);
+        let (mut block, mut messages) = (Vec::new(), Vec::new());
+        let target = self.user.lines.get(self.task.line).target;
+        let room = (&mut block, &mut messages);
+        let written = self.write_call(call, plan, target, random.as_mut(), room);
+        let sent = written.ok().map(|()| {
+            let text = text_of_call(shard, call, body_of(plan, &messages));
+            Shown::first(&text, EVIDENCE_BYTES_MAX)
+        });
+        let reply = text_of(shard, plan.reply, &exchange.rare(shard).body);
+        let received = (!reply.is_empty()).then(|| Shown::first(&reply, EVIDENCE_BYTES_MAX));
+        shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
+    }
+}
+
+impl Listened<'_> {
+    pub(in crate::user) fn head(
+        &self,
+        head: &Head<'_>,
+        exchange: &mut Exchange,
+    ) -> Result<(), Failure> {
+        let fields = head.headers.iter();
+        self.fields(head.headers, exchange, |response| response.head(head.status, fields))
+    }
+
+    pub(in crate::user) fn trailers(
+        &self,
+        trailers: Headers<'_>,
+        exchange: &mut Exchange,
+    ) -> Result<(), Failure> {
+        self.fields(trailers, exchange, |response| response.trailers(trailers.iter()))
+    }
+
+    /// Metadata came, at the beginning or at the end. They are looked at when all is there.
+    fn fields(
+        &self,
+        headers: Headers<'_>,
+        exchange: &mut Exchange,
+        read: impl FnOnce(&mut Response) -> Result<(), grpc::Violation>,
+    ) -> Result<(), Failure> {
+        let Rare { call, metadata, .. } = exchange.rare(self.shard);
+        if let Some(response) = call {
+            read(response).map_err(|violation| failure_of(&violation))?;
+        }
+        if self.plan.looks_at_headers {
+            metadata.extend_from_slice(headers.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Bytes of replies came.
+    pub(in crate::user) fn data(
+        &self,
+        bytes: &[u8],
+        exchange: &mut Exchange,
+        scope: &mut UserScope<'_>,
+    ) -> Result<(), Failure> {
+        let bytes_max = self.shard.prepared.program.limits.message_bytes_max;
+        let Some(mut response) = exchange.rare(self.shard).call.take() else { return Ok(()) };
+        let keeps = self.plan.needs_replies || self.shard.is_traced();
+        let (mut rest, mut room) = (bytes, Vec::new());
+        // What breaks gRPC is read no further.
+        while let Some(message) =
+            response.next(&mut rest, bytes_max).map_err(|it| failure_of(&it))?
+        {
+            let number = response.replies() - 1;
+            let message = message.unpack(bytes_max, &mut room).map_err(|it| failure_of(&it))?;
+            self.check_reply(number, message, exchange);
+            if keeps {
+                self.reply(number, message, exchange, scope);
+            }
+        }
+        exchange.rare(self.shard).call = Some(response);
+        Ok(())
+    }
+
+    /// A reply that is not what the method returns is not good, even where nothing looks at it.
+    fn check_reply(&self, number: u32, message: &[u8], exchange: &mut Exchange) {
+        let Some(schema) = self.shard.prepared.program.schema.as_deref() else { return };
+        if let Err(Wrong { position, reason }) = schema.check(self.plan.reply, message) {
+            let (number, name) = (number + 1, schema.message_name(self.plan.reply));
+            let detail =
+                say!("reply {number} is not a valid `{name}` at byte {position}: {reason}");
+            exchange.found((Cause::Malformed, detail), self.shard);
+        }
+    }
+
+    /// A reply came: the one before it was not the last.
+    fn reply(
+        &self,
+        number: u32,
+        message: &[u8],
+        exchange: &mut Exchange,
+        scope: &mut UserScope<'_>,
+    ) {
+        if number > 0 {
+            let rare = exchange.rare(self.shard);
+            let looked = self.looked(number, rare, 0, scope);
+            let (checks, look) = &self.plan.of_each;
+            let found = look.judge(checks, &[], &looked, scope);
+            if let Err(finding) = found {
+                exchange.found(finding, self.shard);
+            }
+            if self.shard.is_traced() {
+                let text = text_of(self.shard, self.plan.reply, &exchange.rare(self.shard).body);
+                tell(self.shard, &text, scope);
+            }
+            exchange.rare(self.shard).body.clear();
+        }
+        exchange.body(message, None, None, self.shard);
+    }
+
+    /// The last reply as it is looked at, where any has come.
+    fn looked<'a>(
+        &'a self,
+        replies: u32,
+        rare: &'a Rare,
+        code: u16,
+        scope: &UserScope<'_>,
+    ) -> Looked<'a> {
+        let mut looked = Looked::new(Some(code), &rare.body, scope.now - self.due);
+        looked.kept = Some(&rare.kept);
+        looked.proto = (replies > 0).then(|| self.shard.prepared.proto(self.plan.reply)).flatten();
+        looked
+    }
+
+    /// Whether the call is good or bad. What is to be kept of a good one is kept.
+    fn judge(
+        &self,
+        replies: u32,
+        status: &Status,
+        exchange: &mut Exchange,
+        scope: &mut UserScope<'_>,
+    ) -> Result<(), Finding> {
+        let code = exchange.status;
+        if !CallPlan::wants(&self.call.checks, code) {
+            // The deadline is ours, whichever side is the first to say that it has passed.
+            let cause = match status.code {
+                Code::DeadlineExceeded => Cause::Timeout,
+                _ => Cause::GrpcStatus,
+            };
+            return Err((cause, status.said()));
+        }
+        let rare = exchange.rare(self.shard);
+        if let Some(finding) = rare.finding.take() {
+            return Err(finding);
+        }
+        if self.plan.looks_at_headers {
+            let checks = (&*self.call.checks, &*self.call.saves);
+            let metadata = Headers::of_lines(&rare.metadata);
+            look_at_headers(&self.plan.look, checks, (code, metadata), scope, &mut rare.kept);
+        }
+        let looked = self.looked(replies, rare, code, scope);
+        self.plan.look.judge(&self.call.checks, &self.call.saves, &looked, scope)
+    }
+}
+
+/// Writes what is sent at once, each message with its prefix.
+fn write_messages(
+    schema: &Schema,
+    opened: &Opened,
+    scope: &mut UserScope<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Finding> {
+    opened.messages.iter().try_for_each(|message| {
+        grpc::write_message(opened.encoding, out, |out| encode_proto(schema, message, scope, out))
+    })
+}
+
+/// What breaks gRPC in a response: the target is to blame.
+fn violated(violation: &grpc::Violation) -> Finding {
+    let cause = match violation {
+        grpc::Violation::TooLarge { .. } => Cause::TooLarge,
+        grpc::Violation::Content(_) | grpc::Violation::Encoding(_) => Cause::CodingFailed,
+        grpc::Violation::CutOff => Cause::ClosedEarly,
+        _ => Cause::Malformed,
+    };
+    (cause, violation.said())
+}
+
+fn failure_of(violation: &grpc::Violation) -> Failure {
+    let (cause, detail) = violated(violation);
+    Failure::new(cause, detail)
+}
+
+fn body_of<'a>(plan: &'a CallPlan, messages: &'a [u8]) -> &'a [u8] {
+    plan.body.as_deref().unwrap_or(messages)
+}
+
+fn length(plan: &CallPlan, messages: &[u8]) -> usize {
+    body_of(plan, messages).len()
+}
+
+/// The messages in what is sent, as long as they are not compressed.
+fn messages_in(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (prefix, rest) = body.split_first_chunk::<{ grpc::PREFIX_BYTES }>()?;
+        let [0, length @ ..] = prefix else { return None };
+        let (message, behind) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        body = behind;
+        Some(message)
+    })
+}
+
+/// A message as a person reads it: JSON.
+#[cold]
+fn text_of(shard: &Lane, message: MessageType, bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    if let Some(schema) = shard.prepared.program.schema.as_deref()
+        && !bytes.is_empty()
+        && let Ok(value) = schema.message_value(message, bytes)
+    {
+        value.write_json(&mut text);
+    }
+    text
+}
+
+/// A call as a person reads it: its method, and its messages as JSON.
+#[cold]
+fn text_of_call(shard: &Lane, call: &Call, body: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let Some(schema) = shard.prepared.program.schema.as_deref() else { return text };
+    let method = schema.method(call.opened.method);
+    text.extend_from_slice(method.path.trim_start_matches('/').as_bytes());
+    for message in messages_in(body) {
+        text.push(b'\n');
+        match text_of(shard, method.input, message) {
+            empty if empty.is_empty() => text.extend_from_slice(b"{}"),
+            written => text.extend_from_slice(&written),
+        }
+    }
+    text
+}
+
+#[cold]
+fn trace_status(
+    listened: &Listened<'_>,
+    exchange: &Exchange,
+    status: &Status,
+    scope: &UserScope<'_>,
+) {
+    let body = exchange.rare.as_ref().map_or(&[][..], |rare| &rare.body);
+    let reply = text_of(listened.shard, listened.plan.reply, body);
+    if !reply.is_empty() {
+        tell(listened.shard, &reply, scope);
+    }
+    tell(listened.shard, status.said().english().as_bytes(), scope);
+}
+
+#[cold]
+fn tell(shard: &Lane, text: &[u8], scope: &UserScope<'_>) {
+    let who =
+        crate::trace::Who { user: scope.id, session: scope.session, iteration: scope.iterations };
+    shard.tell(who, scope.now, || crate::trace::What::Received(Shown::of(text)));
+}

@@ -1,0 +1,739 @@
+//! HTTP requests and their answers.
+
+mod digest;
+mod follow;
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
+
+use digest::insert_authorization;
+use throng_base::{Random, Said, Time};
+use throng_expression::Fault;
+use throng_metrics::Cause;
+use throng_program::{Check, Http, Statement, Text, Trace};
+use throng_protocol::http1::digest::Challenge;
+use throng_protocol::http1::{ContentDecoder, Head, Headers, Jar, retry_after};
+use throng_protocol::http2;
+use throng_protocol::http2::Body;
+use throng_protocol::machine::Machine;
+
+use crate::code::Instruction;
+use crate::cookies::{Place, SeenFrom};
+use crate::evidence;
+use crate::evidence::EVIDENCE_BYTES_MAX;
+use crate::failure::{Ended, Finding};
+use crate::looked::Looked;
+use crate::memory::Origin;
+use crate::prepared::{HttpPlan, Plan, Written};
+use crate::rare::Sample;
+use crate::recorder::Attempt;
+use crate::scope::{UserScope, scope};
+use crate::shard::Lane;
+use crate::template::{Detour as Way, Extras, Parts, SentTo, Template, own_host};
+use crate::trace::{Shown, What, text_of_head};
+use crate::user::connection::Connection;
+use crate::user::exchange::answer::coding_failed;
+use crate::user::exchange::{Awaits, Exchange};
+use crate::user::outcome::Onward;
+use crate::user::redirect::{Again, Redirect, path_of};
+use crate::user::streams::Asked;
+use crate::user::task::{Active, Doing};
+use crate::user::{jar, redirect};
+use crate::verify::look_at_headers;
+
+/// What follows such an answer is another protocol (RFC 9110, 15.2.2).
+const SWITCHING_PROTOCOLS: u16 = 101;
+const UNAUTHORIZED: u16 = 401;
+
+/// Why a request was not sent.
+enum Unsent {
+    /// It could not be written.
+    Fault(Finding),
+    Broken(io::Error),
+}
+
+/// What has to be known of a request while its answer is read.
+pub(in crate::user) struct Listening<'a> {
+    pub(in crate::user) shard: &'a Lane,
+    pub(in crate::user) http: &'a Http,
+    pub(in crate::user) plan: &'a HttpPlan,
+    pub(in crate::user) redirect: Option<&'a Redirect>,
+    pub(in crate::user) target: u16,
+}
+
+impl Active<'_> {
+    /// The verb `http`: sends the request, on a new connection if there is none.
+    pub(in crate::user) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
+        if !self.takes_line(http.link, http.timeout) {
+            return;
+        }
+        let line = self.task.line;
+        if plan.leads
+            && self.redirect().is_none()
+            && let Err(finding) = self.lead(http)
+        {
+            self.flight_begins(http.step);
+            self.withdraw_again();
+            let nothing = Attempt::default();
+            return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
+        }
+        let target = self.goes_to();
+        let Some(reused) = self.connected_to(target, http.step, http.timeout, cx) else { return };
+        let until = self.until(http.timeout);
+        let mut exchange = Exchange::new(Awaits::Answer { reused }, self.sent_first());
+        exchange.is_first(self.opened_for(reused), self.shard);
+        let sent = self.send_request(http, plan, target, &mut exchange, cx);
+        if let Err(Unsent::Fault(finding)) = sent {
+            self.task.detour = None;
+            exchange.forget(self.shard);
+            let nothing = Attempt::default();
+            return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
+        }
+        if let Some(Connection { machine: Machine::Http1(reader), .. }) =
+            self.user.connection_mut(line)
+        {
+            reader.expect(plan.kind);
+            if !plan.needs_body {
+                reader.expect_any_size();
+            }
+        }
+        if let Err(Unsent::Broken(error)) = sent {
+            // What the target has said of it is read first.
+            exchange.rare(self.shard).unsendable = Some(error);
+            if let Some(connection) = self.user.connection_mut(line) {
+                connection.forget_unsent();
+            }
+        }
+        self.wait_for(Doing::Exchange(exchange), until);
+    }
+
+    /// When the first request of this try was handed over, where this one follows from its answer;
+    /// else now.
+    fn sent_first(&self) -> Time {
+        self.redirect().map_or(self.user.now, |redirect| redirect.sent.min(self.user.now))
+    }
+
+    pub(in crate::user) fn redirect(&self) -> Option<&Redirect> {
+        self.task.detour.as_ref()?.redirect.as_ref()
+    }
+
+    /// Where the request goes, by a redirect or without one.
+    pub(in crate::user) fn goes_to(&self) -> u16 {
+        let own = self.user.lines.get(self.task.line).target;
+        self.redirect().map_or(own, |redirect| redirect.target)
+    }
+
+    /// A path that begins with a value may be a URL that an answer has given, or a part of one: it
+    /// leads to the target that it names, and counts from the request it came from.
+    fn lead(&mut self, http: &Http) -> Result<(), Finding> {
+        // What is drawn here is drawn again when the request is written.
+        let mut random = self.user.random.clone();
+        let mut rendered = self.shard.content_buffer.borrow_mut();
+        rendered.clear();
+        let mut scope = scope!(self.user, self.shard, &mut random);
+        let done = http.path.render_reference(&mut rendered, &mut scope);
+        let had_fragment = done.map_err(|fault| scope.finding(fault))?;
+        let reference = String::from_utf8_lossy(&rendered);
+        if !had_fragment && (reference.is_empty() || redirect::is_plain_path(&reference)) {
+            return Ok(());
+        }
+        let (target, path) = self.resolve(&http.path, &reference)?;
+        self.task.detour.get_or_insert_default().redirect = Some(Redirect::to(target, path));
+        Ok(())
+    }
+
+    /// The target and the path that a reference means (RFC 3986, 5.2), seen from the request that
+    /// the value came from with which it begins; one that came from none counts from `/`. A whole
+    /// path is one of the step's own target, wherever it came from.
+    pub(in crate::user) fn resolve(
+        &self,
+        text: &Text,
+        reference: &str,
+    ) -> Result<(u16, String), Finding> {
+        let slots = text.begins_with().map(|value| value.slots().needed).unwrap_or_default();
+        let memory = self.user.memory.as_ref();
+        let origin = slots.first().and_then(|slot| memory?.origin(*slot));
+        let own = self.user.lines.get(self.task.line).target;
+        let is_whole = reference.starts_with('/') && !reference.starts_with("//");
+        let origin = origin.filter(|_| !is_whole);
+        let (here, path) = origin.map_or((own, "/"), |one| (one.target, &*one.path));
+        let targets = &self.shard.prepared.program.targets;
+        redirect::resolve(reference.as_bytes(), here, path, targets)
+            .map_err(|reason| (Cause::ScenarioFailed, reason))
+    }
+
+    /// Notes which request those saved values came from that paths begin with.
+    fn note_origins(&mut self, http: &Http, plan: &HttpPlan, exchange: &Exchange) {
+        if plan.links.is_empty() {
+            return;
+        }
+        let target = self.goes_to();
+        let path: Box<str> = path_of(http, self.redirect(), exchange).into();
+        for slot in &plan.links {
+            self.user.memory().came_from(*slot, Origin { target, path: path.clone() });
+        }
+    }
+
+    /// Sends the request by one write. One that is the same for all users lies there already, and
+    /// so does a long body that is.
+    fn send_request(
+        &mut self,
+        http: &Http,
+        plan: &HttpPlan,
+        target: u16,
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Unsent> {
+        let (shard, line) = (self.shard, self.task.line);
+        let again = self.take_again();
+        let fixed = match (self.redirect(), &plan.written) {
+            (None, Written::Fixed(fixed)) => fixed.get(usize::from(target)),
+            _ => None,
+        };
+        let is_same = again.is_none() && http.digest.is_none();
+        let plain = is_same && shard.prepared.program.trace.is_none();
+        let has_cookies = self.user.jar.as_ref().is_some_and(|jar| !jar.is_empty());
+        let broken = Unsent::Broken;
+        let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
+        if let (Some(fixed), true, false) = (fixed, plain, has_cookies) {
+            exchange.bytes_out = (fixed.bytes.len() + length(body)) as u64;
+            if shard.is_traced() {
+                self.user.trace_sent(line, &whole(&fixed.bytes, body));
+            }
+            self.enter_request(http, (&fixed.bytes, body), None, exchange);
+            if self.user.multiplexes(line) {
+                let (bytes, block) = (&fixed.bytes[fixed.parts.head_end + 2..], &*fixed.block);
+                return self.send_block(plan, block, (bytes, body), exchange, cx);
+            }
+            return self.user.send_with(line, &fixed.bytes, body, cx).map_err(broken);
+        }
+        let mut buffer = shard.write_buffer.borrow_mut();
+        buffer.clear();
+        let again = again.as_ref();
+        if let Some(again) = again {
+            exchange.goes_again(again.bytes_out, again.resends, shard);
+            shard.recorder.borrow_mut().resent(http.step);
+        }
+        let written = self.write_request(http, plan, target, again, exchange, &mut buffer);
+        written.map_err(Unsent::Fault)?;
+        if let Some(digest) = http.digest.as_deref() {
+            self.authorize(digest, target, exchange, &mut buffer).map_err(Unsent::Fault)?;
+        }
+        exchange.bytes_out += (buffer.len() + length(body)) as u64;
+        if shard.is_traced() {
+            self.user.trace_sent(line, &whole(&buffer, body));
+        }
+        self.enter_request(http, (&buffer, body), again, exchange);
+        self.follow_request(http.step, (&buffer, body), again.is_some(), exchange);
+        if self.user.multiplexes(line) {
+            let scheme = shard.prepared.targets[usize::from(target)].target.scheme.word();
+            let end = memchr::memmem::find(&buffer, b"\r\n\r\n").unwrap_or(buffer.len());
+            let mut block = shard.block_buffer.borrow_mut();
+            block.clear();
+            http2::write_block(&mut block, scheme, &buffer[..end]);
+            let bytes = buffer.get(end + 4..).unwrap_or_default();
+            return self.send_block(plan, &block, (bytes, body), exchange, cx);
+        }
+        self.user.send_with(line, &buffer, body, cx).map_err(broken)
+    }
+
+    /// Sends the same as a stream of HTTP/2.
+    fn send_block(
+        &mut self,
+        plan: &HttpPlan,
+        block: &[u8],
+        (own, shared): (&[u8], Option<&Arc<[u8]>>),
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Unsent> {
+        let body = match (own, shared) {
+            (_, Some(shared)) => Body::Shared(shared),
+            ([], None) => Body::None,
+            (own, None) => Body::Bytes(own),
+        };
+        let body_bytes_max = match plan.needs_body {
+            true => self.shard.prepared.program.limits.body_bytes_max,
+            false => u64::MAX,
+        };
+        let asked = Asked { kind: plan.kind, block, body, body_bytes_max };
+        let stream = self.user.ask(self.task.line, &asked, cx).map_err(Unsent::Broken)?;
+        exchange.number = stream;
+        Ok(())
+    }
+
+    /// Whether a redirect has taken the body away.
+    fn goes_as_get(&self) -> bool {
+        self.redirect().is_some_and(|redirect| redirect.as_get)
+    }
+
+    /// Enters into the ledger what a request asks to be delivered to others.
+    fn enter_request(
+        &mut self,
+        http: &Http,
+        (written, body): (&[u8], Option<&Arc<[u8]>>),
+        again: Option<&Again>,
+        exchange: &mut Exchange,
+    ) {
+        let Some(row) = self.shard.prepared.delivery_of(http.step) else { return };
+        // What is sent once more, or sent elsewhere, is the same message.
+        let followed = self.redirect().filter(|redirect| redirect.is_followed());
+        let sent = match (again, followed) {
+            (Some(again), _) => again.sent,
+            (None, Some(_)) => return,
+            (None, None) => {
+                let head_end = || memchr::memmem::find(written, b"\r\n\r\n");
+                let behind = || head_end().map_or(&[][..], |end| &written[end + 4..]);
+                let body = body.map_or_else(behind, |body| &body[..]);
+                self.user.enter_sent(row, &Looked::new(None, body, Duration::ZERO))
+            }
+        };
+        exchange.is_delivered(sent, self.shard);
+    }
+
+    /// Writes a request that differs from user to user, or from time to time; without a body that
+    /// lies elsewhere.
+    ///
+    /// All chance in it follows from what it was before, so that the same request can be written
+    /// once more: for a connection that was closed, and for a redirect.
+    fn write_request(
+        &mut self,
+        http: &Http,
+        plan: &HttpPlan,
+        target: u16,
+        again: Option<&Again>,
+        exchange: &mut Exchange,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Finding> {
+        let shard = self.shard;
+        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+        let earlier = match (redirect.filter(|redirect| redirect.is_followed()), again) {
+            (Some(redirect), _) => Some(redirect.before.clone()),
+            (None, Some(again)) => Some(again.before.clone()),
+            (None, None) => None,
+        };
+        let user = &mut *self.user;
+        let before = earlier.clone().unwrap_or_else(|| Some((user.random.clone(), user.now)));
+        let (mut replayed, now) = before.clone().unwrap_or((Random::new(0), user.now));
+        let random = match earlier {
+            Some(_) => &mut replayed,
+            None => &mut user.random,
+        };
+        let trace = shard.prepared.program.trace.as_ref().filter(|_| before.is_some());
+        let drawn = trace.and_then(|trace| draw_trace(trace, random));
+        let rare = exchange.rare(shard);
+        rare.before = before;
+        rare.trace = drawn.as_ref().map(|(id, _)| *id);
+        let place = &shard.prepared.targets[usize::from(target)];
+        let extras = Extras {
+            authority: &place.authority,
+            jar: user
+                .jar
+                .as_deref()
+                .map(|jar| (jar, place.jar_place(unix_seconds(shard, user.now)))),
+            trace: trace.zip(drawn.as_ref()).map(|(trace, drawn)| (&*trace.header, &drawn.1[..])),
+        };
+        let mut scope = scope!(user, shard, random);
+        scope.now = now;
+        let sent_to = &mut rare.sent_to;
+        let written = match (redirect, &plan.written) {
+            (Some(redirect), _) => {
+                write_redirected(http, redirect, &extras, &mut scope, sent_to, out).map(drop)
+            }
+            (None, Written::Fixed(fixed)) => {
+                fixed[usize::from(target)].write(http, &extras, out);
+                Ok(())
+            }
+            (None, Written::Varies(template)) => {
+                template.render(http, &extras, &mut scope, sent_to, out).map(drop)
+            }
+        };
+        written.map_err(|fault| scope.finding(fault))
+    }
+
+    /// The answer is complete; its body is in `whole`, or was kept.
+    pub(in crate::user) fn answer_complete(&mut self, reusable: bool, whole: Option<&[u8]>) {
+        let (shard, line) = (self.shard, self.task.line);
+        let (instruction, plan) = self.at_pc();
+        let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = (instruction, plan) else {
+            return;
+        };
+        let Some(mut exchange) = self.take_exchange() else { return };
+        // Where the answer came before all of the request was sent, the rest of it is not wanted.
+        let reusable = reusable && self.user.is_sent_on(line) && !exchange.is_unsendable();
+        let keeps = reusable && exchange.keep_alive && shard.prepared.program.connection.keep_alive;
+        let now = self.user.now;
+        if let Some(connection) = self.user.connection_mut(line) {
+            connection.used = now;
+        }
+        if let Some(challenge) = exchange.rare.as_mut().and_then(|rare| rare.challenge.take()) {
+            match self.answer_challenge(http, &exchange, challenge) {
+                Ok(true) => {
+                    exchange.forget(shard);
+                    return self.keep_connection(line, keeps, reusable);
+                }
+                Ok(false) => {}
+                Err(finding) => exchange.found(finding, shard),
+            }
+        }
+        if let Some(location) = exchange.rare.as_mut().and_then(|rare| rare.location.take()) {
+            match self.follow(http, &exchange, &location) {
+                Ok(()) => {
+                    exchange.forget(shard);
+                    return self.keep_connection(line, keeps, reusable);
+                }
+                Err(detail) => exchange.found((Cause::RedirectFailed, detail), shard),
+            }
+        }
+        let (attempt, verdict) = self.judge(http, plan, &mut exchange, whole);
+        self.follow_response(http.step, plan, &exchange);
+        if let Some(row) = exchange.rare.as_ref().and_then(|rare| rare.instance) {
+            let ok = verdict.is_ok();
+            shard.recorder.borrow_mut().instances.said(row, attempt.latency, ok);
+        }
+        match &verdict {
+            Ok(()) => self.note_origins(http, plan, &exchange),
+            Err((cause, _)) => self.witness(*cause, &exchange, whole),
+        }
+        self.task.detour = None;
+        match verdict {
+            Ok(()) => {
+                // A login that is answered is not enough where what it is for lets nobody in.
+                if self.user.is_online() || !self.user.connects() {
+                    self.user.refusals = 0;
+                }
+                if let Some(sample) = exchange.rare.as_mut().and_then(|rare| rare.sample.take()) {
+                    let digest = sample.digest.finish();
+                    shard.recorder.borrow_mut().samples.sampled(http.step, digest, sample.cached);
+                }
+                self.saved(&http.saves);
+                self.step_ok(http.step, &attempt);
+                self.next_step();
+            }
+            Err((cause, detail)) => {
+                self.withdraw(&exchange);
+                let finding = (cause, exchange.traced(detail));
+                self.step_failed(http.step, &attempt, finding, Onward::NextStep);
+            }
+        }
+        exchange.forget(shard);
+        self.keep_connection(line, keeps, reusable);
+    }
+
+    /// What becomes of the connection of an answer. The side that closes first keeps the port for
+    /// a minute: that is left to the target, which was asked to close or has said that it will.
+    fn keep_connection(&mut self, line: u8, keeps: bool, reusable: bool) {
+        match (keeps, reusable) {
+            _ if self.user.multiplexes(line) => {}
+            (true, _) => {}
+            (false, true) => self.user.leave_to_target(line),
+            (false, false) => self.user.drop_connection(line, Ended::ByUs),
+        }
+    }
+
+    /// Whether the answer is good or bad. What is to be kept of a good one is kept.
+    fn judge(
+        &mut self,
+        http: &Http,
+        plan: &HttpPlan,
+        exchange: &mut Exchange,
+        whole: Option<&[u8]>,
+    ) -> (Attempt, Result<(), Finding>) {
+        let mut attempt = exchange.attempt(self.user.now, self.task.due);
+        if let Some(redirect) = self.redirect() {
+            attempt.bytes_in += redirect.bytes.0;
+            attempt.bytes_out += redirect.bytes.1;
+        }
+        if self.shard.is_traced() {
+            self.user.trace_body(exchange, whole);
+        }
+        let finding = exchange.rare.as_mut().and_then(|rare| {
+            let unfinished = || rare.decoder.as_ref()?.finish().err();
+            rare.finding.take().or_else(|| unfinished().map(|error| coding_failed(&error)))
+        });
+        if let Some(finding) = finding {
+            return (attempt, Err(finding));
+        }
+        let (shard, target) = (self.shard, self.goes_to());
+        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+        let listening = Listening { shard, http, plan, redirect, target };
+        let rare = exchange.rare.as_deref();
+        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
+        let elapsed = self.user.now - self.task.due;
+        let mut looked = Looked::new(Some(exchange.status), body, elapsed);
+        looked.kept = rare.map(|rare| &rare.kept);
+        looked.tally = rare.and_then(|rare| rare.tally.as_ref());
+        looked.cookies = self.user.jar.as_deref().filter(|_| plan.look.reads_cookies).map(|jar| {
+            let (place, path) = listening.sent_to(exchange, self.user.now);
+            SeenFrom { jar, place, path }
+        });
+        let mut scope = scope!(self.user, shard);
+        let verdict = plan.look.judge(&http.checks, &http.saves, &looked, &mut scope);
+        (attempt, verdict)
+    }
+
+    /// Prepares the request that answers a redirect; the same instruction is done again.
+    fn follow(&mut self, http: &Http, exchange: &Exchange, location: &[u8]) -> Result<(), Said> {
+        let max = self.shard.prepared.program.limits.redirects_max;
+        let (count, as_get, bytes) = match self.redirect() {
+            Some(before) => (before.count + 1, before.as_get, before.bytes),
+            None => (1, false, (0, 0)),
+        };
+        let bytes = (bytes.0 + exchange.bytes_in, bytes.1 + exchange.bytes_out);
+        if count > max {
+            let detail = say!("more than {max} redirects");
+            return Err(detail);
+        }
+        let here = self.goes_to();
+        let path = path_of(http, self.redirect(), exchange);
+        let targets = &self.shard.prepared.program.targets;
+        let (target, path) = redirect::resolve(location, here, &path, targets)
+            .map_err(|reason| say!("redirect {count} was not followed: {reason}"))?;
+        let as_get = as_get || redirect::becomes_get(exchange.status, &http.method);
+        let before = match self.redirect() {
+            Some(redirect) if redirect.is_followed() => redirect.before.clone(),
+            _ => exchange.rare.as_ref().and_then(|rare| rare.before.clone()),
+        };
+        let (sent, challenged) = (exchange.sent, false);
+        let first = self.redirect().map_or(here, |redirect| redirect.first);
+        let elsewhere = !redirect::is_same_origin(first, target, targets);
+        let redirect = Redirect {
+            target,
+            first,
+            elsewhere,
+            path,
+            as_get,
+            count,
+            bytes,
+            before,
+            sent,
+            challenged,
+        };
+        self.task.detour.get_or_insert_default().redirect = Some(redirect);
+        Ok(())
+    }
+
+    /// Keeps what was sent and what came, if this is the first failure of its kind.
+    pub(in crate::user) fn witness(
+        &mut self,
+        cause: Cause,
+        exchange: &Exchange,
+        whole: Option<&[u8]>,
+    ) {
+        let shard = self.shard;
+        let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = self.at_pc() else {
+            return;
+        };
+        if !shard.recorder.borrow().is_new(http.step, cause, exchange.status) {
+            return;
+        }
+        let sent = self.written_again(http, plan, exchange);
+        let rare = exchange.rare.as_deref();
+        let mut received = rare.map(|rare| rare.witnessed.clone()).unwrap_or_default();
+        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
+        let room = EVIDENCE_BYTES_MAX.saturating_sub(received.len());
+        received.extend_from_slice(&body[..body.len().min(room)]);
+        let length = exchange.bytes_in.max(received.len() as u64);
+        let received = (!received.is_empty()).then_some(Shown { bytes: received, length });
+        shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
+    }
+
+    /// The request as it was sent. Cookies may be those of the answer already.
+    fn written_again(
+        &mut self,
+        http: &Http,
+        plan: &HttpPlan,
+        exchange: &Exchange,
+    ) -> Option<Shown> {
+        let before = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
+        let target = self.goes_to();
+        if before.is_none() && self.redirect().is_none() {
+            let Written::Fixed(fixed) = &plan.written else { return None };
+            let request = fixed.get(usize::from(target))?;
+            let request = whole(&request.bytes, plan.body.as_ref());
+            return Some(Shown::first(&request, EVIDENCE_BYTES_MAX));
+        }
+        let (pc, due) = (self.task.pc, self.task.due);
+        let (bytes_out, resends, until, sent) = (0, 0, Time::NEVER, None);
+        let again = Again { bytes_out, resends, until, before, sent, pc, due };
+        let (mut other, mut out) = (Exchange::new(exchange.awaits, exchange.sent), Vec::new());
+        let written = self.write_request(http, plan, target, Some(&again), &mut other, &mut out);
+        other.forget(self.shard);
+        if let Some(rare) = exchange.rare.as_ref().filter(|rare| !rare.authorization.is_empty()) {
+            insert_authorization(&mut out, &rare.authorization);
+        }
+        let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
+        written.ok().map(|()| Shown::first(&whole(&out, body), EVIDENCE_BYTES_MAX))
+    }
+}
+
+impl Exchange {
+    /// Bytes came behind the answer. What follows a switch of protocols is that other one.
+    pub(in crate::user) fn has_surplus(&mut self, bytes: usize, shard: &Lane) {
+        if self.status != SWITCHING_PROTOCOLS {
+            let detail = say!("at least {bytes} bytes were received after the end of the response");
+            self.found((Cause::Malformed, detail), shard);
+        }
+    }
+}
+
+impl Listening<'_> {
+    pub(in crate::user) fn head(
+        &self,
+        head: &Head<'_>,
+        exchange: &mut Exchange,
+        jar: &mut Option<Box<Jar>>,
+        scope: &mut UserScope<'_>,
+    ) {
+        let Listening { shard, http, plan, .. } = self;
+        exchange.status = head.status;
+        exchange.keep_alive = head.keep_alive && !head.upgrade;
+        trace_head(head, scope);
+        if is_failure(head.status, http) {
+            let recorder = shard.recorder.borrow();
+            if recorder.is_new(http.step, Cause::StatusUnexpected, head.status) {
+                let rare = exchange.rare(shard);
+                rare.witnessed = text_of_head(head);
+                rare.witnessed.extend_from_slice(b"\r\n");
+            }
+        }
+        if matches!(plan.written, Written::Varies(_))
+            && head.status < 400
+            && shard.recorder.borrow_mut().samples.wants(http.step)
+        {
+            let (digest, cached) = (DefaultHasher::new(), is_cached(&head.headers));
+            exchange.rare(shard).sample = Some(Sample { digest, cached });
+        }
+        let own = &shard.prepared.targets[usize::from(self.target)].target;
+        if let Some(name) = own.instance.as_deref().and_then(|name| head.headers.get(name)) {
+            let row = shard.recorder.borrow_mut().instances.row(self.target, name);
+            exchange.rare(shard).instance = Some(row);
+        }
+        if plan.looks_at_headers {
+            let (checks, kept) = ((&*http.checks, &*http.saves), &mut exchange.rare(shard).kept);
+            look_at_headers(&plan.look, checks, (head.status, head.headers), scope, kept);
+        }
+        if plan.needs_body {
+            let limit = shard.prepared.program.limits.body_bytes_max;
+            match ContentDecoder::for_head(head, limit) {
+                Ok(None) => {}
+                Ok(decoder) => exchange.rare(shard).decoder = decoder,
+                Err(error) => exchange.found(coding_failed(&error), shard),
+            }
+        }
+        if http.failing.retry.is_some()
+            && head.status >= 300
+            && let Some(value) = head.headers.get("retry-after")
+            && let Some(seconds) = retry_after(value, unix_seconds(shard, scope.now))
+        {
+            exchange.rare(shard).retry_after_s = seconds;
+        }
+        if http.follow_redirects && redirect::is_redirect(head.status) {
+            exchange.rare(shard).location = head.headers.get("location").map(Box::from);
+        }
+        if http.digest.is_some() && head.status == UNAUTHORIZED {
+            let asked = head.headers.get_all("www-authenticate");
+            exchange.rare(shard).challenge = Challenge::choose(asked);
+        }
+        if head.has_set_cookie && shard.prepared.program.connection.cookies {
+            let (place, path) = self.sent_to(exchange, scope.now);
+            let values = head.headers.get_all("set-cookie");
+            let own = jar.get_or_insert_default();
+            jar::keep(own, (place, &path), values, shard, (scope.who(), scope.now));
+        }
+    }
+
+    /// Where the request went, for the cookies of its response.
+    fn sent_to<'s>(&'s self, exchange: &'s Exchange, now: Time) -> (Place<'s>, Cow<'s, str>) {
+        let Listening { shard, http, redirect, .. } = *self;
+        let target = &shard.prepared.targets[usize::from(self.target)];
+        let sent_to = exchange.rare.as_ref().map(|rare| &rare.sent_to);
+        let is_first = redirect.is_none_or(|redirect| !redirect.elsewhere);
+        let host = own_host(http, sent_to).filter(|_| is_first);
+        let place = target.jar_place(unix_seconds(shard, now)).named(host);
+        (place, path_of(http, redirect, exchange))
+    }
+}
+
+/// Whether a response says that a cache has answered in place of the service (RFC 9111, 5.1, and
+/// what caches add by custom).
+fn is_cached(headers: &Headers<'_>) -> bool {
+    let aged = headers.get("age").is_some_and(|age| age != b"0");
+    let hits = |name| headers.get(name).is_some_and(contains_hit);
+    aged || hits("x-cache") || hits("cf-cache-status")
+}
+
+fn contains_hit(value: &[u8]) -> bool {
+    value.windows(3).any(|three| three.eq_ignore_ascii_case(b"hit"))
+}
+
+/// How long a body is that lies elsewhere.
+fn length(body: Option<&Arc<[u8]>>) -> usize {
+    body.map_or(0, |body| body.len())
+}
+
+/// A request with the body that lies elsewhere, for who looks at it.
+#[cold]
+fn whole<'a>(written: &'a [u8], body: Option<&Arc<[u8]>>) -> Cow<'a, [u8]> {
+    match body {
+        Some(body) => [written, body].concat().into(),
+        None => written.into(),
+    }
+}
+
+/// Whether the status alone makes a step fail.
+fn is_failure(status: u16, http: &Http) -> bool {
+    let mut wanted = http.checks.iter().filter_map(Check::status).peekable();
+    match wanted.peek() {
+        None => status >= 400,
+        Some(_) => wanted.any(|set| !set.contains(status)),
+    }
+}
+
+/// Tells the head of an exchange.
+pub(in crate::user) fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
+    let received = || What::Received(Shown::of(&text_of_head(head)));
+    scope.shard.tell(scope.who(), scope.now, received);
+}
+
+/// The request that answers a redirect.
+fn write_redirected(
+    http: &Http,
+    redirect: &Redirect,
+    extras: &Extras<'_>,
+    scope: &mut UserScope<'_>,
+    sent_to: &mut SentTo,
+    out: &mut Vec<u8>,
+) -> Result<Parts, Fault> {
+    let keep_alive = scope.shard.prepared.program.connection.keep_alive;
+    let Redirect { path, as_get, elsewhere, .. } = redirect;
+    let detour = Way { path: Some(path), as_get: *as_get, elsewhere: *elsewhere };
+    let template = Template::new(http, keep_alive, detour);
+    // The chance that was in the first path is not for what follows it.
+    http.path.render(&mut sent_to.path, scope)?;
+    sent_to.path.clear();
+    sent_to.path.extend_from_slice(redirect.path.as_bytes());
+    template.render(http, extras, scope, sent_to, out)
+}
+
+pub(in crate::user) fn unix_seconds(shard: &Lane, now: Time) -> u64 {
+    shard.unix_nanos(now) / 1_000_000_000
+}
+
+/// The trace id of a request, if it has one, and the header's value (W3C Trace Context, 3.2).
+fn draw_trace(trace: &Trace, random: &mut Random) -> Option<(u128, [u8; 55])> {
+    if !random.chance(trace.share) {
+        return None;
+    }
+    // Neither of the ids may be all zeros.
+    let id = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()) | 1;
+    let parent = random.next_u64() | 1;
+    let mut value = [0; 55];
+    // It is as long as its value.
+    let _ = write!(&mut value[..], "00-{id:032x}-{parent:016x}-01");
+    Some((id, value))
+}

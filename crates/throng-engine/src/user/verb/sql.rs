@@ -1,0 +1,278 @@
+//! Statements of SQL, from the text to the result.
+
+use std::io;
+use std::rc::Rc;
+use std::task::Context;
+
+use throng_base::{Said, Time, sql};
+use throng_expression::Value;
+use throng_metrics::Cause;
+use throng_program::{Check, Database, Sql, Statement};
+use throng_protocol::machine::{Fields, Machine};
+use throng_protocol::sql::{Ask, Reply, ServerError, Values};
+
+use crate::code::Instruction;
+use crate::connector::Handshake;
+use crate::evidence::EVIDENCE_BYTES_MAX;
+use crate::failure::Finding;
+use crate::looked::{Looked, value_of};
+use crate::prepared::{Plan, SqlPlan};
+use crate::recorder::Attempt;
+use crate::scope::{UserScope, scope};
+use crate::shard::Lane;
+use crate::trace::{Shown, What};
+use crate::user::State;
+use crate::user::connection::Connection;
+use crate::user::exchange::{Awaits, Exchange};
+use crate::user::outcome::Onward;
+use crate::user::task::{Active, Doing};
+use crate::{connector, evidence};
+
+/// What a target is, where it speaks SQL.
+pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
+    shard.prepared.targets[usize::from(target)].target.database.as_deref()
+}
+
+/// How a request opens its connection: with a login where the target asks for one.
+pub(in crate::user) fn login(user: &mut State, target: u16) -> Option<Handshake> {
+    let shard = Rc::clone(&user.shard);
+    let login = database_of(&shard, target).map(|it| connector::login(it, &mut user.random));
+    login.map(Handshake::Sql)
+}
+
+/// The verb `sql`: sends the statement, on a new connection if there is none.
+pub(in crate::user) fn execute(
+    active: &mut Active<'_>,
+    sql: &Sql,
+    plan: &SqlPlan,
+    cx: &mut Context<'_>,
+) {
+    if !active.takes_line(sql.link, sql.timeout) {
+        return;
+    }
+    let target = active.user.lines.get(active.task.line).target;
+    let Some(reused) = active.connected_to(target, sql.step, sql.timeout, cx) else { return };
+    let until = active.until(sql.timeout);
+    let mut exchange = Exchange::new(Awaits::Answer { reused }, active.user.now);
+    exchange.is_first(active.opened_for(reused), active.shard);
+    match send(active, sql, plan, &mut exchange, cx) {
+        Err(finding) => {
+            exchange.forget(active.shard);
+            let nothing = Attempt::default();
+            return active.step_failed(sql.step, &nothing, finding, Onward::NextStep);
+        }
+        // What the target has said of it is read first.
+        Ok(Err(error)) => {
+            exchange.rare(active.shard).unsendable = Some(error);
+            if let Some(connection) = active.user.connection_mut(active.task.line) {
+                connection.forget_unsent();
+            }
+        }
+        Ok(Ok(())) => {}
+    }
+    active.wait_for(Doing::Exchange(exchange), until);
+}
+
+fn send(
+    active: &mut Active<'_>,
+    sql: &Sql,
+    plan: &SqlPlan,
+    exchange: &mut Exchange,
+    cx: &mut Context<'_>,
+) -> Result<io::Result<()>, Finding> {
+    let (shard, line) = (active.shard, active.task.line);
+    let iteration = active.task.iteration(active.user.iterations);
+    let number = u16::try_from(active.task.pc).ok().filter(|_| sql.prepares);
+    let mut rendered = shard.content_buffer.borrow_mut();
+    let mut scope = scope!(active.user, shard);
+    scope.iterations = iteration;
+    let values = sql.with.as_ref().map(|_| values_of(sql, &mut scope)).transpose()?;
+    let text = match sql.text.as_literal() {
+        Some(literal) => literal,
+        None => {
+            rendered.clear();
+            let done = sql.text.render(&mut rendered, &mut scope);
+            done.map_err(|fault| scope.finding(fault))?;
+            &rendered
+        }
+    };
+    if text.contains(&0) {
+        return Err((Cause::ScenarioFailed, NUL));
+    }
+    if shard.is_traced() {
+        let shown = shown(text, sql, &mut scope);
+        shard.tell(scope.who(), scope.now, || What::Sent(Shown::of(&shown)));
+    }
+    let mut out = shard.write_buffer.borrow_mut();
+    out.clear();
+    if let Some(Connection { machine: Machine::Sql(client), .. }) = active.user.connection_mut(line)
+    {
+        let values = values.as_ref();
+        let keeps = plan.keeps || shard.is_traced();
+        client.ask(&Ask { sql: text, values, number, keeps, iteration }, &mut out);
+    }
+    exchange.bytes_out += out.len() as u64;
+    Ok(active.user.send(line, &out, cx))
+}
+
+/// Everything that the statement returned is there.
+pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
+    let (shard, line) = (active.shard, active.task.line);
+    let (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) = active.at_pc() else { return };
+    let Some(mut exchange) = active.take_exchange() else { return };
+    let (now, due) = (active.user.now, active.task.due);
+    if let Some(connection) = active.user.connection_mut(line) {
+        connection.used = now;
+    }
+    exchange.bytes_in = reply.bytes;
+    if exchange.first_byte == Time::ZERO {
+        exchange.first_byte = now;
+    }
+    let error = reply.error();
+    exchange.status = error.as_ref().map_or(sql::status("00000"), ServerError::status);
+    if shard.is_traced() {
+        trace_result(active.user, reply, error.as_ref());
+    }
+    let attempt = exchange.attempt(now, due);
+    let mut looked = Looked::new(Some(exchange.status), b"", now - due);
+    looked.fields = Fields::Sql(*reply);
+    let is_wanted = || sql.checks.iter().any(|check: &Check| check.status().is_some());
+    let verdict = match error {
+        Some(error) if !is_wanted() => Err((Cause::of_status(error.status()), error.said())),
+        _ => {
+            let mut scope = scope!(active.user, shard);
+            plan.look.judge(&sql.checks, &sql.saves, &looked, &mut scope)
+        }
+    };
+    match verdict {
+        Ok(()) => {
+            if active.user.is_online() || !active.user.connects() {
+                active.user.refusals = 0;
+            }
+            active.saved(&sql.saves);
+            active.step_ok(sql.step, &attempt);
+            active.next_step();
+        }
+        Err((cause, detail)) => {
+            if shard.recorder.borrow().is_new(sql.step, cause, exchange.status) {
+                let mut scope = scope!(active.user, shard);
+                let text = sql.text.as_literal().unwrap_or_default();
+                let text = shown(text, sql, &mut scope);
+                let sent = Some(Shown::first(&text, EVIDENCE_BYTES_MAX));
+                let received = None;
+                shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
+            }
+            active.step_failed(sql.step, &attempt, (cause, detail), Onward::NextStep);
+        }
+    }
+    exchange.forget(shard);
+}
+
+#[cold]
+fn trace_result(user: &mut State, reply: &Reply<'_>, error: Option<&ServerError>) {
+    let mut text = match error {
+        Some(error) => error.said().english().into_bytes(),
+        None => format!("rows: {}", reply.rows).into_bytes(),
+    };
+    for (name, field) in reply.columns() {
+        text.extend_from_slice(b"\n");
+        text.extend_from_slice(name);
+        text.extend_from_slice(b": ");
+        value_of(field).write_json(&mut text);
+    }
+    user.tell(What::Received(Shown::of(&text)));
+}
+
+/// The values of its parameters.
+fn values_of(sql: &Sql, scope: &mut UserScope<'_>) -> Result<Values, Finding> {
+    let (mut values, mut text) = (Values::default(), Vec::new());
+    for one in sql.with.iter().flatten() {
+        let value = one.value(scope).map_err(|fault| scope.finding(fault))?;
+        text.clear();
+        write_value(&value, &mut text);
+        if text.contains(&0) {
+            return Err((Cause::ScenarioFailed, NUL));
+        }
+        values.push((!value.is_null()).then_some(&text));
+    }
+    Ok(values)
+}
+
+/// A value as the server reads it: a list as an array, bytes in hexadecimal digits.
+fn write_value(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Bytes(bytes) => {
+            out.extend_from_slice(b"\\x");
+            bytes.iter().for_each(|byte| out.extend_from_slice(format!("{byte:02x}").as_bytes()));
+        }
+        Value::List(items) => {
+            out.push(b'{');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_item(item, out);
+            }
+            out.push(b'}');
+        }
+        value => value.write_text(out),
+    }
+}
+
+/// An item of an array: in quotes, but for NULL and arrays.
+fn write_item(item: &Value, out: &mut Vec<u8>) {
+    if item.is_null() {
+        return out.extend_from_slice(b"NULL");
+    }
+    let mut text = Vec::new();
+    write_value(item, &mut text);
+    if item.as_list().is_some() {
+        return out.extend_from_slice(&text);
+    }
+    out.push(b'"');
+    for byte in text {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+/// A statement as a person reads it, its parameters behind it.
+#[cold]
+fn shown(text: &[u8], sql: &Sql, scope: &mut UserScope<'_>) -> Vec<u8> {
+    let mut shown = text.to_vec();
+    for (number, one) in (1..).zip(sql.with.iter().flatten()) {
+        // What is drawn anew for a person is drawn from a copy.
+        let mut random = scope.random.clone();
+        std::mem::swap(scope.random, &mut random);
+        let value = one.value(scope).unwrap_or_default();
+        std::mem::swap(scope.random, &mut random);
+        shown.extend_from_slice(format!("\n${number} = ").as_bytes());
+        value.write_json(&mut shown);
+    }
+    shown
+}
+
+const NUL: Said = say!("a statement or a parameter contains a NUL character");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_arrays_and_bytes_are_hexadecimal() {
+        let written = |value: &Value| {
+            let mut out = Vec::new();
+            write_value(value, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let text = |text: &str| Value::from(text);
+        let inner = Value::List([Value::Int(1), Value::Null].into());
+        let list = Value::List([text("a\"b\\c"), inner, Value::Bool(true)].into());
+        assert_eq!(written(&list), r#"{"a\"b\\c",{"1",NULL},"true"}"#);
+        assert_eq!(written(&Value::Bytes([0, 255].into())), "\\x00ff");
+        assert_eq!([written(&text("x")), written(&Value::Float(0.5))], ["x", "0.5"]);
+    }
+}

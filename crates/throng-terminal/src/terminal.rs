@@ -1,0 +1,277 @@
+//! A run at a terminal: a line every second and one that moves, or a full screen (`dashboard`); the
+//! `keys` that command it, and the signals that stop it.
+
+mod dashboard;
+mod keys;
+
+use std::cell::RefCell;
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use throng_base::units::format_duration;
+use throng_base::{Clock, Diagnostic, Said, Time};
+use throng_results::directory::RECORDS;
+use throng_results::terminal::{Live, Progress, progress_line, summary_text};
+use throng_results::{RunInfo, Summary, summary_json};
+use throng_run::{Line, Operator, StopRequests};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinHandle;
+
+use crate::bug;
+use crate::screen::Screen;
+use crate::signals::{Stops, stop_requests};
+use crate::system::{self, is_in_front};
+use dashboard::Dashboard;
+use keys::Keys;
+
+/// The terminal is as it was; also after a panic.
+pub fn restore() {
+    dashboard::give_back();
+    system::give_terminal_back();
+}
+
+/// What of a run is shown, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Output {
+    /// The summary is JSON on standard output; everything else goes to standard error.
+    pub json: bool,
+    /// The summary has all metrics.
+    pub details: bool,
+    /// Without progress.
+    pub quiet: bool,
+    pub full_screen: bool,
+    pub no_color: bool,
+}
+
+/// See the module's description.
+pub struct Terminal {
+    screen: Screen,
+    errors: Screen,
+    json: bool,
+    quiet: bool,
+    wants_dashboard: bool,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    clock: Option<Clock>,
+    /// The line of the second that goes on.
+    second: Option<Live>,
+    progress_drawn: bool,
+    /// In place of lines, where a user wants it.
+    dashboard: Option<Dashboard>,
+    keys: Option<Keys>,
+    /// Gives the terminal back when the shell stops this process.
+    stops: Option<JoinHandle<()>>,
+    /// The line that is pending belongs to those that the dashboard did not print.
+    skips_second: bool,
+}
+
+impl Terminal {
+    pub fn new(output: &Output) -> Terminal {
+        let errors = Screen::errors(output.no_color);
+        // With JSON the output belongs to a program; people read the other one.
+        let screen = if output.json { errors } else { Screen::output(output.no_color) };
+        Terminal {
+            screen: screen.with_details(output.details),
+            errors,
+            json: output.json,
+            quiet: output.quiet,
+            wants_dashboard: output.full_screen,
+            state: RefCell::default(),
+        }
+    }
+
+    fn begin(&self, info: &RunInfo, clock: Clock) {
+        let mut state = self.state.borrow_mut();
+        state.clock = Some(clock);
+        state.second = Some(Live::new(self.screen.style, info));
+        if !self.wants_dashboard {
+            return;
+        }
+        let is_heard = io::stdin().is_terminal() && is_in_front();
+        state.dashboard = match self.screen.is_terminal && is_heard {
+            true => Dashboard::open(self.screen.style, info).ok(),
+            false => None,
+        };
+        if state.dashboard.is_none() {
+            return self.errors.say(say!(
+                "`--tui` requires a terminal for input and output; throng prints progress lines \
+                 instead"
+            ));
+        }
+        state.stops = Some(tokio::spawn(async {
+            let mut stops = Stops::new(true);
+            loop {
+                stops.next().await;
+                // The shell has the terminal as it was; `fg` gives it to us again, see `draw`.
+                restore();
+                stops.stop();
+            }
+        }));
+    }
+
+    /// What was said on the dashboard is said again where it was.
+    fn end(&self) {
+        let mut state = self.state.borrow_mut();
+        state.keys = None;
+        state.stops.take().iter().for_each(JoinHandle::abort);
+        if let Some(dashboard) = state.dashboard.take() {
+            state.skips_second = true;
+            dashboard.close().iter().for_each(|text| self.errors.line(text));
+        }
+    }
+
+    /// On the dashboard if there is one, or else as a line of its own.
+    fn tell(&self, text: impl FnOnce() -> String, line: impl FnOnce()) {
+        let mut state = self.state.borrow_mut();
+        let State { dashboard, clock, .. } = &mut *state;
+        if let (Some(dashboard), Some(clock)) = (dashboard, clock) {
+            return dashboard.tell(clock.now(), &text());
+        }
+        self.clear(&mut state);
+        line();
+    }
+
+    fn diagnostic(&self, diagnostic: &Diagnostic) {
+        let text = || diagnostic.render(false).trim_end().to_string();
+        self.tell(text, || self.errors.diagnostic(diagnostic));
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
+    fn say(&self, said: Said) {
+        self.tell(|| said.spoken(), || self.errors.say(said.clone()));
+    }
+
+    fn log(&self, at: Option<(u64, u64)>, text: &str) {
+        let line = || match at {
+            Some((at_ns, user)) => {
+                let at = format_duration(Duration::from_nanos(at_ns));
+                let who = if user > 0 { format!(" user {user}") } else { String::new() };
+                format!("[{at}{who}] {text}")
+            }
+            None => text.to_string(),
+        };
+        if !self.quiet {
+            self.tell(line, || self.screen.line(&line()));
+        }
+    }
+
+    fn second(&self, until: Time) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(line) = state.second.as_mut().map(|second| second.line(until)) else { return };
+        let skips = std::mem::take(&mut state.skips_second) || state.dashboard.is_some();
+        if !self.quiet && !skips {
+            self.clear(state);
+            self.screen.line(&line);
+        }
+    }
+
+    fn draw(&self, progress: Option<&Progress>) {
+        let State { dashboard, keys, clock, progress_drawn, .. } = &mut *self.state.borrow_mut();
+        if keys.as_ref().is_some_and(Keys::keep)
+            && let Some(dashboard) = dashboard
+        {
+            dashboard.take_again();
+        }
+        if let (Some(dashboard), Some(clock)) = (dashboard, clock) {
+            // From the background it would be drawn over what a shell has there.
+            if is_in_front() {
+                dashboard.draw(clock.now(), progress);
+            }
+            return;
+        }
+        let Some(progress) = progress else { return };
+        self.screen.redraw(&progress_line(progress, &self.screen.style));
+        *progress_drawn = true;
+    }
+
+    fn summary(&self, summary: &Summary, has_page: bool) {
+        self.clear_progress();
+        if self.json {
+            return Screen::output(true).json(&summary_json(summary));
+        }
+        let is_newest = summary.directory.as_ref().is_some_and(|it| it.starts_with(RECORDS));
+        let screen = self.screen.of_newest(is_newest).with_page(has_page);
+        screen.text(&summary_text(summary, &screen.style));
+    }
+
+    fn clear_progress(&self) {
+        self.clear(&mut self.state.borrow_mut());
+    }
+
+    fn clear(&self, state: &mut State) {
+        if std::mem::take(&mut state.progress_drawn) {
+            self.screen.redraw("");
+        }
+    }
+}
+
+impl Operator for Terminal {
+    fn tell(&self, line: Line<'_>) {
+        match line {
+            Line::Said(said) => self.say(said),
+            Line::Diagnostic(diagnostic) => self.diagnostic(&diagnostic),
+            Line::Mistakes(all) => self.errors.diagnostics(&all),
+            Line::Text(text) => self.tell(|| text.to_string(), || self.errors.text(&text)),
+            Line::Log { at, text } => self.log(at, &text),
+            Line::Once(_) if self.quiet => {}
+            Line::Once(said) => self.tell(|| said.spoken(), || self.screen.say(said.clone())),
+            Line::Bug(reason) => bug::tell(&reason),
+            Line::Began { info, clock } => self.begin(&info, clock),
+            Line::Interval { interval, gauges } => {
+                let State { second, dashboard, .. } = &mut *self.state.borrow_mut();
+                second.iter_mut().for_each(|second| second.add(&interval));
+                dashboard.iter_mut().for_each(|it| it.interval(&interval, &gauges));
+            }
+            Line::Event(_) => {}
+            Line::Second(until) => self.second(until),
+            Line::Progress(progress) => self.draw(progress.as_ref()),
+            Line::Interrupted => self.clear_progress(),
+            Line::Over => self.end(),
+            Line::Summary { summary, has_page } => self.summary(&summary, has_page),
+        }
+    }
+
+    fn stop_requests(&self) -> io::Result<StopRequests> {
+        stop_requests()
+    }
+
+    fn keys(&self) -> Option<UnboundedReceiver<u8>> {
+        let state = &mut *self.state.borrow_mut();
+        let (keys, pressed) = Keys::read(self.sees_progress(), state.dashboard.is_some());
+        state.keys = Some(keys);
+        pressed
+    }
+
+    fn sees_progress(&self) -> bool {
+        self.screen.is_terminal && !self.quiet
+    }
+
+    fn helps(&self) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        state.dashboard.iter_mut().for_each(Dashboard::help);
+        state.dashboard.is_some()
+    }
+}
+
+/// For commands that ask the crate of runs for less than a run.
+impl Operator for Screen {
+    fn tell(&self, line: Line<'_>) {
+        match line {
+            Line::Said(said) => self.say(said),
+            Line::Diagnostic(diagnostic) => self.diagnostic(&diagnostic),
+            Line::Mistakes(all) => self.diagnostics(&all),
+            Line::Bug(reason) => bug::tell(&reason),
+            _ => {}
+        }
+    }
+
+    fn stop_requests(&self) -> io::Result<StopRequests> {
+        stop_requests()
+    }
+}
+
+#[cfg(test)]
+mod tests;
