@@ -24,6 +24,8 @@ const NEEDED: &[Needed] = &[
     // With a version in the name of its folder.
     Needed { program: "/usr/share/doc/postgresql/copyright", package: "postgresql" },
     Needed { program: "dovecot", package: "dovecot-imapd" },
+    Needed { program: "mariadbd", package: "mariadb-server-core" },
+    Needed { program: "mariadb", package: "mariadb-client-core" },
     Needed { program: "python3", package: "python3" },
     Needed { program: "pip3", package: "python3-pip" },
     Needed { program: "haproxy", package: "haproxy" },

@@ -265,7 +265,7 @@ async fn reach(
         before = timed(shard, order, Stage::Proxy, Box::pin(asked)).await?;
     }
     let tls = match target.database.as_deref() {
-        Some(own) => Box::pin(sql::tls(network, (target, own), &mut carrier)).await?,
+        Some(own) => Box::pin(sql::tls(network, (target, own), &mut carrier, &mut before)).await?,
         None => network.tls_for(target.scheme, order),
     };
     let (tls, below) = match (tls, carrier) {
@@ -275,7 +275,9 @@ async fn reach(
         (Some(tls), Transport::Unix(stream)) => (tls, Below::Unix(stream)),
         (_, carrier) => return Ok((carrier, before)),
     };
-    before.nothing_more()?;
+    if target.database.is_none() {
+        before.nothing_more()?;
+    }
     order.progress.stage.set(Stage::Tls);
     let name = network.server_names[usize::from(order.target)].clone();
     // Boxed, so that opening connections without TLS are not as large.
@@ -421,8 +423,11 @@ async fn finish(
             times: Times::default(),
         });
     };
-    before.nothing_more()?;
+    if !matches!(handshake, Handshake::Sql(_)) {
+        before.nothing_more()?;
+    }
     order.progress.stage.set(Stage::Upgrade);
+    let greeting = before.surplus;
     let work = async {
         match handshake {
             Handshake::WebSocket(ask) => upgrade(shard, order, ask, transport).await,
@@ -430,7 +435,7 @@ async fn finish(
             Handshake::Call(ask) => grpc::open(shard, order, ask, transport).await,
             Handshake::Mqtt(greeting) => mqtt::connect(shard, order, greeting, transport).await,
             Handshake::Redis(hello) => redis::log_in(shard, order, hello, transport).await,
-            Handshake::Sql(login) => sql::open(shard, login, transport).await,
+            Handshake::Sql(login) => sql::open(shard, login, transport, &greeting).await,
         }
     };
     let mut opened = timed(shard, order, Stage::Upgrade, Box::pin(work)).await?;

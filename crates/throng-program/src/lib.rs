@@ -356,6 +356,7 @@ schemes! {
     Redis, "redis", Never, Some(6379);
     Rediss, "rediss", Always, Some(6379);
     Postgres, "postgres" or "postgresql", ByUrl, Some(5432);
+    MySql, "mysql" or "mariadb", ByUrl, Some(3306);
 }
 
 impl Scheme {

@@ -32,7 +32,6 @@ mod pause;
 mod redis;
 mod rest;
 mod rows;
-mod secure;
 mod sql;
 mod stay;
 mod tally;

@@ -76,8 +76,8 @@ pub(crate) fn wait(devices: [&File; 2], time: Duration) {
     unsafe { libc::ppoll(asked.as_mut_ptr(), 2, &raw const time, std::ptr::null()) };
 }
 
-/// Lets the calling thread go before others where that is allowed (setpriority(2)): a wire that waits
-/// for a processor delays packets by more than its users ask for.
+/// Gives the calling thread priority over others where that is allowed (setpriority(2)): a wire
+/// that waits for a processor delays packets by more than its users ask for.
 pub(crate) fn go_first() {
     // SAFETY: the call takes plain numbers; 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };

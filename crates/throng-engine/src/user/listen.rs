@@ -6,6 +6,7 @@ mod ended;
 mod handle;
 mod hear;
 mod running;
+mod secure;
 mod streamed;
 
 use std::io;

@@ -155,7 +155,10 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     };
     let native = native::of_scheme(Some(url.scheme));
     match native.url {
-        UrlSays::Database => return read_database(cx, node, url, weight),
+        UrlSays::Database => {
+            let dialect = url.scheme.dialect().unwrap_or_default();
+            return read_database(cx, node, (url, dialect), weight);
+        }
         UrlSays::Login => return read_login(cx, node, (&text, url), weight),
         UrlSays::Place => {}
     }
@@ -237,6 +240,9 @@ pub(crate) fn read_tls(
                 false => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
             })
             .help(match scheme.may_be_secure() {
+                true if scheme == Scheme::MySql => {
+                    say!("write `?ssl-mode=REQUIRED` behind the target")
+                }
                 true => say!("write `?sslmode=require` behind the target"),
                 false => say!(
                     "only `https`, `wss`, `tls` and `grpcs` targets use TLS, and `tcp` targets after a \

@@ -2,21 +2,15 @@
 //! with the target (STARTTLS). Until the handshake is over, nothing else goes over the connection;
 //! what was read of it before in plain text is not trusted behind it.
 
-use std::task::{Context, Poll};
-
 use throng_metrics::Cause;
-use throng_program::{Secure, Statement};
+use throng_program::Secure;
 
-use crate::code::Instruction;
-use crate::connector;
 use crate::failure::{Ended, Failure};
-use crate::shard::Lane;
-use crate::transport::Transport;
+use crate::user::State;
 use crate::user::connection::{Connection, Later};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
-use crate::user::task::{Active, Doing, at};
-use crate::user::{State, Turn, User};
+use crate::user::task::{Active, Doing};
 
 impl Active<'_> {
     /// The verb `secure`: done when TLS is spoken.
@@ -35,7 +29,7 @@ impl Active<'_> {
         }
     }
 
-    fn secured(&mut self) {
+    pub(in crate::user) fn secured(&mut self) {
         let Some(exchange) = self.take_exchange() else { return };
         if let Some(step) = self.instruction().step() {
             self.step_ok(step, &exchange.attempt(self.user.now, self.task.due));
@@ -44,65 +38,12 @@ impl Active<'_> {
         self.next_step();
     }
 
-    fn not_secured(&mut self, failure: Failure) {
+    pub(in crate::user) fn not_secured(&mut self, failure: Failure) {
         let Some(exchange) = self.take_exchange() else { return };
         let finding = (failure.cause, failure.detail.clone());
         self.lose(failure, Ended::ByUs);
         self.exchange_failed(exchange, finding, false, Onward::Anew { refused: true });
     }
-}
-
-impl User {
-    /// Whether the session waits for TLS on this line.
-    pub(in crate::user) fn awaits_tls(&self, line: u8) -> bool {
-        self.session.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Tls)
-    }
-
-    /// Whether TLS begins on this line with the next step.
-    pub(in crate::user) fn secures_next(&self, shard: &Lane, line: u8) -> bool {
-        matches!(self.session.doing, Doing::Step)
-            && match at(shard, self.state.session, self.session.pc).0 {
-                Instruction::Do(Statement::Secure(secure)) => {
-                    self.state.line_of(secure.link) == line
-                }
-                _ => false,
-            }
-    }
-
-    /// Begins the handshake once all that was said before is on its way, and goes on with it.
-    pub(in crate::user) fn secure_on(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        cx: &mut Context<'_>,
-    ) -> Turn {
-        let is_sent = self.state.is_sent_on(line);
-        let Some(connection) = self.state.connection_mut(line) else { return Turn::Again };
-        if connection.transport.is_plain() {
-            if !is_sent {
-                let wake = connection.slow_until();
-                self.state.arm(wake);
-                return Turn::Wait;
-            }
-            let target = connection.target;
-            replace(&mut connection.transport, |plain| connector::secure(shard, target, plain));
-        }
-        let done = connection.transport.poll_secure(cx);
-        self.state.now = shard.clock.now();
-        match done {
-            Poll::Pending => return Turn::Wait,
-            Poll::Ready(Ok(())) => self.session(shard).secured(),
-            Poll::Ready(Err(failure)) => self.session(shard).not_secured(failure),
-        }
-        self.settle(shard, cx);
-        Turn::Again
-    }
-}
-
-/// Puts what is made of a transport in its place.
-fn replace(transport: &mut Transport, make: impl FnOnce(Transport) -> Transport) {
-    let empty = Transport::Securing(Box::pin(std::future::pending()));
-    *transport = make(std::mem::replace(transport, empty));
 }
 
 impl State {

@@ -247,7 +247,10 @@ impl Exchange {
         instruction: &Instruction,
         shard: &Lane,
     ) {
-        let is_its = |pick: &Pick| matches!(pick, Pick::Field(paths) if paths.iter().any(|path| path.message == message));
+        let is_its = |pick: &Pick| match pick {
+            Pick::Field(paths) => paths.iter().any(|path| path.message == message),
+            _ => false,
+        };
         let rare = self.rare(shard);
         if !rare.parts.add(message) {
             return;

@@ -16,7 +16,7 @@ use crate::scenarios::{one_session, running, times};
 use crate::servers::{Nginx, free_port};
 
 /// PostgreSQL refuses root.
-const NOBODY: u32 = 65_534;
+pub(super) const NOBODY: u32 = 65_534;
 
 /// Roles with the password `word`, each with another way to log in.
 const ROLES: &str = "set password_encryption = 'scram-sha-256'; create role ann login password \
@@ -45,10 +45,14 @@ fn program(name: &str) -> PathBuf {
     })
 }
 
+pub(super) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
+}
+
 /// A command of a user that is not root.
 fn unprivileged(name: &str) -> Command {
     let mut command = Command::new(program(name));
-    if std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0) {
+    if is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
     command
@@ -138,13 +142,13 @@ impl Postgres {
     }
 }
 
-fn ok(run: &Run, row: &str) -> u64 {
+pub(super) fn ok(run: &Run, row: &str) -> u64 {
     run.row("steps", row)["ok"].as_u64().expect("a number")
 }
 
 /// The only kind of failure of a run: its cause, who is blamed, its status.
 #[track_caller]
-fn failure(run: &Run) -> (String, String, String) {
+pub(super) fn failure(run: &Run) -> (String, String, String) {
     let json = run.json();
     let errors = json["errors"].as_array().cloned().unwrap_or_default();
     run.check(errors.len() == 1, "there is one kind of failure");

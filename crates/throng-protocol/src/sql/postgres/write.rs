@@ -2,41 +2,12 @@
 
 use std::io::Write as _;
 
+use crate::sql::ask::Values;
+
 /// Asks for TLS before anything else; the answer is one byte.
 pub const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 const VERSION_3: u32 = 3 << 16;
-
-/// The values of parameters as a message has them. All are text: the server reads each as the type
-/// of its parameter.
-#[derive(Debug, Default)]
-pub struct Values {
-    bytes: Vec<u8>,
-    count: u16,
-}
-
-impl Values {
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.count = 0;
-    }
-
-    /// None is NULL.
-    pub fn push(&mut self, value: Option<&[u8]>) {
-        self.count = self.count.saturating_add(1);
-        match value {
-            None => self.bytes.extend_from_slice(&(-1i32).to_be_bytes()),
-            Some(value) => {
-                self.bytes.extend_from_slice(&(value.len() as u32).to_be_bytes());
-                self.bytes.extend_from_slice(value);
-            }
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-}
 
 /// A message with its kind and the length of what `body` writes.
 pub(super) fn message(kind: u8, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {

@@ -1,8 +1,8 @@
 //! Reason codes of MQTT 5 (2.4): their names, whom they blame, and their numbers among the statuses
 //! of all protocols.
 
+use super::{Beside, Meaning};
 pub use crate::status::Blame;
-use crate::status::{Beside, Meaning};
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
 
 /// The status of reason code 0, behind those of gRPC.

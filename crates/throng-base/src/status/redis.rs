@@ -1,7 +1,7 @@
 //! Errors of Redis: their first words, whom they blame, and their numbers among the statuses of all
 //! protocols.
 
-use crate::status::{Beside, Blame, Meaning};
+use super::{Beside, Blame, Meaning};
 use Blame::{Scenario, Target, TargetOrScenario};
 
 /// The status of the first error, behind those of MQTT.

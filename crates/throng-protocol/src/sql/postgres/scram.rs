@@ -3,7 +3,7 @@
 use throng_base::Said;
 use throng_expression::scram::{self, Hash, Room};
 
-use super::error::SqlError;
+use crate::sql::error::SqlError;
 
 /// One login.
 #[derive(Debug)]

@@ -1,37 +1,13 @@
 //! The client of one connection: bytes in, results out; statements in, bytes out.
 
-use super::Room;
-use super::error::{ServerError, SqlError, shown};
 use super::frame::{Frame, Frames};
-use super::parts::Parts;
-use super::reply::{Came, Reply};
 use super::scram::{Scram, md5_password};
-use super::write::{self, Values};
-
-/// Who logs in, and to which database.
-#[derive(Clone, Debug, Default)]
-pub struct Login {
-    pub user: String,
-    pub password: Option<String>,
-    pub database: String,
-    /// Of SCRAM: printable, without commas, and different each time.
-    pub nonce: String,
-}
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
-    /// Without NUL.
-    pub sql: &'a [u8],
-    /// None sends the text alone, which may have several statements.
-    pub values: Option<&'a Values>,
-    /// By this the statement is prepared once for the connection.
-    pub number: Option<u16>,
-    /// Somebody looks at the first row.
-    pub keeps: bool,
-    /// A transaction that is left open from another one is rolled back first.
-    pub iteration: u64,
-}
+use super::write;
+use crate::sql::Room;
+use crate::sql::ask::{Ask, Login};
+use crate::sql::error::{ServerError, SqlError, shown};
+use crate::sql::parts::Parts;
+use crate::sql::reply::{Came, Reply};
 
 /// What a connection does.
 #[derive(Debug)]
@@ -307,7 +283,7 @@ impl Client {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let own = size_of::<Client>() + self.prepared.capacity() * 8 + self.found.kept.capacity();
+        let own = self.prepared.capacity() * 8 + self.found.kept.capacity();
         own + self.frames.heap_bytes()
     }
 }

@@ -3,8 +3,8 @@
 
 use throng_program::Secure;
 
-use super::declared::{ask as asks, iterations, packet, protocol, talkers};
 use super::*;
+use crate::user::tests::declared::{ask as asks, iterations, packet, protocol, talkers};
 
 const STEPS: &[StepKind] = &[StepKind::Connect, StepKind::Request, StepKind::Secure];
 

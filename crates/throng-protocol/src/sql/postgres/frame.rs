@@ -1,6 +1,6 @@
 //! Cuts what the server sends into messages. Only those that somebody looks at are kept.
 
-use super::error::SqlError;
+use crate::sql::error::SqlError;
 
 /// Kind and length.
 const HEAD_BYTES: usize = 5;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::status::{Beside, Blame, Meaning};
+use super::{Beside, Blame, Meaning};
 
 /// The status of [`Code::Ok`] among those of all protocols.
 const STATUSES_BEGIN: u16 = 10_000;

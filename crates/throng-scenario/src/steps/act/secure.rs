@@ -10,7 +10,7 @@ use crate::steps::failing::{read_loss, read_timeout};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
 
-pub(super) fn read_secure(
+pub(in crate::steps) fn read_secure(
     cx: &mut Context<'_>,
     fields: &ast::Secure<'_>,
     via: Via<'_>,

@@ -3,12 +3,20 @@
 use super::scram::{Scram, md5_password};
 use super::write::message;
 use super::*;
+use crate::field::Field;
+use crate::sql::{Ask, Came, Dialect, Login, Room, SqlError, Values};
 
 const LIMIT: usize = 1024 * 1024;
 
 fn login() -> Login {
     let (user, database) = ("ann".to_string(), "shop".to_string());
-    Login { user, password: Some("word".into()), database, nonce: "n0nce".into() }
+    Login {
+        user,
+        password: Some("word".into()),
+        database,
+        nonce: "n0nce".into(),
+        ..Login::default()
+    }
 }
 
 fn authentication(kind: u32, rest: &[u8]) -> Vec<u8> {
@@ -125,8 +133,8 @@ fn a_statement_is_prepared_once_and_its_result_means_the_same_however_it_is_cut(
     throng_fuzz::splits(&result(), |parts| {
         let mut bench = Bench::open();
         let mut values = Values::default();
-        values.push(Some(b"7"));
-        values.push(None);
+        values.push(Dialect::Postgres, Field::Bytes(b"7"));
+        values.push(Dialect::Postgres, Field::Null);
         bench.ask("select 1 where $1 = $2", Some(&values), 1);
         assert!(bench.said.starts_with(b"P"), "{:?}", bench.said);
         let want = "2 rows [Some(Number(7)), Some(Bytes([])), Some(Bool(true))]";
@@ -165,7 +173,7 @@ fn an_error_is_the_result_and_a_fatal_one_ends_the_connection() {
     bench.ask("select 1", None, 1);
     let (told, failed) = bench.hear(&[&error("FATAL", "57P01", "terminating connection")]);
     let Some(SqlError::Server(error)) = failed else { panic!("{failed:?}") };
-    assert_eq!((told.len(), error.status()), (0, throng_base::sql::status("57P01")));
+    assert_eq!((told.len(), error.status()), (0, throng_base::sql::status(0, "57P01")));
     let said = error.said();
     assert_eq!(said.english(), "FATAL 57P01: terminating connection (Key (id)=(1))");
 }
