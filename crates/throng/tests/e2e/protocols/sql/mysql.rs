@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::sql::{NOBODY, failure, is_root, ok};
+use super::{NOBODY, failure, is_root, ok};
 use crate::http::tls::Papers;
 use crate::run::{Child, Run, throng};
 use crate::scenarios::{one_session, running, times};
@@ -381,7 +381,7 @@ fn a_password_that_the_server_has_not_cached_is_encrypted_with_its_key() {
     assert_eq!(failure(&run("wrong")).2, "1045");
 }
 
-/// What comes before the rows of a result: how many columns, the column, and the end of the columns.
+/// What comes before the rows of a result: the number of columns, a column, and their end.
 const ONE_COLUMN: &[u8] =
     b"\x01\0\0\x01\x01\x17\0\0\x02\x03def\0\0\0\x01a\0\x0c\x3f\0\x0b\0\0\0\x03\
     \0\0\0\0\0\x05\0\0\x03\xfe\0\0\x02\0";
