@@ -23,9 +23,16 @@ const NEEDED: &[Needed] = &[
     Needed { program: "redis-server", package: "redis-server" },
     // With a version in the name of its folder.
     Needed { program: "/usr/share/doc/postgresql/copyright", package: "postgresql" },
+    Needed { program: "dovecot", package: "dovecot-imapd" },
+    Needed { program: "mariadbd", package: "mariadb-server-core" },
+    Needed { program: "mariadb", package: "mariadb-client-core" },
     Needed { program: "python3", package: "python3" },
     Needed { program: "pip3", package: "python3-pip" },
     Needed { program: "haproxy", package: "haproxy" },
+    Needed { program: "memcached", package: "memcached" },
+    Needed { program: "rabbitmq-server", package: "rabbitmq-server" },
+    Needed { program: "prosody", package: "prosody" },
+    Needed { program: "slapd", package: "slapd" },
     Needed { program: "ip", package: "iproute2" },
     Needed { program: "tinyproxy", package: "tinyproxy-bin" },
     Needed { program: "chromium", package: "chromium" },
@@ -50,6 +57,10 @@ const NEEDED: &[Needed] = &[
     Needed {
         program: "/usr/lib/python3/dist-packages/grpc/__init__.py",
         package: "python3-grpcio",
+    },
+    Needed {
+        program: "/usr/lib/python3/dist-packages/aiosmtpd/__init__.py",
+        package: "python3-aiosmtpd",
     },
     Needed {
         program: "/usr/lib/python3/dist-packages/google/protobuf/__init__.py",
@@ -126,7 +137,7 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 /// that have a schema, the compliance suite of JSONPath, which another implementation brings,
 /// CSS selectors of others, what reads logs of HdrHistogram, what opens pages in a browser and
 /// looks at whether all people can read them, the first StatsD, what holds manifests against their
-/// schemas, and Socket.IO.
+/// schemas, servers of Socket.IO, SockJS and GraphQL, and the client of Phoenix.
 const NODE_PACKAGES: &[(&str, &str)] = &[
     ("ws", "8"),
     ("yaml-language-server", "1"),
@@ -140,6 +151,10 @@ const NODE_PACKAGES: &[(&str, &str)] = &[
     ("ajv", "8.20.0"),
     ("yaml", "2.8.3"),
     ("socket.io", "4.8.3"),
+    ("sockjs", "0.3.24"),
+    ("graphql", "17.1.0"),
+    ("graphql-ws", "6.4.2"),
+    ("phoenix", "1.8.16"),
 ];
 
 /// Installs them into `target/ci/node` unless they are there; gives the `node_modules` folder.
@@ -173,27 +188,45 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
 
 /// Packages of Python with the folder each brings: Autobahn's cases with a runner that needs no
 /// Python 2, libxml2 for its XPath, OTLP's messages for the protobuf of Debian, the schemas of
-/// Kubernetes, a collector of OpenTelemetry as a program, a client of MQTT, and the cases of
-/// html5lib, which only the source of a package has (the last).
-const PYTHON_PACKAGES: [(&str, &str, &str); 7] = [
+/// Kubernetes, a collector of OpenTelemetry as a program, a client of MQTT, and servers of OCPP,
+/// CoAP, SignalR, DNS and Modbus with what they import.
+const PYTHON_PACKAGES: &[(&str, &str, &str)] = &[
     ("kosoku", "0.1.0", "kosoku"),
     ("lxml", "6.1.3", "lxml"),
     ("opentelemetry-proto", "1.15.0", "opentelemetry"),
     ("kubernetes-validate", "1.37.0", "kubernetes_validate"),
     ("rotel", "0.0.1a15", "rotel"),
     ("paho-mqtt", "2.1.0", "paho"),
-    ("html5rdf", "1.2.1", "html5rdf"),
+    ("ocpp", "2.1.0", "ocpp"),
+    ("jsonschema", "4.26.0", "jsonschema"),
+    ("jsonschema-specifications", "2025.9.1", "jsonschema_specifications"),
+    ("referencing", "0.37.0", "referencing"),
+    ("rpds-py", "2026.9.1", "rpds"),
+    ("attrs", "26.1.0", "attrs"),
+    ("typing-extensions", "4.16.0", "typing_extensions-4.16.0.dist-info"),
+    ("websockets", "17.4", "websockets"),
+    ("aiocoap", "0.4.17", "aiocoap"),
+    ("aiosignalr", "0.1.1", "aiosignalr"),
+    ("msgpack", "1.2.4", "msgpack"),
+    ("dnslib", "0.9.26", "dnslib"),
+    ("pymodbus", "3.16.1", "pymodbus"),
 ];
+
+/// The cases of html5lib, which only the source of a package has.
+const PYTHON_SOURCE: (&str, &str) = ("html5rdf", "1.2.1");
 
 /// Installs them into `target/ci/python` unless they are there; gives that folder.
 fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     let folder = target.join("ci/python");
-    let are_there = || PYTHON_PACKAGES.iter().all(|(.., name)| folder.join(name).is_dir());
+    let are_there = || {
+        let mut names = PYTHON_PACKAGES.iter().map(|(.., name)| *name).chain([PYTHON_SOURCE.0]);
+        names.all(|name| folder.join(name).is_dir())
+    };
     if are_there() {
         return Ok(folder);
     }
-    let [cases, library, otlp, schemas, collector, mqtt, source] =
-        PYTHON_PACKAGES.map(|(name, version, _)| format!("{name}=={version}"));
+    let packages: Vec<String> =
+        PYTHON_PACKAGES.iter().map(|(name, version, _)| format!("{name}=={version}")).collect();
     let place = folder.to_string_lossy();
     // Older sources ask setuptools for what newer ones no longer have.
     let constraint = folder.join("constraint.txt");
@@ -206,9 +239,11 @@ fn ensure_python(target: &Path) -> Result<PathBuf, String> {
         finish(&mut command)
     };
     let install = ["install", "--no-deps", "--upgrade", "--target", &place];
-    pip(&[&install[..], &[&cases, &library, &otlp, &schemas, &collector, &mqtt]].concat())?;
+    pip(&install.into_iter().chain(packages.iter().map(String::as_str)).collect::<Vec<_>>())?;
+    let (name, version) = PYTHON_SOURCE;
+    let source = format!("{name}=={version}");
     pip(&["download", "--no-deps", "--no-binary", ":all:", "--dest", &place, &source])?;
-    let (name, archive) = (PYTHON_PACKAGES[6].0, source.replace("==", "-"));
+    let archive = format!("{name}-{version}");
     let file = format!("{place}/{archive}.tar.gz");
     let inside = format!("{archive}/{name}");
     let options = ["-xzf", &file, "-C", &place, "--strip-components=1", &inside];

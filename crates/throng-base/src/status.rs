@@ -1,6 +1,11 @@
 //! What protocols say of their statuses, each of which has numbers of its own among those that
 //! records have: HTTP, and the closes of WebSockets, end far below.
 
+pub mod grpc;
+pub mod mqtt;
+pub mod redis;
+pub mod sql;
+
 /// Where the fix belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {

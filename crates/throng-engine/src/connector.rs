@@ -1,11 +1,12 @@
-//! Opens connections: TCP, UDP, unix sockets, TLS, the WebSocket upgrade, event streams, each stage
-//! timed. What a user holds of it while it opens is boxed and gone when it is done.
+//! Opens connections: TCP, UDP, unix sockets, TLS, the WebSocket upgrade, event streams. Each stage
+//! is timed. The state of an opening connection is boxed, and freed once the connection is open.
 
 mod events;
 mod grpc;
 mod mqtt;
 mod offers;
 mod redis;
+mod secure;
 mod socket;
 mod sql;
 mod tunnel;
@@ -37,6 +38,7 @@ use tokio_rustls::TlsConnector;
 pub(crate) use grpc::CallAsk;
 pub(crate) use mqtt::{Greeting, refusal};
 pub(crate) use redis::{Hello, redis_error};
+pub(crate) use secure::secure;
 pub(crate) use socket::has_way;
 #[cfg(test)]
 pub(crate) use socket::tests::begin_all;
@@ -58,25 +60,25 @@ use crate::transport::stream::{self, Below, Stamped};
 use crate::transport::{Transport, unix};
 use socket::{Place, begin};
 
-/// A connection that is open.
+/// An open connection.
 pub(crate) struct Opened {
     pub(crate) transport: Transport,
-    /// HTTP/2 was agreed on, or is known to be spoken.
+    /// HTTP/2 was negotiated, or the target is known to use it.
     pub(crate) multiplexes: bool,
-    /// What is spoken on it, where a handshake has agreed on that.
+    /// The protocol machine, if a handshake created it.
     pub(crate) machine: Option<Machine>,
-    /// What the target said that the machine has not read.
+    /// Received bytes that the machine has not read.
     pub(crate) surplus: Vec<u8>,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    /// Of the upgrade answer; 0 without one.
+    /// The status of the upgrade response; 0 without one.
     pub(crate) status: u16,
     /// How long each stage took; zero where there was none.
     pub(crate) times: Times,
 }
 
 impl Opened {
-    /// What a handshake leads to that the machine itself has read.
+    /// The result of a handshake whose responses the machine itself has read.
     fn by(machine: Machine, transport: Transport, pulled: Pulled) -> Opened {
         let Pulled { bytes_in, bytes_out, surplus } = pulled;
         Opened {
@@ -92,7 +94,7 @@ impl Opened {
     }
 }
 
-/// What is asked for over HTTP before a connection is open.
+/// The handshake that a connection needs before it is open.
 pub(crate) enum Handshake {
     WebSocket(Upgrade),
     Events(Ask),
@@ -102,30 +104,30 @@ pub(crate) enum Handshake {
     Sql(Login),
 }
 
-/// What the request of a handshake says.
+/// The request of a handshake.
 pub(crate) struct Ask {
     pub(crate) path: String,
     /// Without cookies.
     pub(crate) headers: Vec<(String, String)>,
-    /// The header with the cookies of the scenario and the user, with its line end; empty without
-    /// any.
+    /// The Cookie header of the scenario and the user, with its line end; empty if there are no
+    /// cookies.
     pub(crate) cookies: Vec<u8>,
-    /// Of an event stream; GET where it is empty.
+    /// The method of an event stream; empty for GET.
     pub(crate) method: String,
     pub(crate) body: Vec<u8>,
-    /// Of a stream of events that was lost.
+    /// The position at which a lost event stream resumes.
     pub(crate) resume: Resume,
 }
 
 impl Ask {
-    /// The value of the header Host that the scenario gives.
+    /// The value of the Host header, if the scenario sets one.
     pub(crate) fn own_host(&self) -> Option<&str> {
         let own = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
         own.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 }
 
-/// The cookies that the answer to a handshake sets.
+/// The cookies that the response to a handshake sets.
 pub(crate) struct SetCookies {
     /// Of the request.
     pub(crate) path: String,
@@ -139,21 +141,21 @@ pub(crate) struct Upgrade {
     pub(crate) key: Key,
 }
 
-/// Where to and how.
+/// The target of a connection, and how to open it.
 pub(crate) struct Order {
     pub(crate) target: u16,
     pub(crate) handshake: Option<Handshake>,
-    /// How slow the user ever is on it: the sockets of such users are made for that.
+    /// How slowly the user ever reads: such sockets have small buffers.
     pub(crate) slow: Slow,
-    /// Of the stages that are done.
+    /// The times of the finished stages.
     pub(crate) times: Cell<Times>,
     pub(crate) progress: Rc<Progress>,
-    /// For whom, where every step is told.
+    /// The user, for the log of every step.
     pub(crate) who: Who,
 }
 
 impl Order {
-    /// Notes the cookies that the answer to its handshake sets, whether it is opened by it or not.
+    /// Keeps the cookies that the response to the handshake sets, even if it refuses the handshake.
     fn note_cookies(&self, shard: &Lane, head: &Head<'_>) {
         let ask = match &self.handshake {
             Some(Handshake::WebSocket(upgrade)) => &upgrade.ask,
@@ -173,16 +175,16 @@ impl Order {
     }
 }
 
-/// How far a connection has come that opens, and since when it is there.
+/// The current stage of an opening connection, and when that stage started.
 pub(crate) struct Progress {
     pub(crate) route: Rc<Route>,
-    /// Which of the route's addresses, counted on with every attempt and past those that refuse.
+    /// The index of the route's address: incremented by each attempt and each refusal.
     pub(crate) turn: Cell<u64>,
     pub(crate) stage: Cell<Stage>,
     /// When the socket was connected; [`Time::NEVER`] before.
     pub(crate) established: Cell<Time>,
     pub(crate) set_cookies: Cell<Option<Box<SetCookies>>>,
-    /// The machine that opens the connection, if it continues on others; until it is open.
+    /// The machine that opens the connection, if it outlives connections; only until it is open.
     pub(crate) machine: Cell<Option<Machine>>,
 }
 
@@ -198,15 +200,15 @@ impl Progress {
         }
     }
 
-    /// The row of the address that it goes to.
+    /// The row of the address that it connects to.
     pub(crate) fn place(&self) -> u16 {
         self.route.place(self.turn.get())
     }
 }
 
 impl Network {
-    /// How TLS is spoken to targets of a scheme; None where it is not. The upgrade to a WebSocket
-    /// is one of HTTP/1.1.
+    /// The TLS settings for targets of a scheme; None without TLS. The upgrade to WebSocket needs
+    /// HTTP/1.1.
     fn tls_for(&self, scheme: Scheme, order: &Order) -> Option<&TlsConnector> {
         match scheme {
             Scheme::Https if !matches!(order.handshake, Some(Handshake::WebSocket(_))) => {
@@ -218,7 +220,7 @@ impl Network {
     }
 }
 
-/// Opens a connection as ordered; its progress tells at any time how far it has come.
+/// Opens a connection. The order's progress always shows the current stage.
 #[expect(clippy::manual_async_fn, reason = "an async fn holds each of its arguments twice")]
 pub(crate) fn open(shard: Rc<Lane>, order: Order) -> impl Future<Output = Result<Opened, Failure>> {
     async move {
@@ -248,7 +250,7 @@ async fn open_stages(shard: &Rc<Lane>, order: &Order) -> Result<Opened, Failure>
     finish(shard, order, transport, before).await
 }
 
-/// A connection over which the target can be spoken to.
+/// Connects to the target, with TLS if it has any, but without the handshake.
 async fn reach(
     shard: &Lane,
     order: &Order,
@@ -263,7 +265,7 @@ async fn reach(
         before = timed(shard, order, Stage::Proxy, Box::pin(asked)).await?;
     }
     let tls = match target.database.as_deref() {
-        Some(own) => Box::pin(sql::tls(network, (target, own), &mut carrier)).await?,
+        Some(own) => Box::pin(sql::tls(network, (target, own), &mut carrier, &mut before)).await?,
         None => network.tls_for(target.scheme, order),
     };
     let (tls, below) = match (tls, carrier) {
@@ -273,22 +275,24 @@ async fn reach(
         (Some(tls), Transport::Unix(stream)) => (tls, Below::Unix(stream)),
         (_, carrier) => return Ok((carrier, before)),
     };
-    before.nothing_more()?;
+    if target.database.is_none() {
+        before.nothing_more()?;
+    }
     order.progress.stage.set(Stage::Tls);
     let name = network.server_names[usize::from(order.target)].clone();
-    // Boxed, so that connections without TLS do not carry its size while they open.
-    let work = Box::pin(handshake(tls, name, below));
+    // Boxed, so that opening connections without TLS are not as large.
+    let work = Box::pin(handshake(tls, name, below, speaks_no_tls));
     Ok((timed(shard, order, Stage::Tls, work).await?, before))
 }
 
-/// What connections to a target go through, if they do.
+/// The proxy between throng and a target, if there is one.
 pub(crate) fn proxy_of(shard: &Lane, target: u16) -> Option<&Proxy> {
     let target = &shard.prepared.targets[usize::from(target)].target;
     shard.prepared.program.connection.routing.proxy_of(target)
 }
 
 impl Pulled {
-    /// Where we speak first, nothing may have come.
+    /// If the client sends first, nothing may have been received.
     fn nothing_more(&self) -> Result<(), Failure> {
         match self.surplus.is_empty() {
             true => Ok(()),
@@ -300,7 +304,7 @@ impl Pulled {
     }
 }
 
-/// What carries the connection: a socket that is connected, or sends datagrams.
+/// The socket of the connection: connected, or for datagrams.
 async fn carry(shard: &Lane, order: &Order, network: &Network) -> Result<Transport, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
     if let Some(socket) = &target.target.unix_socket {
@@ -336,8 +340,8 @@ async fn carry(shard: &Lane, order: &Order, network: &Network) -> Result<Transpo
     })
 }
 
-/// Connects to the address of the target whose turn it is; if that one refuses, to the next, as
-/// clients do (RFC 8305). Fails if all of them refuse, and names each.
+/// Connects to the next address of the target in turn and, if it refuses, to the one after it, as
+/// clients do (RFC 8305). If all of them refuse, the error names each.
 async fn to_any<T>(
     shard: &Lane,
     order: &Order,
@@ -365,7 +369,7 @@ async fn to_any<T>(
                 }
                 let failure = match refused {
                     None => failure,
-                    // What is wrong with this host says more than what is wrong with an address.
+                    // A problem of this host explains more than a problem of an address.
                     Some(_) if !goes_on => return Err(failure),
                     Some(before) => failure.behind(before),
                 };
@@ -390,7 +394,7 @@ fn leaves_others(cause: Cause) -> bool {
     )
 }
 
-/// Counts a connection at those addresses that refused it before another one accepted it.
+/// Counts the refusals of the addresses that were tried before one accepted the connection.
 fn passed_over(shard: &Lane, route: &Route, turns: std::ops::Range<u64>) {
     let mut recorder = shard.recorder.borrow_mut();
     for turn in turns {
@@ -419,8 +423,11 @@ async fn finish(
             times: Times::default(),
         });
     };
-    before.nothing_more()?;
+    if !matches!(handshake, Handshake::Sql(_)) {
+        before.nothing_more()?;
+    }
     order.progress.stage.set(Stage::Upgrade);
+    let greeting = before.surplus;
     let work = async {
         match handshake {
             Handshake::WebSocket(ask) => upgrade(shard, order, ask, transport).await,
@@ -428,7 +435,7 @@ async fn finish(
             Handshake::Call(ask) => grpc::open(shard, order, ask, transport).await,
             Handshake::Mqtt(greeting) => mqtt::connect(shard, order, greeting, transport).await,
             Handshake::Redis(hello) => redis::log_in(shard, order, hello, transport).await,
-            Handshake::Sql(login) => sql::open(shard, login, transport).await,
+            Handshake::Sql(login) => sql::open(shard, login, transport, &greeting).await,
         }
     };
     let mut opened = timed(shard, order, Stage::Upgrade, Box::pin(work)).await?;
@@ -437,7 +444,7 @@ async fn finish(
     Ok(opened)
 }
 
-/// Why a connection is not open in time.
+/// The error of a connection that was not open in time.
 pub(crate) fn no_answer(shard: &Lane, target: u16, stage: Stage, waited: Duration) -> Failure {
     let waited = format_duration(waited);
     let (cause, detail) = match (stage, proxy_of(shard, target)) {
@@ -456,7 +463,7 @@ pub(crate) fn no_answer(shard: &Lane, target: u16, stage: Stage, waited: Duratio
     Failure::new(cause, detail)
 }
 
-/// Whether HTTP/2 is spoken on this connection.
+/// Whether this connection uses HTTP/2.
 fn multiplexes(shard: &Lane, order: &Order, transport: &Transport) -> Result<bool, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)].target;
     let version = shard.prepared.program.connection.http_version;
@@ -485,7 +492,7 @@ const NO_HTTP2: Said = say!(
 const NO_GRPC: Said =
     say!("throng offers h2 (ALPN), which gRPC requires, but the target did not choose a protocol");
 
-/// What it awaits is passed pinned: by value it would lie in this future twice.
+/// The inner future is passed pinned: passed by value, this future would contain it twice.
 async fn timed<T>(
     shard: &Lane,
     order: &Order,
@@ -507,7 +514,7 @@ async fn timed<T>(
     Ok(done)
 }
 
-/// No SYN is sent again sooner (the kernel's initial timeout is 1 s, RFC 6298, 2.1).
+/// The kernel retransmits a SYN after this time at the earliest (1 s, RFC 6298, 2.1).
 const SYN_PATIENCE: Duration = Duration::from_millis(900);
 
 async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
@@ -517,7 +524,7 @@ async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
     let socket = begin(place, Kind::Stream, begun)?;
     let stream = stream::register(socket, place.network.stamps.is_some()).map_err(failed)?;
     let ready = stream.ready(Interest::WRITABLE).await.map_err(failed)?;
-    // A connection that failed is "closed" at once; only then it costs a call to ask why.
+    // A failed connection is "closed" at once; only then is a system call made to find out why.
     if ready.is_write_closed()
         && let Some(error) = stream.take_error().map_err(failed)?
     {
@@ -531,11 +538,11 @@ async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
     Ok(stream)
 }
 
-/// A socket that sends to its target and hears nobody else: no packet is sent for it.
+/// A UDP socket that sends to its target and receives only from it. Opening it sends no packet.
 fn udp(place: &Place<'_>, now: Time) -> Result<UdpSocket, Failure> {
     let socket = begin(place, Kind::Datagram, now)?;
     if place.network.stamps.is_some() {
-        // Without them a datagram comes when it is read.
+        // Without kernel timestamps, a datagram arrives when it is read.
         let _ = system::stamp_arrivals(&socket);
     }
     UdpSocket::from_std(socket.into()).map_err(|error| refused(place.address, &error))
@@ -549,6 +556,7 @@ async fn handshake(
     tls: &TlsConnector,
     name: Option<ServerName<'static>>,
     below: Below,
+    in_plain: fn(&[u8]) -> Failure,
 ) -> Result<Transport, Failure> {
     let Some(name) = name else {
         let detail = say!("the host name is not valid as a TLS server name; set `tls.server_name`");
@@ -565,9 +573,14 @@ async fn handshake(
     match connected.await {
         Ok(stream) => Ok(Transport::Tls(Box::new(stream))),
         Err(error) => {
-            // The peek took the error of a reset away, and the handshake saw an end.
+            // The peek consumed the error of a reset, so the handshake saw an end of stream.
             let error = heard.failed.take().unwrap_or(error);
-            let failure = tls_failure(&error, heard.bytes());
+            // A record of TLS begins with its type (RFC 8446, 5.1).
+            let is_plain = |kind: &u8| !(20..=24).contains(kind);
+            if heard.bytes().first().is_some_and(is_plain) && tls_error(&error).is_some() {
+                return Err(in_plain(heard.bytes()));
+            }
+            let failure = tls_failure(&error);
             let protocols = &tls.config().alpn_protocols;
             let told = tls_error(&error)
                 .and_then(|error| offers::disagreement(error, heard.bytes(), protocols));
@@ -576,7 +589,7 @@ async fn handshake(
     }
 }
 
-/// The first bytes that a target says in a handshake: they tell what it speaks instead of TLS.
+/// The first bytes from a target in a handshake: they show what it speaks instead of TLS.
 #[derive(Default)]
 struct Heard {
     bytes: [u8; 16],
@@ -585,7 +598,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// Leaves what has come where it is.
+    /// Peeks at the received bytes without consuming them.
     fn look(&mut self, stream: &Stamped, cx: &mut Context<'_>) {
         if self.length > 0 || self.failed.is_some() {
             return;
@@ -602,12 +615,8 @@ impl Heard {
     }
 }
 
-pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
+pub(crate) fn tls_failure(error: &io::Error) -> Failure {
     let inner = tls_error(error);
-    // A record of TLS begins with its type (RFC 8446, 5.1).
-    if let (Some(_), Some(false)) = (inner, heard.first().map(|kind| (20..=24).contains(kind))) {
-        return Failure::new(Cause::WrongScheme, speaks_no_tls(heard));
-    }
     if let Some(failure) = inner.and_then(client_refused) {
         return failure;
     }
@@ -626,11 +635,12 @@ pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
     Failure::new(cause, detail)
 }
 
-fn speaks_no_tls(heard: &[u8]) -> Said {
-    match heard.starts_with(b"HTTP/") {
+fn speaks_no_tls(heard: &[u8]) -> Failure {
+    let detail = match heard.starts_with(b"HTTP/") {
         true => say!("this port speaks plain HTTP, without TLS: write `http://`, or `ws://`"),
         false => say!("this port does not speak TLS: it sent `{}` first", shown(heard)),
-    }
+    };
+    Failure::new(Cause::WrongScheme, detail)
 }
 
 async fn upgrade(
@@ -658,7 +668,7 @@ async fn upgrade(
     let told = (answer.status, answer.retry_after_s);
     let accepted = answer.verdict.map_err(|error| refused_by_target(&error, told))?;
     if accepted.protocol.is_none() && !protocols.is_empty() {
-        // As the RFC has it; a browser gives the connection up (WHATWG, WebSockets).
+        // As the RFC allows; a browser would fail the connection (WHATWG, WebSockets).
         let told = || {
             say!("the target selected none of the offered subprotocols: {}", protocols.join(", "))
         };
@@ -676,7 +686,7 @@ async fn upgrade(
     })
 }
 
-/// A request of HTTP/1 whose connection is for something else behind its answer.
+/// An HTTP/1 request whose connection changes protocol after the response.
 pub(crate) async fn ask_once<T>(
     shard: &Lane,
     order: &Order,
@@ -691,7 +701,7 @@ pub(crate) async fn ask_once<T>(
     converse(shard, order, transport, &mut Machine::Http1(reader), request, true, judge).await
 }
 
-/// For how many seconds a refusal asks to be left alone; 0 where it does not say so.
+/// The seconds that a refusal asks clients to wait (Retry-After); 0 if it does not.
 fn refusal_s(head: &Head<'_>, unix_seconds: u64) -> u16 {
     let value = head.headers.get("retry-after").filter(|_| head.status >= 300);
     let seconds = value.and_then(|value| retry_after(value, unix_seconds));
@@ -706,17 +716,16 @@ fn refused_by_target(
     Failure { status, retry_after_s, ..failure }
 }
 
-/// What was made of the answer to a request that opens a connection.
+/// The outcome of a request that opens a connection.
 pub(crate) struct Answer<T> {
     pub(crate) verdict: T,
     pub(crate) status: u16,
-    /// Of a refusal, in seconds; 0 where it does not say so.
+    /// The Retry-After of a refusal in seconds; 0 without one.
     pub(crate) retry_after_s: u16,
     pub(crate) pulled: Pulled,
 }
 
-/// Sends a request and reads up to the head of its answer, which says all: the body of a refusal
-/// is of no interest.
+/// Sends a request and reads the head of its response. The body of a refusal is not read.
 pub(crate) async fn converse<T>(
     shard: &Lane,
     order: &Order,
@@ -749,17 +758,17 @@ pub(crate) async fn converse<T>(
     Ok(Answer { verdict, status, retry_after_s, pulled })
 }
 
-/// What was said until a connection was open.
+/// The traffic until a connection was open.
 #[derive(Default)]
 pub(crate) struct Pulled {
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    /// What came right behind it.
+    /// Bytes received after the response.
     pub(crate) surplus: Vec<u8>,
 }
 
-/// Sends what a machine has to say, and reads up to the event that is waited for; None where the
-/// connection was closed before.
+/// Sends the output of a machine, and reads until the expected event; None if the connection was
+/// closed before.
 async fn pull<T>(
     shard: &Lane,
     transport: &mut Transport,
@@ -835,7 +844,7 @@ async fn write_all(transport: &mut Transport, mut bytes: &[u8]) -> Result<(), Fa
     flushed.map_err(|error| io_failure(&error))
 }
 
-/// Whether an address is of the family that the run wants.
+/// Whether an address has the family that the run uses.
 pub(crate) fn is_of_family(address: &SocketAddr, family: Family) -> bool {
     match family {
         Family::Any => true,

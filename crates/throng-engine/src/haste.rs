@@ -36,7 +36,13 @@ pub(crate) fn of(code: &Code) -> Box<[After]> {
 
 fn waits_for_answer(one: &Statement) -> bool {
     one.opens_itself()
-        || matches!(one, Statement::Connect(_) | Statement::Request(_) | Statement::Expect(_))
+        || matches!(
+            one,
+            Statement::Connect(_)
+                | Statement::Secure(_)
+                | Statement::Request(_)
+                | Statement::Expect(_)
+        )
 }
 
 /// What comes first from here on: of several ways, the one that holds up most.
@@ -57,6 +63,7 @@ fn follows(code: &Code, from: u32) -> After {
             Some(
                 Instruction::Do(Statement::Connect(_))
                 | Instruction::Do(Statement::Disconnect { .. })
+                | Instruction::Do(Statement::Secure(_))
                 | Instruction::Do(Statement::Request(_))
                 | Instruction::Do(Statement::Send(_))
                 | Instruction::Parallel(_),

@@ -1,5 +1,5 @@
-//! What a shard opens connections with, and where those go that it leaves without a word;
-//! [`crate::connector`] opens them. `wired`: where users have a network of their own.
+//! The network of a shard: settings for new connections, and the connections that users dropped
+//! silently. [`crate::connector`] opens connections. `wired`: users with their own network.
 
 mod wired;
 
@@ -23,7 +23,7 @@ use crate::transport::{Transport, stream};
 use crate::vanished::Vanished;
 pub(crate) use wired::Wired;
 
-/// How connections come into being on one shard.
+/// How the connections of one shard are opened.
 pub(crate) enum Connector {
     Network(Box<Network>),
     #[cfg(test)]
@@ -31,8 +31,8 @@ pub(crate) enum Connector {
 }
 
 impl Connector {
-    /// Leaves the connection without a word: from now on nothing that comes is heard or answered.
-    /// What was sent before and is not acknowledged the kernel goes on to repeat.
+    /// Drops the connection silently: from now on, nothing is read or answered. The kernel still
+    /// retransmits unacknowledged data.
     pub(crate) fn vanish(&self, transport: Transport, now: Time) {
         match self {
             Connector::Network(network) => {
@@ -43,8 +43,8 @@ impl Connector {
         }
     }
 
-    /// Closes our half, with the last word of TLS before, and keeps the connection unread until
-    /// the target closes its own. Of datagrams there are no halves: such a socket is closed.
+    /// Closes the sending half, after a TLS close_notify, and keeps the connection unread until the
+    /// target closes its half. A UDP socket has no halves and is closed.
     pub(crate) fn half_close(&self, mut transport: Transport, now: Time) {
         transport.say_goodbye(&mut Context::from_waker(Waker::noop()));
         match self {
@@ -57,7 +57,7 @@ impl Connector {
         }
     }
 
-    /// What became of the packets of users with a network of their own, since the last call.
+    /// Packet counts of users with their own network, since the last call.
     pub(crate) fn take_packets(&self) -> Packets {
         match self {
             Connector::Network(network) => {
@@ -68,7 +68,7 @@ impl Connector {
         }
     }
 
-    /// Lets connections go that were kept long enough, or that the target has closed.
+    /// Closes connections that were kept long enough, or that the target has closed.
     pub(crate) fn forget_vanished(&self, now: Time) {
         match self {
             Connector::Network(network) => network.vanished.forget(now),
@@ -80,27 +80,30 @@ impl Connector {
 
 pub(crate) struct Network {
     pub(crate) tls: Option<TlsConnector>,
-    /// The same for HTTP, where HTTP/2 may be agreed on.
+    /// The same for HTTP, which may negotiate HTTP/2.
     pub(crate) tls_http: Option<TlsConnector>,
-    /// The same for gRPC, which is HTTP/2 alone.
+    /// The same for gRPC, which requires HTTP/2.
     pub(crate) tls_grpc: Option<TlsConnector>,
+    /// The same for connections that begin without TLS, without a protocol (ALPN): what is spoken
+    /// there is known before.
+    pub(crate) tls_within: Option<TlsConnector>,
     /// The same for databases, which refuse other protocols (PostgreSQL 17, ALPN).
     pub(crate) tls_sql: Option<TlsConnector>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
     pub(crate) pools: Pools,
     pub(crate) vanished: Vanished,
-    /// More than one small write may be under way: Nagle's algorithm (RFC 896) must not hold the
-    /// last one back.
+    /// Several small writes may be in flight: Nagle's algorithm (RFC 896) must not delay the last
+    /// one.
     pub(crate) sends_in_pieces: bool,
-    /// The kernel is asked when what comes came, and has been by this one from the beginning.
+    /// While this socket exists, the kernel keeps receive timestamps.
     pub(crate) stamps: Option<Socket>,
-    /// Where users have a network of their own. It is dropped last: it delivers what is left.
+    /// The wire, if users have their own network. Dropped last: it delivers the remaining packets.
     pub(crate) wired: Option<Arc<Wired>>,
 }
 
 impl Network {
-    /// What a shard opens connections with. The TLS side is made once per shard, so that shards
-    /// share no session cache.
+    /// The network of one shard. Each shard has its own TLS settings, so that shards share no
+    /// session cache.
     pub(crate) fn new(
         tls: Option<&Arc<ClientConfig>>,
         prepared: &Prepared,
@@ -113,15 +116,19 @@ impl Network {
             let config = tls.and_then(|config| crate::tls::agreeing(config, version));
             config.map(|config| TlsConnector::from(Arc::new(config)))
         };
+        let offering = |protocols: &[&[u8]]| {
+            tls.map(|config| {
+                let mut config = ClientConfig::clone(config);
+                config.alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
+                TlsConnector::from(Arc::new(config))
+            })
+        };
         Network {
             tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
             tls_http: agreeing(program.connection.http_version),
             tls_grpc: agreeing(HttpVersion::Http2),
-            tls_sql: tls.map(|config| {
-                let mut config = ClientConfig::clone(config);
-                config.alpn_protocols = vec![b"postgresql".to_vec()];
-                TlsConnector::from(Arc::new(config))
-            }),
+            tls_within: offering(&[]),
+            tls_sql: offering(&[b"postgresql"]),
             server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
             pools,
             wired,
@@ -131,7 +138,7 @@ impl Network {
         }
     }
 
-    /// Where connections to an address of this route of a target come from.
+    /// The sources of connections to an address of this route.
     pub(crate) fn pool(&self, target: u16, route: &Route, address: SocketAddr) -> Rc<Pool> {
         self.pools.to(target, address, &route.addresses)
     }
@@ -143,6 +150,7 @@ impl Network {
             tls: None,
             tls_http: None,
             tls_grpc: None,
+            tls_within: None,
             tls_sql: None,
             server_names: Vec::new(),
             pools,

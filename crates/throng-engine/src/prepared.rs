@@ -778,10 +778,8 @@ impl LinkPlan {
 
     pub(crate) fn is_reply(&self, message: MessageId) -> bool {
         let protocol = self.protocol.as_deref();
-        protocol.is_some_and(|protocol| {
-            let info = protocol.info(message);
-            !info.push && !info.answers.is_empty()
-        })
+        let info = protocol.map(|protocol| protocol.info(message));
+        info.is_some_and(|info| !info.push && !info.answers.is_empty())
     }
 
     /// Whether the reply always has more packets behind this message.
@@ -800,21 +798,22 @@ impl LinkPlan {
 /// does not belong to a login in `before`. None where there is no login: the user is online as soon
 /// as it is connected.
 fn end_of_login(code: &Code, connect: usize) -> Option<usize> {
-    let Some(Instruction::Do(Statement::Connect(opens))) = code.all.get(connect) else {
-        return None;
-    };
+    let opens = code.all.get(connect)?;
+    let Instruction::Do(Statement::Connect(opens)) = opens else { return None };
     let parts = [code.begin, code.end, code.last].map(|end| end as usize);
     let end = parts.into_iter().find(|end| connect < *end)?;
     let is_login = |instruction: &Instruction| {
         matches!(
             instruction,
-            Instruction::Do(Statement::Send(_))
-                | Instruction::Do(Statement::Request(_))
-                | Instruction::Do(Statement::Expect(_))
-                | Instruction::Do(Statement::Set { .. })
-                | Instruction::Do(Statement::Tally { .. })
-                | Instruction::Do(Statement::Log(_))
-                | Instruction::TransactionBegin { .. }
+            Instruction::Do(
+                Statement::Send(_)
+                    | Statement::Secure(_)
+                    | Statement::Request(_)
+                    | Statement::Expect(_)
+                    | Statement::Set { .. }
+                    | Statement::Tally { .. }
+                    | Statement::Log(_)
+            ) | Instruction::TransactionBegin { .. }
                 | Instruction::TransactionEnd { .. }
         )
     };

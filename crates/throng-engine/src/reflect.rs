@@ -213,7 +213,7 @@ fn secured(
         let message = say!("`{}` is not a valid TLS server name", target.host);
         return Err(failed(message, say!("give another name with --server-name NAME")));
     };
-    let tls_failed = |error: &io::Error| lost(target, &connector::tls_failure(error, &[]));
+    let tls_failed = |error: &io::Error| lost(target, &connector::tls_failure(error));
     let mut connection = ClientConnection::new(Arc::new(config), name)
         .map_err(|error| tls_failed(&io::Error::other(error)))?;
     while connection.is_handshaking() {

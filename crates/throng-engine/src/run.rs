@@ -13,7 +13,7 @@ use throng_base::{Clock, Said, ShardId, Share, Time};
 use throng_data::{DataError, Reader, Source, Table};
 use throng_load::{Forecast, comers};
 use throng_metrics::{Interval, Stage};
-use throng_program::{Delivery, Load, Program, Target};
+use throng_program::{Delivery, Load, Program};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -236,8 +236,7 @@ fn spawn<T: Send + 'static>(
 }
 
 fn tls_of(program: &Program) -> Result<Option<rustls::ClientConfig>, StartError> {
-    let wants_tls = program.targets.iter().any(Target::may_be_secure);
-    wants_tls.then(|| tls::config(&program.tls)).transpose().map_err(StartError::Tls)
+    program.may_be_secure().then(|| tls::config(&program.tls)).transpose().map_err(StartError::Tls)
 }
 
 fn merger(

@@ -155,7 +155,11 @@ pub fn sizes(program: &Program) -> Sizes {
         SizePart { kind: SizeKind::Transactions, bytes: mean(&transactions) },
     ];
     let tls = |scheme: Scheme| if scheme.is_secure() { TLS_BYTES } else { 0 };
-    let tls = mean(&|session| of_links(session, program, tls));
+    let secured = |session: &Session| {
+        let links = 0..session.links.len() as u8;
+        links.filter(|link| session.secures(*link)).count() as u64 * TLS_BYTES
+    };
+    let tls = mean(&|session| of_links(session, program, tls) + secured(session));
     parts.push(SizePart { kind: SizeKind::Tls, bytes: tls });
     parts.retain(|part| part.bytes > 0);
     Sizes { parts, recorder: recorder(program.steps.len()) }

@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use crate::failure::Failure;
 use crate::system::{Received, UnixStream};
 use datagrams::Datagrams;
 use stream::Stamped;
@@ -37,6 +38,8 @@ pub(crate) enum Transport {
     /// Of it the kernel knows no receive stamps and nothing that TCP knows.
     Unix(UnixStream),
     Tls(Box<TlsStream<Stamped>>),
+    /// TLS begins on it: nothing else is read or written until it has.
+    Securing(Pin<Box<dyn Future<Output = Result<Transport, Failure>>>>),
     /// Connected: it hears its target alone, and of ports that nobody listens at.
     Udp(Datagrams),
     #[cfg(test)]
@@ -63,9 +66,11 @@ impl Transport {
     pub(crate) fn is_datagram(&self) -> bool {
         match self {
             Transport::Udp(_) => true,
-            Transport::Tcp(_) | Transport::Stamped(_) | Transport::Unix(_) | Transport::Tls(_) => {
-                false
-            }
+            Transport::Tcp(_)
+            | Transport::Stamped(_)
+            | Transport::Unix(_)
+            | Transport::Tls(_)
+            | Transport::Securing(_) => false,
             #[cfg(test)]
             Transport::Memory(stream) => stream.is_datagram(),
         }
@@ -98,6 +103,7 @@ impl Transport {
                 let (bytes, stamp) = (buffer.filled().len(), stream.get_ref().0.stamp());
                 Poll::Ready(Ok(Received { bytes, stamp }))
             }
+            Transport::Securing(_) => Poll::Pending,
             Transport::Udp(socket) => socket.poll_recv(cx, buffer),
             #[cfg(test)]
             Transport::Memory(stream) => stream.poll_read(cx, buffer),
@@ -117,10 +123,29 @@ impl Transport {
             }
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+            Transport::Securing(_) => Poll::Pending,
             Transport::Udp(socket) => socket.poll_send(cx, bytes),
             #[cfg(test)]
             Transport::Memory(stream) => stream.poll_write(cx, bytes),
         }
+    }
+
+    /// Whether TLS can begin on it.
+    pub(crate) fn is_plain(&self) -> bool {
+        match self {
+            Transport::Tcp(_) | Transport::Stamped(_) | Transport::Unix(_) => true,
+            Transport::Tls(_) | Transport::Securing(_) | Transport::Udp(_) => false,
+            #[cfg(test)]
+            Transport::Memory(_) => true,
+        }
+    }
+
+    /// Goes on with the handshake of TLS, if there is one.
+    pub(crate) fn poll_secure(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        if let Transport::Securing(handshake) = self {
+            *self = ready!(handshake.as_mut().poll(cx))?;
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Passes on what TLS still holds; Pending when the socket is full.
@@ -175,6 +200,8 @@ impl Transport {
             }
             Transport::Unix(stream) => stream.into_std().ok().map(Socket::from),
             Transport::Tls(stream) => stream.into_inner().0.into_socket(),
+            // It is closed: the handshake cannot be taken from it.
+            Transport::Securing(_) => None,
             Transport::Udp(socket) => socket.into_socket(),
             #[cfg(test)]
             Transport::Memory(_) => None,
@@ -222,7 +249,7 @@ impl Transport {
         match self {
             Transport::Tcp(stream) | Transport::Stamped(stream) => Some(stream),
             Transport::Tls(stream) => stream.get_ref().0.tcp(),
-            Transport::Unix(_) | Transport::Udp(_) => None,
+            Transport::Unix(_) | Transport::Udp(_) | Transport::Securing(_) => None,
             #[cfg(test)]
             Transport::Memory(_) => None,
         }

@@ -15,8 +15,8 @@
 //!
 //! What it does:
 //! - [`listen`]: reading, and whose everything is that comes;
-//! - [`flow`]: which instruction comes next; [`verb`]: what each verb does; [`outcome`]: how steps
-//!   end; [`transaction`]: what is timed together;
+//! - [`session`]: which instruction comes next; [`verb`]: what each verb does; [`outcome`]: how
+//!   steps end; [`flow`]: how a task goes on; [`transaction`]: what is timed together;
 //! - [`streams`]: many requests over one connection; [`life`]: how far a connection comes;
 //!   [`send`]: what is sent; [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
@@ -35,6 +35,7 @@ mod listen;
 mod outcome;
 mod redirect;
 mod send;
+mod session;
 mod standstill;
 mod streams;
 mod task;
@@ -367,7 +368,7 @@ impl User {
             Doing::Step | Doing::Opening(_) | Doing::Join | Doing::Closing => true,
             Doing::Queued { .. } => true,
             Doing::Exchange(exchange) => match exchange.awaits {
-                Awaits::Room => true,
+                Awaits::Room | Awaits::Tls => true,
                 // The rest of an answer comes only as fast as it is read.
                 Awaits::Answer { .. } if exchange.first_byte > Time::ZERO => true,
                 Awaits::Answer { .. } | Awaits::Message => !self.state.is_sent() || goes_on(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use throng_base::Said;
+use throng_monitor::fetch::agent;
 
 /// How long an answer is waited for.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -18,12 +19,6 @@ pub(crate) struct Sender {
 impl Sender {
     /// Credentials of the URL, `http://NAME:PASSWORD@…`, go into a header (RFC 7617).
     pub(crate) fn new(url: &str) -> Sender {
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(ANSWER_MAX))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .user_agent(concat!("throng/", env!("CARGO_PKG_VERSION")));
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (credentials, url) = match rest[..end].rsplit_once('@') {
@@ -31,7 +26,7 @@ impl Sender {
             None => (None, url.to_string()),
         };
         let credentials = credentials.map(|own| format!("Basic {}", STANDARD.encode(own)));
-        Sender { agent: config.build().new_agent(), url, credentials }
+        Sender { agent: agent([url.as_str()], ANSWER_MAX), url, credentials }
     }
 
     /// Good when the receiver says 2xx.

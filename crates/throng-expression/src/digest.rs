@@ -1,6 +1,5 @@
 //! `hash.*` and `hmac.*` as hexadecimal digits, base64 or bytes.
 
-use ::md5::Digest as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::{digest, hmac};
@@ -30,11 +29,13 @@ macro_rules! digests {
 }
 
 digests! {
-    md5 md5_base64 md5_bytes = |call: &mut Call<'_>| call.octets(0).map(::md5::Md5::digest);
+    md5 md5_base64 md5_bytes =
+        |call: &mut Call<'_>| call.octets(0).map(|bytes| ::md5::compute(bytes).0);
     sha1 sha1_base64 sha1_bytes = |call| hash(call, &digest::SHA1_FOR_LEGACY_USE_ONLY);
     sha256 sha256_base64 sha256_bytes = |call| hash(call, &digest::SHA256);
     sha512 sha512_base64 sha512_bytes = |call| hash(call, &digest::SHA512);
-    hmac_sha1 hmac_sha1_base64 hmac_sha1_bytes = |call| sign(call, hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY);
+    hmac_sha1 hmac_sha1_base64 hmac_sha1_bytes =
+        |call| sign(call, hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY);
     hmac_sha256 hmac_sha256_base64 hmac_sha256_bytes = |call| sign(call, hmac::HMAC_SHA256);
     hmac_sha512 hmac_sha512_base64 hmac_sha512_bytes = |call| sign(call, hmac::HMAC_SHA512);
 }

@@ -1,14 +1,6 @@
-//! From the parser's tree to ours: names become slots, macros loops, constant parts values, and
-//! what can be known to be wrong is said now.
-//!
-//! The parser gives no positions, but tokens come in the order of the tree's leaves, so a cursor
-//! that moves on with every leaf knows where each part stands.
+//! From what was written to what is evaluated: names become slots, constant parts values, and what
+//! can be known to be wrong is said now.
 
-use cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, SelectExpr,
-    operators,
-};
-use cel::parser::pratt_parser::TokenKind;
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Random, Said};
 
@@ -17,11 +9,11 @@ use crate::error::CompileError;
 use crate::evaluate::Evaluator;
 use crate::functions::{self, FUNCTIONS};
 use crate::names::{Names, Path};
-use crate::node::{Each, EachKind, Node};
+use crate::node::{Each, Node};
 use crate::numbers::Operator;
+use crate::parser::{Call, Join, Loop, Shape, Tree};
 use crate::scope::{Answer, Fault, Scope};
 use crate::text;
-use crate::tokens::Tokens;
 use crate::types::Types;
 use crate::value::Value;
 
@@ -29,19 +21,9 @@ use crate::value::Value;
 const FOLD_STEPS_MAX: u32 = 20_000;
 
 /// The node, or the first thing that is wrong.
-pub(crate) fn lower(
-    tokens: &Tokens<'_>,
-    tree: &IdedExpr,
-    names: &mut dyn Names,
-) -> Result<Node, Box<CompileError>> {
-    let mut lowering = Lowering {
-        tokens,
-        names,
-        cursor: 0,
-        locals: Vec::new(),
-        doubts: Vec::new(),
-        steps_left: FOLD_STEPS_MAX,
-    };
+pub(crate) fn lower(tree: &Tree<'_>, names: &mut dyn Names) -> Result<Node, Box<CompileError>> {
+    let mut lowering =
+        Lowering { names, locals: Vec::new(), doubts: Vec::new(), steps_left: FOLD_STEPS_MAX };
     let part = lowering.lower(tree)?;
     match lowering.doubts.into_iter().next() {
         Some(doubt) => Err(Box::new(doubt)),
@@ -101,10 +83,7 @@ impl Facts {
 type Lowered = Result<Part, Box<CompileError>>;
 
 struct Lowering<'a> {
-    tokens: &'a Tokens<'a>,
     names: &'a mut dyn Names,
-    /// The first token that no leaf has claimed.
-    cursor: usize,
     /// The variables of the loops around the current part.
     locals: Vec<&'a str>,
     /// Parts that have no value if they are ever evaluated; a condition known now may drop them.
@@ -113,65 +92,29 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn lower(&mut self, tree: &'a IdedExpr) -> Lowered {
-        if let Some(part) = self.lower_path(tree, None) {
+    fn lower(&mut self, tree: &'a Tree<'a>) -> Lowered {
+        if let Some(part) = self.lower_path(tree) {
             return part;
         }
-        match &tree.expr {
-            Expr::Literal(literal) => Ok(self.lower_literal(literal)),
-            Expr::Ident(name) => Ok(self.lower_local(name)),
-            Expr::Select(select) if select.test => self.lower_has(select),
-            Expr::Select(select) => self.lower_select(select),
-            Expr::Call(call) => self.lower_call(call),
-            Expr::List(list) => self.lower_list(&list.elements),
-            Expr::Map(map) => self.lower_map(map),
-            Expr::Comprehension(each) => self.lower_each(each),
-            Expr::Struct(message) => {
-                let name = &message.type_name;
-                let (start, end) = self.whole();
-                Err(CompileError::new("bad-expression", start, end)
-                    .message(say!("`{name}{{…}}` is not supported: there are no named types"))
-                    .help(say!("write a map: {{'key': value}}")))
-            }
-            Expr::Unspecified => {
-                let (start, end) = self.whole();
-                Err(CompileError::new("bad-expression", start, end)
-                    .message(say!("the expression is not valid")))
-            }
+        let span = (tree.start, tree.end);
+        match &tree.shape {
+            Shape::Value(value) => Ok(Part::constant(value.clone(), span)),
+            Shape::Name(name) => Ok(self.lower_local(name, span)),
+            Shape::Field { of, name, .. } => self.lower_field(of, name, span),
+            Shape::Index(parts) => self.lower_index(parts, span),
+            Shape::Has(field) => self.lower_has(field, span),
+            Shape::List(elements) => self.lower_list(elements, span),
+            Shape::Map(entries) => self.lower_map(entries, span),
+            Shape::Not(operand) => self.lower_not(operand, span),
+            Shape::Negate(operand) => self.lower_negate(operand, span),
+            Shape::Join(Join::Or, parts) => self.lower_logic(true, parts),
+            Shape::Join(Join::And, parts) => self.lower_logic(false, parts),
+            Shape::Join(Join::In, parts) => self.lower_in(parts),
+            Shape::Join(Join::Operator(operator), parts) => self.lower_binary(*operator, parts),
+            Shape::Conditional(parts) => self.lower_conditional(parts),
+            Shape::Call(call) => self.lower_call(call, tree.end),
+            Shape::Each(each) => self.lower_each(each, span),
         }
-    }
-
-    fn whole(&self) -> (usize, usize) {
-        (0, self.tokens.text.len())
-    }
-
-    /// Moves to the next token that is wanted; the cursor stays where there is none.
-    fn advance(&mut self, wanted: impl Fn(TokenKind, &str) -> bool) -> Option<usize> {
-        let found = (self.cursor..self.tokens.all.len())
-            .find(|index| wanted(self.tokens.all[*index].kind, self.tokens.text_of(*index)))?;
-        self.cursor = found + 1;
-        Some(found)
-    }
-
-    fn advance_to_name(&mut self, name: &str) -> Option<usize> {
-        self.advance(|kind, text| {
-            matches!(kind, TokenKind::TokIdent | TokenKind::TokReservedWord)
-                && text.trim_matches('`') == name
-        })
-    }
-
-    /// The name of a call, from there to its closing bracket.
-    fn advance_to_call(&mut self, name: &str) -> (usize, usize) {
-        let Some(index) = self.advance_to_name(name) else { return self.whole() };
-        let end = self.tokens.all.get(index + 1).map_or(index, |bracket| bracket.closed_by);
-        (self.tokens.all[index].start, self.tokens.all[end].end)
-    }
-
-    fn span(&self, index: Option<usize>) -> (usize, usize) {
-        index.map_or(self.whole(), |index| {
-            let token = self.tokens.all[index];
-            (token.start, token.end)
-        })
     }
 
     fn doubt(&mut self, span: (usize, usize), fault: Fault) {
@@ -209,76 +152,31 @@ impl<'a> Lowering<'a> {
         (self.steps_left > 0).then_some(result)
     }
 
-    fn lower_literal(&mut self, literal: &LiteralValue) -> Part {
-        let value = match literal {
-            LiteralValue::Null => Value::Null,
-            LiteralValue::Boolean(value) => Value::Bool(*value.inner()),
-            LiteralValue::Int(int) => Value::Int(*int.inner()),
-            LiteralValue::UInt(uint) => Value::UInt(*uint.inner()),
-            LiteralValue::Double(float) => Value::Float(*float.inner()),
-            LiteralValue::String(text) => Value::from(text.inner()),
-            LiteralValue::Bytes(bytes) => Value::from(bytes.inner()),
-        };
-        let index = self.advance(|kind, _| {
-            matches!(
-                kind,
-                TokenKind::TokNull
-                    | TokenKind::TokTrue
-                    | TokenKind::TokFalse
-                    | TokenKind::TokInt
-                    | TokenKind::TokUint
-                    | TokenKind::TokFloat
-                    | TokenKind::TokString
-                    | TokenKind::TokBytes
-            )
-        });
-        let mut span = self.span(index);
-        let before = index.and_then(|index| index.checked_sub(1));
-        let is_negative = value.as_f64().is_some_and(|number| number < 0.0);
-        if is_negative && before.and_then(|it| self.tokens.kind(it)) == Some(TokenKind::TokMinus) {
-            span.0 = self.span(before).0;
-        }
-        Part::constant(value, span)
-    }
-
-    fn lower_local(&mut self, name: &str) -> Part {
-        let index = self.advance_to_name(name);
+    fn lower_local(&mut self, name: &str, span: (usize, usize)) -> Part {
         let depth = self.locals.iter().rposition(|local| *local == name).unwrap_or_default();
-        let mut part = Part::new(Node::Local(depth as u16), self.span(index), true);
+        let mut part = Part::new(Node::Local(depth as u16), span, true);
         part.outermost_loop = depth;
         part
     }
 
-    /// A path that starts with a name of the scenario, with one more field for `has`; `None` if it
-    /// is something else.
-    fn lower_path(&mut self, tree: &'a IdedExpr, last: Option<&'a str>) -> Option<Lowered> {
-        let mut parts = Vec::new();
-        path_of(tree, &mut parts).filter(|root| !self.locals.contains(root))?;
-        parts.extend(last);
-        let mut spans = Vec::with_capacity(parts.len());
-        for (position, part) in parts.iter().enumerate() {
-            let index = self.advance(|kind, text| match kind {
-                TokenKind::TokIdent | TokenKind::TokReservedWord => text.trim_matches('`') == *part,
-                TokenKind::TokString => position > 0,
-                _ => false,
-            });
-            spans.push(self.span(index));
+    /// A path that starts with a name of the scenario; `None` if it is something else.
+    fn lower_path(&mut self, tree: &'a Tree<'a>) -> Option<Lowered> {
+        let (mut parts, mut spans) = (Vec::new(), Vec::new());
+        path_of(tree, &mut parts, &mut spans)?;
+        if self.locals.contains(&parts[0]) {
+            return None;
         }
         let path = Path { parts: &parts, spans: &spans };
-        let span = (path.start().min(path.end()), path.end());
+        let span = (path.start(), path.end());
         Some(path.node(self.names, &mut self.doubts).map(|node| {
             let is_constant = is_known(&node);
             Part::new(node, span, is_constant)
         }))
     }
 
-    fn lower_has(&mut self, select: &'a SelectExpr) -> Lowered {
+    fn lower_has(&mut self, field: &'a Tree<'a>, span: (usize, usize)) -> Lowered {
         let doubts_before = self.doubts.len();
-        let span = self.advance_to_call("has");
-        let part = match self.lower_path(&select.operand, Some(&select.field)) {
-            Some(part) => part?,
-            None => self.lower_select(select)?,
-        };
+        let part = self.lower(field)?;
         // What is missing is the answer here, not a mistake.
         self.doubts.truncate(doubts_before);
         let facts = part.facts();
@@ -286,21 +184,16 @@ impl<'a> Lowering<'a> {
         Ok(self.fold(part, doubts_before))
     }
 
-    fn lower_select(&mut self, select: &'a SelectExpr) -> Lowered {
+    fn lower_field(&mut self, of: &'a Tree<'a>, name: &str, span: (usize, usize)) -> Lowered {
         let doubts_before = self.doubts.len();
-        let operand = self.lower(&select.operand)?;
-        let index = self.advance_to_name(&select.field);
-        let span = (operand.start, self.span(index).1.max(operand.end));
+        let operand = self.lower(of)?;
         let facts = operand.facts();
-        let field = select.field.as_str().into();
-        let node = Node::Select { operand: Box::new(operand.node), field };
-        let part = Part::new(node, span, true).with(&facts);
-        Ok(self.fold(part, doubts_before))
+        let node = Node::Select { operand: Box::new(operand.node), field: name.into() };
+        Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
     }
 
-    fn lower_list(&mut self, elements: &'a [IdedExpr]) -> Lowered {
+    fn lower_list(&mut self, elements: &'a [Tree<'a>], span: (usize, usize)) -> Lowered {
         let doubts_before = self.doubts.len();
-        let span = self.advance_to_bracket(TokenKind::TokLeftBracket);
         let mut facts = Facts::NONE;
         let mut items = Vec::with_capacity(elements.len());
         for element in elements {
@@ -312,18 +205,16 @@ impl<'a> Lowering<'a> {
         Ok(self.fold(part, doubts_before))
     }
 
-    fn lower_map(&mut self, map: &'a MapExpr) -> Lowered {
+    fn lower_map(&mut self, written: &'a [(Tree<'a>, Tree<'a>)], span: (usize, usize)) -> Lowered {
         let doubts_before = self.doubts.len();
-        let span = self.advance_to_bracket(TokenKind::TokLeftBrace);
         let mut facts = Facts::NONE;
-        let mut entries = Vec::with_capacity(map.entries.len());
-        for entry in &map.entries {
-            let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
-            let key = self.lower(&entry.key).map_err(|error| match &entry.key.expr {
-                Expr::Ident(name) => error.label(say!("write `'{name}'` if it is text")),
+        let mut entries = Vec::with_capacity(written.len());
+        for (key_tree, value) in written {
+            let key = self.lower(key_tree).map_err(|error| match &key_tree.shape {
+                Shape::Name(name) => error.label(say!("write `'{name}'` if it is text")),
                 _ => error,
             })?;
-            let value = self.lower(&entry.value)?;
+            let value = self.lower(value)?;
             facts = facts.and(key.facts()).and(value.facts());
             entries.push((key.node, value.node));
         }
@@ -331,76 +222,58 @@ impl<'a> Lowering<'a> {
         Ok(self.fold(part, doubts_before))
     }
 
-    fn advance_to_bracket(&mut self, bracket: TokenKind) -> (usize, usize) {
-        let Some(index) = self.advance(|kind, _| kind == bracket) else { return self.whole() };
-        let open = self.tokens.all[index];
-        (open.start, self.tokens.all[open.closed_by].end)
-    }
-
-    fn lower_call(&mut self, call: &'a CallExpr) -> Lowered {
-        if let Some(target) = &call.target {
-            return self.lower_method(call, target);
+    fn lower_call(&mut self, call: &'a Call<'a>, end: usize) -> Lowered {
+        let Call { target, name, name_start, arguments } = call;
+        let span = (*name_start, end);
+        if let Some(target) = target {
+            return self.lower_method(call, target, span);
         }
-        let name = call.func_name.trim_start_matches('.');
-        match (name, &call.args[..]) {
-            (operators::CONDITIONAL, [condition, yes, no]) => {
-                self.lower_conditional(condition, yes, no)
-            }
-            (operators::LOGICAL_AND, [left, right]) => self.lower_logic(false, left, right),
-            (operators::LOGICAL_OR, [left, right]) => self.lower_logic(true, left, right),
-            (operators::LOGICAL_NOT, [operand]) => self.lower_not(operand),
-            (operators::NEGATE, [operand]) => self.lower_negate(operand),
-            (operators::INDEX, [container, key]) => self.lower_index(container, key),
-            (operators::IN, [item, container]) => self.lower_in(item, container),
-            ("dyn", [operand]) => self.lower(operand),
-            (name, [left, right]) if operator_of(name).is_some() => {
-                self.lower_binary(operator_of(name).unwrap_or(Operator::Equal), left, right)
-            }
-            _ => {
-                let span = self.advance_to_call(name);
-                let function = functions::find(name).ok_or_else(|| unknown_function(name, span))?;
-                self.lower_function(function, None, &call.args, span)
-            }
+        if let ("dyn", [operand]) = (*name, &arguments[..]) {
+            return self.lower(operand);
         }
+        let function = functions::find(name).ok_or_else(|| unknown_function(name, span))?;
+        self.lower_function(function, None, arguments, span)
     }
 
     /// `target.function(…)`: a function with a dot in its name, or one of the target's value.
-    fn lower_method(&mut self, call: &'a CallExpr, target: &'a IdedExpr) -> Lowered {
-        let name = call.func_name.as_str();
+    fn lower_method(
+        &mut self,
+        call: &'a Call<'a>,
+        target: &'a Tree<'a>,
+        span: (usize, usize),
+    ) -> Lowered {
+        let name = call.name;
         if let Some(namespace) = self.namespace_of(target) {
             let full = format!("{namespace}.{name}");
             let mut is_name = || self.names.resolve(&[namespace]).is_ok();
             let function = functions::find(&full);
             if function.is_some() || !is_name() {
-                let index = self.advance_to_name(namespace);
-                let span = (self.span(index).0, self.advance_to_call(name).1);
+                let span = (target.start, span.1);
                 let function = function.ok_or_else(|| unknown_function(&full, span))?;
-                return self.lower_function(function, None, &call.args, span);
+                return self.lower_function(function, None, &call.arguments, span);
             }
         }
         let target = self.lower(target)?;
-        let (name_start, end) = self.advance_to_call(name);
-        let function =
-            functions::find(name).ok_or_else(|| unknown_function(name, (name_start, end)))?;
-        let span = (target.start, end);
-        self.lower_function(function, Some(target), &call.args, span)
+        let function = functions::find(name).ok_or_else(|| unknown_function(name, span))?;
+        let span = (target.start, span.1);
+        self.lower_function(function, Some(target), &call.arguments, span)
     }
 
     /// `random`, `now` and the like, unless a loop's variable is called so.
-    fn namespace_of(&self, target: &'a IdedExpr) -> Option<&'a str> {
-        let Expr::Ident(name) = &target.expr else { return None };
+    fn namespace_of(&self, target: &Tree<'a>) -> Option<&'a str> {
+        let Shape::Name(name) = target.shape else { return None };
         let dotted = |function: &FunctionDoc| {
-            function.name.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('.'))
+            function.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
         };
-        let is_namespace = FUNCTIONS.iter().any(dotted) && !self.locals.contains(&name.as_str());
-        is_namespace.then_some(name.as_str())
+        let is_namespace = FUNCTIONS.iter().any(dotted) && !self.locals.contains(&name);
+        is_namespace.then_some(name)
     }
 
     fn lower_function(
         &mut self,
         function: &'static FunctionDoc,
         target: Option<Part>,
-        trees: &'a [IdedExpr],
+        trees: &'a [Tree<'a>],
         span: (usize, usize),
     ) -> Lowered {
         let count = trees.len() + usize::from(target.is_some());
@@ -453,12 +326,7 @@ impl<'a> Lowering<'a> {
         text::pattern(text).map_err(|fault| self.doubt(span, fault)).ok()
     }
 
-    fn lower_conditional(
-        &mut self,
-        condition: &'a IdedExpr,
-        yes: &'a IdedExpr,
-        no: &'a IdedExpr,
-    ) -> Lowered {
+    fn lower_conditional(&mut self, [condition, yes, no]: &'a [Tree<'a>; 3]) -> Lowered {
         let doubts_before = self.doubts.len();
         let condition = self.lower(condition)?;
         self.expect_bool(&condition, "?");
@@ -484,7 +352,7 @@ impl<'a> Lowering<'a> {
         Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
     }
 
-    fn lower_logic(&mut self, deciding: bool, left: &'a IdedExpr, right: &'a IdedExpr) -> Lowered {
+    fn lower_logic(&mut self, deciding: bool, [left, right]: &'a [Tree<'a>; 2]) -> Lowered {
         let doubts_before = self.doubts.len();
         let operator = if deciding { "||" } else { "&&" };
         let left = self.lower(left)?;
@@ -503,26 +371,24 @@ impl<'a> Lowering<'a> {
         Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
     }
 
-    fn lower_not(&mut self, operand: &'a IdedExpr) -> Lowered {
+    fn lower_not(&mut self, operand: &'a Tree<'a>, span: (usize, usize)) -> Lowered {
         let doubts_before = self.doubts.len();
-        let sign = self.advance(|kind, _| kind == TokenKind::TokExclamation);
         let operand = self.lower(operand)?;
         self.expect_bool(&operand, "!");
-        let (facts, span) = (operand.facts(), (self.span(sign).0, operand.end));
+        let facts = operand.facts();
         let part = Part::new(Node::Not(Box::new(operand.node)), span, true).with(&facts);
         Ok(self.fold(part, doubts_before))
     }
 
-    fn lower_negate(&mut self, operand: &'a IdedExpr) -> Lowered {
+    fn lower_negate(&mut self, operand: &'a Tree<'a>, span: (usize, usize)) -> Lowered {
         let doubts_before = self.doubts.len();
-        let sign = self.advance(|kind, _| kind == TokenKind::TokMinus);
         let operand = self.lower(operand)?;
         if !operand.node.types().may_be(Types::NUMBER) {
             let found = operand.node.types().name();
             let fault = Fault(say!("`-` takes a number, not {found}"));
             self.doubt((operand.start, operand.end), fault);
         }
-        let (facts, span) = (operand.facts(), (self.span(sign).0, operand.end));
+        let facts = operand.facts();
         let part = Part::new(Node::Negate(Box::new(operand.node)), span, true).with(&facts);
         Ok(self.fold(part, doubts_before))
     }
@@ -536,17 +402,20 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn lower_index(&mut self, container: &'a IdedExpr, key: &'a IdedExpr) -> Lowered {
+    fn lower_index(
+        &mut self,
+        [container, key]: &'a [Tree<'a>; 2],
+        span: (usize, usize),
+    ) -> Lowered {
         let doubts_before = self.doubts.len();
         let container = self.lower(container)?;
-        let end = self.advance_to_bracket(TokenKind::TokLeftBracket).1;
         let key = self.lower(key)?;
-        let (facts, span) = (container.facts().and(key.facts()), (container.start, end));
+        let facts = container.facts().and(key.facts());
         let node = Node::Index(Box::new([container.node, key.node]));
         Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
     }
 
-    fn lower_in(&mut self, item: &'a IdedExpr, container: &'a IdedExpr) -> Lowered {
+    fn lower_in(&mut self, [item, container]: &'a [Tree<'a>; 2]) -> Lowered {
         let doubts_before = self.doubts.len();
         let item = self.lower(item)?;
         let container = self.lower(container)?;
@@ -555,12 +424,7 @@ impl<'a> Lowering<'a> {
         Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
     }
 
-    fn lower_binary(
-        &mut self,
-        operator: Operator,
-        left: &'a IdedExpr,
-        right: &'a IdedExpr,
-    ) -> Lowered {
+    fn lower_binary(&mut self, operator: Operator, [left, right]: &'a [Tree<'a>; 2]) -> Lowered {
         let doubts_before = self.doubts.len();
         let left = self.lower(left)?;
         let right = self.lower(right)?;
@@ -586,53 +450,37 @@ impl<'a> Lowering<'a> {
         Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
     }
 
-    /// One of the macros, which the parser has written out as a loop with an accumulator.
-    fn lower_each(&mut self, each: &'a ComprehensionExpr) -> Lowered {
+    fn lower_each(&mut self, each: &'a Loop<'a>, span: (usize, usize)) -> Lowered {
         let doubts_before = self.doubts.len();
-        let range = self.lower(&each.iter_range)?;
+        let range = self.lower(&each.range)?;
         if !range.node.types().may_be(Types::LIST.union(Types::MAP)) {
             let found = range.node.types().name();
             let fault = Fault(say!("only lists and maps can be iterated, not {found}"));
             self.doubt((range.start, range.end), fault);
         }
-        let is_macro = |text: &str| {
-            matches!(text, "all" | "exists" | "exists_one" | "existsOne" | "map" | "filter")
-        };
-        let call = self.advance(|kind, text| kind == TokenKind::TokIdent && is_macro(text));
-        let end = call.and_then(|call| self.tokens.all.get(call + 1)).map(|it| it.closed_by);
-        let span = (range.start, end.map_or(self.whole().1, |end| self.tokens.all[end].end));
-        self.advance_to_name(&each.iter_var);
-        let Some((kind, condition, result)) = macro_of(each) else {
-            return Err(CompileError::new("bad-expression", span.0, span.1)
-                .message(say!("this loop is not valid")));
-        };
         let depth = self.locals.len();
-        self.locals.push(&each.iter_var);
-        let inner = self.lower_body(condition, result, depth);
+        self.locals.push(each.variable);
+        let inner = self.lower_body(each, depth);
         self.locals.truncate(depth);
         let (condition, result, facts) = inner?;
         let facts = facts.and(range.facts());
-        let node = Node::Each(Box::new(Each { kind, range: range.node, condition, result }));
-        Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
+        let each = Each { kind: each.kind, range: range.node, condition, result };
+        Ok(self.fold(Part::new(Node::Each(Box::new(each)), span, true).with(&facts), doubts_before))
     }
 
     fn lower_body(
         &mut self,
-        condition: Option<&'a IdedExpr>,
-        result: Option<&'a IdedExpr>,
+        each: &'a Loop<'a>,
         depth: usize,
     ) -> Result<(Node, Node, Facts), Box<CompileError>> {
-        let yes = (0, 0);
-        let condition = match condition {
+        let condition = match &each.condition {
             Some(tree) => self.lower(tree)?,
-            None => Part::constant(Value::Bool(true), yes),
+            None => Part::constant(Value::Bool(true), (0, 0)),
         };
         self.expect_bool(&condition, "a loop");
-        let variable = self.locals[depth];
-        let is_item = |tree: &IdedExpr| matches!(&tree.expr, Expr::Ident(name) if name == variable);
-        let result = match result.filter(|tree| !is_item(tree)) {
+        let result = match &each.result {
             Some(tree) => self.lower(tree)?,
-            None => Part::new(Node::Local(depth as u16), yes, true),
+            None => self.lower_local(each.variable, (0, 0)),
         };
         let mut facts = condition.facts().and(result.facts());
         if facts.outermost_loop >= depth {
@@ -643,32 +491,31 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// The parts of a path and its first name: `a.b["c"]`.
-fn path_of<'a>(tree: &'a IdedExpr, parts: &mut Vec<&'a str>) -> Option<&'a str> {
-    let root = match &tree.expr {
-        Expr::Ident(name) => {
-            let name = name.trim_start_matches('.');
-            parts.push(name);
-            return Some(name);
+/// The parts of a path, `a.b["c"]`, and where each stands.
+fn path_of<'a>(
+    tree: &'a Tree<'a>,
+    parts: &mut Vec<&'a str>,
+    spans: &mut Vec<(usize, usize)>,
+) -> Option<()> {
+    let (part, span) = match &tree.shape {
+        Shape::Name(name) => (*name, (tree.start, tree.end)),
+        Shape::Field { of, name, span } => {
+            path_of(of, parts, spans)?;
+            (*name, *span)
         }
-        Expr::Select(select) if !select.test => {
-            let root = path_of(&select.operand, parts)?;
-            parts.push(&select.field);
-            root
-        }
-        Expr::Call(call) if call.func_name == operators::INDEX && call.target.is_none() => {
-            let [container, IdedExpr { expr: Expr::Literal(LiteralValue::String(key)), .. }] =
-                &call.args[..]
+        Shape::Index(index) => {
+            let [container, Tree { start, end, shape: Shape::Value(Value::Text(key)) }] = &**index
             else {
                 return None;
             };
-            let root = path_of(container, parts)?;
-            parts.push(key.inner());
-            root
+            path_of(container, parts, spans)?;
+            (&**key, (*start, *end))
         }
         _ => return None,
     };
-    Some(root)
+    parts.push(part);
+    spans.push(span);
+    Some(())
 }
 
 fn is_known(node: &Node) -> bool {
@@ -677,49 +524,6 @@ fn is_known(node: &Node) -> bool {
         Node::Select { operand, .. } => is_known(operand),
         _ => false,
     }
-}
-
-/// What a macro tests and gives per item, found again in what the parser made of it.
-type Macro<'a> = (EachKind, Option<&'a IdedExpr>, Option<&'a IdedExpr>);
-
-fn macro_of(each: &ComprehensionExpr) -> Option<Macro<'_>> {
-    let Expr::Call(step) = &each.loop_step.expr else { return None };
-    match &each.accu_init.expr {
-        Expr::Literal(LiteralValue::Boolean(start)) => {
-            let kind = if *start.inner() { EachKind::All } else { EachKind::Exists };
-            Some((kind, Some(step.args.get(1)?), None))
-        }
-        Expr::Literal(LiteralValue::Int(_)) => {
-            Some((EachKind::ExistsOne, Some(step.args.first()?), None))
-        }
-        Expr::List(_) => {
-            let (condition, added) = match step.func_name.as_str() {
-                operators::CONDITIONAL => (Some(step.args.first()?), &step.args.get(1)?.expr),
-                _ => (None, &each.loop_step.expr),
-            };
-            let Expr::Call(added) = added else { return None };
-            let Expr::List(items) = &added.args.get(1)?.expr else { return None };
-            Some((EachKind::Map, condition, Some(items.elements.first()?)))
-        }
-        _ => None,
-    }
-}
-
-fn operator_of(name: &str) -> Option<Operator> {
-    Some(match name {
-        operators::ADD => Operator::Add,
-        operators::SUBSTRACT => Operator::Subtract,
-        operators::MULTIPLY => Operator::Multiply,
-        operators::DIVIDE => Operator::Divide,
-        operators::MODULO => Operator::Remainder,
-        operators::EQUALS => Operator::Equal,
-        operators::NOT_EQUALS => Operator::NotEqual,
-        operators::LESS => Operator::Less,
-        operators::LESS_EQUALS => Operator::LessEqual,
-        operators::GREATER => Operator::Greater,
-        operators::GREATER_EQUALS => Operator::GreaterEqual,
-        _ => return None,
-    })
 }
 
 /// Whether an operator can have a result for operands of these types.

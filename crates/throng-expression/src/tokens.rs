@@ -2,9 +2,8 @@
 //! nests, all before the parser sees it. The parser and the compiler recurse, so what is refused
 //! here is what keeps them from overflowing the stack.
 
-use cel::parser::pratt_parser::{Lexer, TokenKind};
-
 use crate::error::CompileError;
+use crate::lexer::{self, TokenKind};
 
 /// The longest expression.
 pub const EXPRESSION_BYTES_MAX: usize = 4096;
@@ -31,7 +30,8 @@ pub(crate) struct Tokens<'a> {
 /// An open bracket, and how deep the tree under it is so far.
 struct Open {
     token: usize,
-    closing: TokenKind,
+    /// Empty around everything.
+    closing: &'static str,
     /// Operators and dots since the last comma; each may make the tree one deeper.
     operators: usize,
     /// The deepest bracket since the last comma.
@@ -41,7 +41,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(token: usize, closing: TokenKind) -> Open {
+    fn new(token: usize, closing: &'static str) -> Open {
         Open { token, closing, operators: 0, inner: 0, deepest: 0 }
     }
 
@@ -60,19 +60,13 @@ impl<'a> Tokens<'a> {
                 )));
         }
         let mut tokens = Tokens { text, all: Vec::new() };
-        let mut lexer = Lexer::new(text);
-        loop {
-            let token = lexer.lex();
-            match token.kind {
-                TokenKind::TokEnd => break,
-                TokenKind::TokWhitespace | TokenKind::TokComment => {}
-                TokenKind::TokError => return Err(bad_token(text, token.start, token.end)),
-                kind => {
-                    let closed_by = tokens.all.len();
-                    let (start, end) = (token.start, token.end);
-                    tokens.all.push(Token { kind, start, end, closed_by });
-                }
-            }
+        let mut start = lexer::gap(text);
+        while start < text.len() {
+            let (kind, length) = lexer::token(&text[start..])
+                .map_err(|length| bad_token(text, start, start + length))?;
+            let (end, closed_by) = (start + length, tokens.all.len());
+            tokens.all.push(Token { kind, start, end, closed_by });
+            start = end + lexer::gap(&text[end..]);
         }
         tokens.check_brackets()?;
         tokens.check_words()?;
@@ -88,39 +82,32 @@ impl<'a> Tokens<'a> {
     }
 
     fn check_brackets(&mut self) -> Result<(), Box<CompileError>> {
-        let mut open = vec![Open::new(0, TokenKind::TokEnd)];
+        let mut open = vec![Open::new(0, "")];
         for index in 0..self.all.len() {
             let Token { kind, start, end, .. } = self.all[index];
             let Some(innermost) = open.last_mut() else { break };
             match kind {
-                TokenKind::TokLeftParen => open.push(Open::new(index, TokenKind::TokRightParen)),
-                TokenKind::TokLeftBracket => {
+                TokenKind::Sign("(") => open.push(Open::new(index, ")")),
+                TokenKind::Sign("[") => {
                     innermost.operators += 1;
-                    open.push(Open::new(index, TokenKind::TokRightBracket));
+                    open.push(Open::new(index, "]"));
                 }
-                TokenKind::TokLeftBrace => open.push(Open::new(index, TokenKind::TokRightBrace)),
-                TokenKind::TokRightParen
-                | TokenKind::TokRightBracket
-                | TokenKind::TokRightBrace => {
-                    let closed = open.pop().filter(|closed| closed.closing == kind);
+                TokenKind::Sign("{") => open.push(Open::new(index, "}")),
+                TokenKind::Sign(sign @ (")" | "]" | "}")) => {
+                    let closed = open.pop().filter(|closed| closed.closing == sign);
                     let (Some(closed), Some(outer)) = (closed, open.last_mut()) else {
                         return Err(self.closes_nothing(start, end));
                     };
                     self.all[closed.token].closed_by = index;
                     outer.inner = outer.inner.max(closed.depth());
                 }
-                TokenKind::TokComma => {
+                TokenKind::Sign(",") => {
                     innermost.deepest =
                         innermost.deepest.max(innermost.operators + innermost.inner);
                     (innermost.operators, innermost.inner) = (0, 0);
                 }
-                TokenKind::TokIdent
-                | TokenKind::TokInt
-                | TokenKind::TokUint
-                | TokenKind::TokFloat
-                | TokenKind::TokString
-                | TokenKind::TokBytes => {}
-                _ => innermost.operators += 1,
+                TokenKind::Sign(_) => innermost.operators += 1,
+                _ => {}
             }
             let depth: usize = open.last().map_or(0, Open::depth);
             if open.len() > NESTING_MAX + 1 || depth > TREE_DEPTH_MAX {
@@ -132,7 +119,7 @@ impl<'a> Tokens<'a> {
             }
         }
         match open.pop() {
-            Some(unclosed) if unclosed.closing != TokenKind::TokEnd => {
+            Some(unclosed) if !unclosed.closing.is_empty() => {
                 let Token { start, end, .. } = self.all[unclosed.token];
                 let bracket = self.text_of(unclosed.token);
                 Err(CompileError::new("bad-expression", start, end)
@@ -156,10 +143,10 @@ impl<'a> Tokens<'a> {
             let text = self.text_of(index);
             let follows_value = index > 0 && ends_value(self.all[index - 1].kind);
             let instead = match (token.kind, text) {
-                (TokenKind::TokEqual, _) => "==",
-                (TokenKind::TokIdent, "and") if follows_value => "&&",
-                (TokenKind::TokIdent, "or") if follows_value => "||",
-                (TokenKind::TokIdent, "not") if self.begins_value(index + 1) => "!",
+                (TokenKind::Sign("="), _) => "==",
+                (TokenKind::Name, "and") if follows_value => "&&",
+                (TokenKind::Name, "or") if follows_value => "||",
+                (TokenKind::Name, "not") if self.begins_value(index + 1) => "!",
                 _ => continue,
             };
             return Err(CompileError::new("bad-expression", token.start, token.end)
@@ -170,27 +157,12 @@ impl<'a> Tokens<'a> {
     }
 
     fn begins_value(&self, index: usize) -> bool {
-        matches!(
-            self.kind(index),
-            Some(TokenKind::TokIdent | TokenKind::TokTrue | TokenKind::TokFalse)
-        )
+        matches!(self.kind(index), Some(TokenKind::Name | TokenKind::Constant))
     }
 }
 
 fn ends_value(kind: TokenKind) -> bool {
-    !matches!(
-        kind,
-        TokenKind::TokDot
-            | TokenKind::TokComma
-            | TokenKind::TokLeftParen
-            | TokenKind::TokLeftBrace
-            | TokenKind::TokLeftBracket
-            | TokenKind::TokLogicalAnd
-            | TokenKind::TokLogicalOr
-            | TokenKind::TokExclamation
-            | TokenKind::TokQuestion
-            | TokenKind::TokColon
-    )
+    !matches!(kind, TokenKind::Sign("." | "," | "(" | "{" | "[" | "&&" | "||" | "!" | "?" | ":"))
 }
 
 /// What the lexer could not make a token of.

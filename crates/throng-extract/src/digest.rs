@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use md5::Digest as _;
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512};
 
 /// A digest, by the name it has in scenarios.
@@ -58,7 +57,7 @@ pub struct Hasher(State);
 
 #[derive(Clone)]
 enum State {
-    Md5(md5::Md5),
+    Md5(md5::Context),
     Sha(Context),
     Crc32(crc32fast::Hasher),
 }
@@ -66,7 +65,7 @@ enum State {
 impl Hasher {
     pub fn new(digest: Digest) -> Hasher {
         Hasher(match digest {
-            Digest::Md5 => State::Md5(md5::Md5::new()),
+            Digest::Md5 => State::Md5(md5::Context::new()),
             Digest::Sha1 => State::Sha(Context::new(&SHA1_FOR_LEGACY_USE_ONLY)),
             Digest::Sha256 => State::Sha(Context::new(&SHA256)),
             Digest::Sha512 => State::Sha(Context::new(&SHA512)),
@@ -76,7 +75,7 @@ impl Hasher {
 
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            State::Md5(state) => state.update(bytes),
+            State::Md5(state) => state.consume(bytes),
             State::Sha(state) => state.update(bytes),
             State::Crc32(state) => state.update(bytes),
         }
@@ -85,7 +84,7 @@ impl Hasher {
     /// Of what came so far.
     pub fn digits(&self) -> String {
         match self.0.clone() {
-            State::Md5(state) => hex(&state.finalize()),
+            State::Md5(state) => hex(&*state.finalize()),
             State::Sha(state) => hex(state.finish().as_ref()),
             State::Crc32(state) => format!("{:08x}", state.finalize()),
         }

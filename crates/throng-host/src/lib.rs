@@ -41,7 +41,7 @@ pub use listening::Listening;
 pub use memory::{MemoryBound, MemoryLeft, address_space_limit, room};
 pub use monitor::{Monitor, Reading};
 pub use network::{SocketCost, Throughput, source_ports};
-pub use system::{SIGINT, SIGKILL, SIGTERM, set_nice, signal_group};
+pub use system::{SIGINT, SIGKILL, SIGTERM, end_with_parent, set_nice, signal_group};
 #[cfg(unix)]
 use unix as system;
 pub use usage::{HostCpu, HostShare, ProcessUsage, kill_group};

@@ -2,6 +2,7 @@
 //! here.
 
 use std::io;
+use std::process::Command;
 
 pub use libc::{SIGINT, SIGKILL, SIGTERM};
 
@@ -54,3 +55,24 @@ pub fn signal_group(child: u32, signal: i32) {
         unsafe { libc::kill(-group, signal) };
     }
 }
+
+/// Interrupts the started program, as Ctrl-C does, when the thread that started it ends; also if
+/// this process is killed.
+#[cfg(target_os = "linux")]
+pub fn end_with_parent(command: &mut Command) {
+    use std::os::unix::process::CommandExt as _;
+    let (signal, unused): (libc::c_ulong, libc::c_ulong) = (SIGINT as libc::c_ulong, 0);
+    // SAFETY: between fork and exec, only one system call is made; it takes no pointer.
+    unsafe {
+        command.pre_exec(move || {
+            match libc::prctl(libc::PR_SET_PDEATHSIG, signal, unused, unused, unused) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        });
+    }
+}
+
+/// Only Linux tells a process that its parent has ended.
+#[cfg(not(target_os = "linux"))]
+pub fn end_with_parent(_: &mut Command) {}

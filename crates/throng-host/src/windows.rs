@@ -1,6 +1,7 @@
 //! The functions of `unix.rs` on Windows, where no load is generated and no host is measured.
 
 use std::io;
+use std::process::Command;
 
 pub use libc::{SIGINT, SIGTERM};
 
@@ -24,3 +25,6 @@ pub fn set_nice(_: i32) -> io::Result<()> {
 
 /// Windows has no signals for groups: [`kill_group`](crate::kill_group) ends the child alone.
 pub fn signal_group(_: u32, _: i32) {}
+
+/// Only Linux tells a process that its parent has ended.
+pub fn end_with_parent(_: &mut Command) {}

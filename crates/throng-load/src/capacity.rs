@@ -1,8 +1,8 @@
 //! The search for the highest load at which a service meets its thresholds, with an interval.
 //!
-//! [`Search`] is a pure machine: one finished hold or wait in, one order out. It reads no clock and
-//! does no I/O. While a hold lasts, its [`Judge`] says when to give it up; while a wait lasts, its
-//! [`Watch`] says when it is over. The search climbs until a level fails, brackets the border,
+//! [`Search`] is a state machine: one finished hold or wait in, one order out. It reads no clock
+//! and does no I/O. While a hold lasts, its [`Judge`] says when to give it up; while a wait lasts,
+//! its [`Watch`] says when it is over. The search climbs until a level fails, brackets the border,
 //! collects counts on both sides of it, promises the lower end of a 95 % interval, confirms the
 //! promise, and looks at what too much load does. After each failure it waits until the service has
 //! recovered. Its answer is the record's own form, `throng_metrics::Capacity`. `simulation` runs it

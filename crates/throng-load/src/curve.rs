@@ -1,18 +1,18 @@
-//! Events at an even or evenly changing rate: when is the k-th one due.
+//! Events at a constant or linearly changing rate: computes when the k-th one is due.
 
 use std::time::Duration;
 
-/// More events than any run has; a power of two.
+/// More events than any run has. A power of two.
 const COUNT_MAX: u64 = 1 << 62;
 
-/// A rate that goes evenly from one value to another during a time, and stays there after it.
+/// A rate that changes linearly from one value to another, and stays constant afterwards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve {
-    /// Events per second at the begin.
+    /// Events per second at the start.
     from: f64,
     /// Change of the rate per second.
     slope: f64,
-    /// Seconds; infinite for a constant rate without an end.
+    /// Seconds; infinite for a constant rate without end.
     length: f64,
 }
 
@@ -25,21 +25,21 @@ impl Curve {
         Curve::piece(from, to, time.as_secs_f64())
     }
 
-    /// From one rate to another in so many seconds.
+    /// From one rate to another in this many seconds.
     pub(crate) fn piece(from: f64, to: f64, length: f64) -> Curve {
         let slope = if length > 0.0 { (to - from) / length } else { 0.0 };
         Curve { from, slope, length }
     }
 
-    /// When event `k` (from 0) is due, after the begin; None when it never comes.
+    /// When event `k` (from 0) is due, after the start; None if it never is.
     pub fn due(&self, k: u64) -> Option<Duration> {
         self.reaches(k as f64).map(nanoseconds)
     }
 
-    /// After how many seconds there were so many events; None when it never comes to them.
+    /// The seconds after which there have been this many events; None if there never are.
     ///
-    /// The number of events until t is the integral of the rate, `from·t + slope·t²/2`;
-    /// this is its inverse, in the form that keeps its digits when the slope is small.
+    /// The number of events until t is the integral of the rate, `from·t + slope·t²/2`. This is its
+    /// inverse, in the form that stays precise for a small slope.
     pub(crate) fn reaches(&self, wanted: f64) -> Option<f64> {
         if wanted == 0.0 && (self.from > 0.0 || self.slope > 0.0) {
             return Some(0.0);
@@ -53,7 +53,7 @@ impl Curve {
         (divisor > 0.0 && seconds <= self.length).then_some(seconds)
     }
 
-    /// Events until so many seconds after the begin.
+    /// The number of events until this many seconds after the start.
     pub(crate) fn until(&self, seconds: f64) -> f64 {
         let within = seconds.clamp(0.0, self.length);
         f64::midpoint(self.from, self.rate_at(within)) * within
@@ -67,7 +67,7 @@ impl Curve {
         self.slope == 0.0
     }
 
-    /// Per second, so many seconds after the begin.
+    /// The rate this many seconds after the start.
     pub(crate) fn rate_at(&self, seconds: f64) -> f64 {
         match self.is_constant() {
             true => self.from,
@@ -77,14 +77,14 @@ impl Curve {
 
     /// How many events are due before `time`: exactly those for which [`Curve::due`] says so.
     ///
-    /// Found by asking it, and not from the integral: the two would round differently, and one
-    /// event more or less is one that never happened.
+    /// Computed with it and not from the integral: the two round differently, and the results must
+    /// not differ by an event.
     pub fn count_before(&self, time: Duration) -> u64 {
         count(|k| self.due(k).is_some_and(|due| due < time))
     }
 }
 
-/// How many of the first events are so, if none is that follows one that is not.
+/// The number of leading events for which `before` is true; it must be false for all others.
 pub(crate) fn count(before: impl Fn(u64) -> bool) -> u64 {
     if !before(0) {
         return 0;

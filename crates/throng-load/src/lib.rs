@@ -1,13 +1,13 @@
-//! When things are due: phases, arrivals, populations, exact splitting over shards. Pure.
+//! Computes when starts and stops are due: phases, arrivals, populations, and their exact split
+//! over shards. Without I/O.
 //!
 //! A [`Schedule`] is one shard's part of a load, and [`Schedules`] are those of all loads of a run.
-//! Each is asked for the next moment at which
-//! something is due and for what is due then; it never waits and never reads a clock.
-//! The parts of all shards together are exactly the load: no event is lost or done twice,
-//! and no shard has to ask another. Users come and go and their number is held exactly; that some
-//! of them fall out of their connection for a while does not change it.
+//! A schedule returns the next time at which something is due, and what is due then; it never waits
+//! and never reads a clock. The parts of all shards add up to exactly the load: no event is lost or
+//! duplicated, and shards need not communicate. Users start and stop, and their number is exact;
+//! temporary disconnects do not change it.
 //!
-//! A [`Forecast`] says what a run comes to beforehand: it folds over the sessions once, and walks
+//! A [`Forecast`] estimates a run in advance: it folds over the sessions once, and then walks
 //! through the phases.
 
 #![forbid(unsafe_code)]

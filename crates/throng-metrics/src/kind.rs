@@ -53,6 +53,7 @@ kinds! {
     Http, "http", Steps, attempt, timed, asked, request, http;
     Grpc, "grpc", Steps, attempt, timed, asked, request, http;
     Connect, "connect", Steps, attempt, timed, asked, idle;
+    Secure, "secure", Steps, attempt, timed, asked, idle;
     Send, "send", Steps, attempt, timed, message;
     Expect, "expect", Steps, attempt, timed, message;
     Request, "request", Steps, attempt, timed, asked, request, message;

@@ -1,5 +1,6 @@
 //! Reads texts over HTTP, with limits, in the thread that asks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Said;
@@ -38,15 +39,17 @@ impl Fetcher {
 
 /// Settings of a client for requests of throng itself to these URLs: no proxy, no redirects, and
 /// the certificates that this host trusts.
-pub(crate) fn agent<'a>(
-    urls: impl IntoIterator<Item = &'a str>,
-    time_max: Duration,
-) -> ureq::Agent {
+pub fn agent<'a>(urls: impl IntoIterator<Item = &'a str>, time_max: Duration) -> ureq::Agent {
     let mut tls = TlsConfig::builder();
-    if urls.into_iter().any(|url| url.starts_with("https:")) {
+    let is_secure =
+        |url: &str| url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
+    if urls.into_iter().any(is_secure) {
         let found = rustls_native_certs::load_native_certs().certs;
         let certs = found.iter().map(|it| Certificate::from_der(it).to_owned());
-        tls = tls.root_certs(RootCerts::new_with_certs(&certs.collect::<Vec<_>>()));
+        let provider = rustls::crypto::ring::default_provider();
+        tls = tls
+            .root_certs(RootCerts::new_with_certs(&certs.collect::<Vec<_>>()))
+            .unversioned_rustls_crypto_provider(Arc::new(provider));
     }
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(time_max))

@@ -394,6 +394,9 @@ fn extent_notes(extent: &Extent) -> Vec<Said> {
         Extent::Delimited(bytes) => vec![say!("ends with {}", hex_text(bytes))],
         Extent::Field(id) => vec![say!("`{}` contains the length in bytes", id.value)],
         Extent::Rest => vec![say!("to the end of the body")],
+        Extent::RestBefore(bytes) => {
+            vec![say!("to the end of the body"), say!("ends with {}", hex_text(bytes))]
+        }
     }
 }
 
@@ -409,7 +412,7 @@ fn extent_size(extent: &Extent) -> Bytes {
     match extent {
         Extent::Fixed(bytes) => Bytes::exactly(u64::from(*bytes)),
         Extent::Prefixed { prefix, .. } => prefix_size(*prefix).plus(Bytes::at_least(0)),
-        Extent::Delimited(bytes) => Bytes::at_least(bytes.len() as u64),
+        Extent::Delimited(end) | Extent::RestBefore(end) => Bytes::at_least(end.len() as u64),
         Extent::Field(_) | Extent::Rest => Bytes::at_least(0),
     }
 }

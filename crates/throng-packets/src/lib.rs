@@ -5,6 +5,7 @@
 //!   and pcapng; [`streams`] puts the segments of a capture into order.
 //! - [`reading`] finds packets in bytes and matches replies with requests; [`telling`] says what it
 //!   found, for people and as JSON.
+//! - [`mod@decode`] goes the whole way, from what was given to text.
 //! - [`page`] draws a declaration, by [`layout`].
 
 #![forbid(unsafe_code)]
@@ -13,6 +14,7 @@
 extern crate throng_base;
 
 pub mod capture;
+pub mod decode;
 mod diagram;
 pub mod hex;
 pub mod input;

@@ -118,7 +118,8 @@ impl Tally {
     }
 }
 
-type Sink<'s> = &'s mut dyn FnMut(Place, Found<'_>);
+/// Where what is found goes.
+pub type Sink<'s> = &'s mut dyn FnMut(Place, Found<'_>);
 
 pub struct Reading<'p> {
     protocol: &'p Protocol,

@@ -1,47 +1,47 @@
-//! How many agents of a fleet generate a load, each on a machine like the one that was measured:
-//! what limits a machine, and how sure that is.
+//! Computes how many agents of a fleet a load needs, if each runs on a machine like the measured
+//! one: the resource that limits a machine, and the uncertainty of the result.
 
 use crate::machine::Machine;
 use crate::measured::Measured;
 use crate::reckon::{Cost, Resource, Row, Wish, reckon};
 
-/// See the module's description.
+/// The agents that a load needs; see the module's description.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agents {
-    /// [`u64::MAX`] where no number is enough.
+    /// [`u64::MAX`] if no number is enough.
     pub count: u64,
-    /// As many if a request costs what it cost in the cheapest and in the dearest seconds.
+    /// The number if requests cost as much as in the cheapest and in the most expensive seconds.
     pub range: Option<(u64, u64)>,
-    /// What a request cost then.
+    /// The cost of a request in those seconds.
     pub request_ns: Option<(f64, f64)>,
     pub rows: Vec<Load>,
-    /// Bytes per second that each receives and sends.
+    /// Bytes per second that each agent receives and sends.
     pub network: Option<(f64, f64)>,
-    /// Each is to do so many times what the run did: have users, or ask.
+    /// The load of each agent, as a multiple of the run's users or requests.
     pub times: f64,
 }
 
-/// What each agent takes of a resource.
+/// The use of a resource on each agent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     pub resource: Resource,
     pub taken: f64,
-    /// What may be taken.
+    /// The usable amount.
     pub given: f64,
 }
 
 impl Load {
-    /// Taken of given; above 1 if it is not enough.
+    /// Needed divided by usable; above 1 if there is not enough.
     pub fn share(&self) -> f64 {
         self.taken / self.given.max(f64::MIN_POSITIVE)
     }
 }
 
-/// Divides the load over agents that each cost what `measured` shows.
+/// Divides the load over agents, with the costs in `measured`.
 pub fn agents((wish, cost, machine): (&Wish, &Cost, &Machine), measured: &Measured) -> Agents {
     let reckoned = reckon(wish, cost, machine);
     let with = |request_ns: f64| {
-        // Where a request costs more, a connection does, too.
+        // If a request costs more, a connection does, too.
         let times = request_ns / cost.request_ns.max(f64::MIN_POSITIVE);
         let cost = Cost { request_ns, connect_ns: cost.connect_ns * times, ..*cost };
         reckon(wish, &cost, machine).machines
@@ -67,7 +67,7 @@ pub fn agents((wish, cost, machine): (&Wish, &Cost, &Machine), measured: &Measur
 }
 
 impl Agents {
-    /// What there is least of on each.
+    /// The scarcest resource on each agent.
     pub fn limit(&self) -> Option<&Load> {
         self.rows.iter().max_by(|one, other| one.share().total_cmp(&other.share()))
     }

@@ -1,6 +1,6 @@
-//! What a run may load at most, whatever its scenario asks for: users, starts per second and time.
-//! The environment sets it, and `throng mcp` for the runs of its client. A run that asks for more
-//! sends nothing.
+//! Limits of a run, whatever its scenario requests: users, starts per second and time. The
+//! environment sets them, and `throng mcp` does for the runs of its client. A run that could exceed
+//! a limit sends nothing.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use throng_base::{Diagnostic, Said};
 use throng_load::Forecast;
 use throng_program::{Action, Drive, Load, Program, Rate, Steering};
 
-/// The variable of the environment that sets a budget.
+/// The environment variable that sets a budget.
 pub const VARIABLE: &str = "THRONG_BUDGET";
 
-/// See the module's description; none of the limits has to be set.
+/// See the module's description. Each limit is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
     pub users: Option<u64>,
@@ -22,16 +22,16 @@ pub struct Budget {
     pub time: Option<Duration>,
 }
 
-/// What a search for the capacity may come to.
+/// The maximum load of a capacity search.
 pub struct Searched {
-    /// Whether it varies users; else it varies a rate.
+    /// The search varies users; otherwise, a rate.
     pub varies_users: bool,
     pub max: Option<f64>,
     pub time: Duration,
 }
 
 impl Budget {
-    /// That of the variable [`VARIABLE`]; without limits if it is not set.
+    /// The budget in [`VARIABLE`]; without limits if it is not set.
     ///
     /// # Errors
     /// As [`Budget::parse`].
@@ -40,10 +40,10 @@ impl Budget {
         Budget::parse(&text.to_string_lossy())
     }
 
-    /// `users=1000, rate=500/s, time=10m`; what is missing is not limited.
+    /// Reads `users=1000, rate=500/s, time=10m`; each part is optional.
     ///
     /// # Errors
-    /// Names the word that is not a limit.
+    /// Names the word that is not a valid limit.
     pub fn parse(text: &str) -> Result<Budget, Box<Diagnostic>> {
         let mut budget = Budget::default();
         for word in text.split([',', ' ', '\n']).filter(|word| !word.is_empty()) {
@@ -66,7 +66,7 @@ impl Budget {
         Some(())
     }
 
-    /// What both allow.
+    /// The stricter limits of both.
     pub fn and(self, other: Budget) -> Budget {
         fn least<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
             match (one, other) {
@@ -81,7 +81,7 @@ impl Budget {
         }
     }
 
-    /// Before anything is sent: an error if the run may come to more than this.
+    /// Checks before the run sends anything that it cannot exceed a limit.
     ///
     /// # Errors
     /// Names the limit that the program or the search could exceed.
@@ -130,7 +130,7 @@ impl Budget {
     }
 }
 
-/// As [`Budget::parse`] reads it.
+/// Writes it as [`Budget::parse`] reads it.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let users = self.users.map(|users| format!("users={users}"));
@@ -161,7 +161,7 @@ fn per_second(rate: f64) -> String {
     format!("{}/s", (rate * 1000.0).round() / 1000.0)
 }
 
-/// The most users at once, if all loads have theirs at the same time.
+/// Maximum number of concurrent users, if all loads have their maximum at the same time.
 fn users(program: &Program, max: u64) -> Result<u64, Box<Diagnostic>> {
     let mut all = 0_u64;
     for (load, raised) in loads(program) {
@@ -205,14 +205,14 @@ fn permit_time(program: &Program, max: Duration) -> Result<(), Box<Diagnostic>> 
     }
 }
 
-/// How far the events of a scenario can raise a load.
+/// How far events of the scenario can raise a load.
 struct Raised {
     users: u64,
     rate: f64,
     times: f64,
 }
 
-/// The loads, each with what events can make of it.
+/// The loads, with the changes that events can make to each.
 fn loads(program: &Program) -> impl Iterator<Item = (&Load, Raised)> {
     let raised = |number: usize| {
         let mut raised = Raised { users: 0, rate: 0.0, times: 1.0 };
@@ -262,7 +262,7 @@ mod tests {
         compiled.unwrap_or_else(|told| panic!("{load}: {told:?}")).0
     }
 
-    /// The sentence of the refusal; empty if there is none.
+    /// The message of the refusal; empty without one.
     fn refused(budget: &str, load: &str) -> String {
         let budget = Budget::parse(budget).expect("a budget");
         let permitted = budget.permit(&program(load), None);

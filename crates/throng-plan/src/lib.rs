@@ -1,13 +1,13 @@
-//! What a scenario needs, before anything is sent: pure functions of a program, a host and the
-//! record of an earlier run. Knows no terminal and no command line.
+//! Computes what a scenario needs before anything is sent: pure functions of a program, a host and
+//! the record of an earlier run. Independent of the terminal and the command line.
 //!
-//! - [`plan`]: how many machines a load needs, by what a user of the scenario has cost. `measured`:
-//!   that cost, from a record. [`reckon`]: the arithmetic. [`agents`]: the same for a fleet.
-//!   [`machine`]: what one machine gives.
+//! - [`plan`]: how many machines a load needs. `measured`: the cost of a user, from a record.
+//!   [`reckon`]: the arithmetic. [`agents`]: the same for a fleet. [`machine`]: the resources of
+//!   one machine.
 //! - [`needs`]: what a scenario requires of a host. [`preflight`]: whether this host meets it.
 //! - [`check`]: what a scenario will do. [`report`]: a plan as it is printed. [`mod@doctor`]: what
 //!   is missing on a host, as it is printed.
-//! - [`budget`]: limits on users, starts per second and time, whatever the scenario asks for.
+//! - [`budget`]: limits on users, starts per second and time, whatever the scenario requests.
 
 #![forbid(unsafe_code)]
 
@@ -45,41 +45,41 @@ use needs::{needs, share_to};
 pub use preflight::preflight;
 use reckon::{Cost, Peak, Reckoned, Wish, reckon};
 
-/// What the allocator and the lists that grow by doubling add to the sizes of a user: 876 B were
-/// measured where the sizes say 824.
+/// Overhead of the allocator and of growing lists on the sizes of a user: measured are 876 B, where
+/// the sizes add up to 824 B.
 const SLACK: f64 = 1.15;
-/// What an answer is taken to need where no record says it.
+/// The assumed response time if there is no record.
 const ANSWER_SECONDS: f64 = 0.1;
-/// One slow answer is not to stop all of a rate.
+/// Minimum number of concurrent users of a rate: one slow response must not stop it.
 const ASKING_MIN: f64 = 10.0;
-/// How long users are given to come where nobody said how fast.
+/// The time in which all users start, if neither the scenario nor a flag sets it.
 const COMING_SECONDS: f64 = 60.0;
-/// A wish beyond this is a slip of the finger, and no arithmetic.
+/// More users than this are a typing error.
 const USERS_MAX: u64 = 1_000_000_000_000;
 
-/// The names of [`users_without_scenario`]: those that stay, and those that send requests.
+/// The names of [`users_without_scenario`]: users that stay, and users that send requests.
 pub const NAMES: [Said; 2] = [say!("idle WebSocket users"), say!("keep-alive HTTP users")];
 
-/// Users who stay on a WebSocket, and users who ask again and again over HTTP.
+/// Users that stay on a WebSocket, and users that repeat an HTTP request.
 const IDLE: &str = "name: idle\ntarget: ws://192.0.2.1\nsessions:\n  user:\n    \
                     steps:\n      - connect: /\n      - stay: forever\nload: [{users: 1, for: 1s}]\n";
 const ASKING: &str = "name: asking\ntarget: http://192.0.2.1\nsessions:\n  user:\n    \
                       steps:\n      - http: GET /\nload: [{users: 1, for: 1s}]\n";
 
-/// What is to be planned.
+/// The input of a plan.
 pub struct Asked {
     pub program: Program,
-    /// The program is that of a scenario file, not [`users_without_scenario`].
+    /// The program comes from a scenario file, not from [`users_without_scenario`].
     pub is_scenario: bool,
-    /// Concurrent users; else as many as the scenario has.
+    /// Concurrent users; by default those of the scenario.
     pub users: Option<u64>,
     /// Requests per second.
     pub rate: Option<f64>,
-    /// The day from which the rate was computed.
+    /// The page views of a day from which the rate was computed.
     pub peak: Option<Peak>,
-    /// A run that shows what a user costs.
+    /// A run that shows the cost of a user.
     pub run: Option<Run>,
-    /// Else this host.
+    /// By default, this host.
     pub machine: Option<Described>,
     /// The agents of a fleet generate the load, each on a machine like that of the run.
     pub by_fleet: bool,
@@ -91,9 +91,9 @@ pub struct Plan {
     pub given: Given,
     pub wish: Wish,
     pub cost: Cost,
-    /// Of a user and its parts, in this build.
+    /// Sizes of a user and its parts, in this build.
     pub sizes: Sizes,
-    /// Bytes in the kernel for one end of a connection, and whether this kernel reported them.
+    /// Kernel memory for one end of a connection, and whether this kernel reported it.
     pub socket: ([SocketPart; 5], bool),
     pub measured: Option<Measured>,
     pub machine: Machine,
@@ -106,10 +106,10 @@ fn bad(message: Said, help: Said) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("bad-plan", message).help(help))
 }
 
-/// Computes how many machines the load needs. Nothing is sent; names of targets may be looked up.
+/// Computes how many machines the load needs. Sends nothing, but may resolve target names.
 ///
 /// # Errors
-/// The record of the run cannot be read, a fleet is asked for without a run, or the number of users
+/// The record of the run cannot be read, a fleet is requested without a run, or the number of users
 /// is not plausible.
 pub fn plan(asked: Asked) -> Result<Plan, Box<Diagnostic>> {
     let Asked { program, is_scenario, users, rate, peak, run, machine: described, by_fleet } =
@@ -123,8 +123,8 @@ pub fn plan(asked: Asked) -> Result<Plan, Box<Diagnostic>> {
     }
     let given = Given { is_scenario, users, rate };
     let wish = wish(&program, &given, measured.as_ref());
-    // Agents are not where the target is: neither do they share a machine with it, nor have they
-    // all addresses of the loopback interface.
+    // Agents are not on the target's machine: they neither share its processors nor have all
+    // addresses of its loopback interface.
     let was_local = wish.is_local;
     let wish = Wish { is_local: wish.is_local && !by_fleet, ..wish };
     if wish.users > USERS_MAX {
@@ -162,10 +162,10 @@ pub fn plan(asked: Asked) -> Result<Plan, Box<Diagnostic>> {
     })
 }
 
-/// A program with users that send requests over HTTP again and again, or that stay on a WebSocket.
+/// A program whose users repeat an HTTP request, or stay on a WebSocket.
 ///
 /// # Errors
-/// A defect of throng: its own scenario does not compile.
+/// The built-in scenario does not compile, which is a defect of throng.
 pub fn users_without_scenario(send_requests: bool) -> Result<Program, Vec<Diagnostic>> {
     let [idle, asking] = NAMES;
     let (name, text) = if send_requests { (asking, ASKING) } else { (idle, IDLE) };
@@ -175,12 +175,12 @@ pub fn users_without_scenario(send_requests: bool) -> Result<Program, Vec<Diagno
     Ok(Program { name: name.english(), ..program })
 }
 
-/// The newest run of a scenario below `throng-runs` that has ended.
+/// The newest finished run of a scenario in `throng-runs`.
 pub fn newest(name: &str) -> Option<Run> {
     Run::newest(|run| run.info.name == name && run.info.time.ended.is_some())
 }
 
-/// The load as it was given.
+/// The load as the user set it.
 pub struct Given {
     is_scenario: bool,
     users: Option<u64>,
@@ -188,24 +188,24 @@ pub struct Given {
 }
 
 impl Given {
-    /// The load that the scenario itself has.
+    /// The load of the scenario itself.
     pub fn of_scenario(&self) -> Given {
         Given { is_scenario: self.is_scenario, users: None, rate: None }
     }
 }
 
-/// What the load comes to.
+/// The load in figures.
 pub fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {
     let needs = needs(program);
     let forecast = Forecast::new(program);
-    // How long those who arrive stay only a run tells.
+    // Only a run shows how long arriving users stay.
     let arriving = measured.filter(|_| arrives_only(program)).map_or(0, |it| it.users);
     let base = needs.users.max(arriving).max(1) as f64;
-    // The estimate counts the heartbeats of those who stay.
+    // The estimate includes heartbeats of users that stay.
     let counted = forecast.beats_per_user() * program.staying_max() as f64;
     let heartbeats = forecast.beats_per_user() * base;
     let estimate = forecast.course(Assumed::mean(ANSWER_SECONDS)).requests_peak();
-    // Of users of nobody's scenario it is not known how often they ask.
+    // Without a scenario, the request rate of a user is not known.
     let asked = match given.is_scenario && estimate.is_finite() {
         true => (estimate - counted).max(0.0),
         false => 0.0,
@@ -213,7 +213,7 @@ pub fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wi
     let answer = measured.and_then(|it| it.answer_seconds).unwrap_or(ANSWER_SECONDS);
     let users = match (given.users, given.rate) {
         (Some(users), _) => users as f64,
-        // Little's law: so many are on their way at once.
+        // Little's law gives the number of concurrent requests.
         (None, Some(rate)) if asked <= 0.0 => (rate * answer).ceil().max(ASKING_MIN),
         (None, Some(rate)) => (base * rate / asked).ceil(),
         (None, None) => base,
@@ -248,7 +248,7 @@ pub fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wi
     }
 }
 
-/// Nobody stays: users come, do their session, and go.
+/// No user stays: users start, run their session, and stop.
 pub fn arrives_only(program: &Program) -> bool {
     program.staying_max() == 0
 }
@@ -270,7 +270,7 @@ fn cost(program: &Program, sizes: &Sizes, datagrams: f64, measured: Option<&Meas
     }
 }
 
-/// TLS was measured as it is, so that nothing has to be added.
+/// Memory of a user by the sizes of its parts. That of TLS is measured and includes overhead.
 fn reckoned_bytes(sizes: &Sizes) -> f64 {
     let tls = sizes.parts.iter().filter(|part| part.kind == SizeKind::Tls);
     let tls = tls.map(|part| part.bytes).sum::<u64>() as f64;
@@ -297,12 +297,12 @@ fn machine(program: &Program, described: Option<Described>) -> Machine {
 }
 
 impl Plan {
-    /// What users do most is to ask over HTTP.
+    /// Users mostly send HTTP requests.
     pub fn asks_over_http(&self) -> bool {
         share_to(&self.program, |scheme| matches!(scheme, Scheme::Http | Scheme::Https)) > 0.5
     }
 
-    /// Good answers per second that the service has given in the run.
+    /// Successful responses per second of the service in the run.
     pub fn sustained(&self) -> Option<f64> {
         let measured = self.measured.as_ref()?;
         (measured.sustained_per_s > 0).then_some(measured.sustained_per_s as f64)

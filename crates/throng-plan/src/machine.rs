@@ -1,15 +1,15 @@
-//! What one machine gives: this host, or one that was described (`8cores,16GiB`).
+//! The resources of one machine: this host, or a described machine (`8cores,16GiB`).
 
 use throng_base::units;
 use throng_host::costs::SOURCE_PORTS_MAX;
 use throng_host::{HostFacts, Root, facts, source_ports};
 use throng_program::Sources;
 
-/// What the hard limit of open files is on a machine of which nothing else is known: the largest
-/// value it may be set to (`fs.nr_open`).
+/// The assumed hard limit of open files on a described machine: its highest possible value
+/// (`fs.nr_open`).
 const DESCRIPTORS_USUAL: u64 = 1 << 20;
 
-/// A machine as a person describes it.
+/// A machine as the user describes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Described {
     cores: f64,
@@ -17,27 +17,27 @@ pub struct Described {
     addresses: u64,
 }
 
-/// What a machine has, without any reserve.
+/// The resources of a machine, without a reserve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     pub is_this_host: bool,
     pub cores: f64,
     pub memory_bytes: u64,
-    /// Source addresses towards the target.
+    /// Number of source addresses for the target.
     pub addresses: u64,
-    /// Source ports of an address.
+    /// Source ports per address.
     pub ports: u64,
-    /// Of one table: the hard limit.
+    /// Open files per process: the hard limit.
     pub descriptors: u64,
-    /// Open files of the whole machine; [`u64::MAX`] where it is not known.
+    /// Open files on the whole machine; [`u64::MAX`] if not known.
     pub files: u64,
 }
 
 impl Described {
-    /// `8cores,16GiB`, and `4addresses` where it has several.
+    /// Reads `8cores,16GiB`, optionally with `4addresses`.
     ///
     /// # Errors
-    /// How to write a machine, in the language of the process.
+    /// Says how to describe a machine.
     pub fn parse(text: &str) -> Result<Described, String> {
         let wrong = || {
             let help = say!(
@@ -73,7 +73,7 @@ impl Described {
 }
 
 impl Machine {
-    /// As described, with as many source ports as there can be.
+    /// The described machine, with the maximum number of source ports.
     pub fn described(machine: Described, addresses: u64) -> Machine {
         Machine {
             is_this_host: false,
@@ -86,14 +86,14 @@ impl Machine {
         }
     }
 
-    /// This host. What cannot be read of it is taken to be no limit, but for what every host has.
+    /// This host. A value that cannot be read is not a limit.
     pub fn this_host(sources: &Sources, addresses: u64) -> Machine {
         let facts = facts(env!("CARGO_PKG_VERSION"));
         let ports = source_ports(&Root::default(), sources.ports);
         Machine { is_this_host: true, ..Machine::of(&facts, ports, addresses) }
     }
 
-    /// A host by what was recorded of it.
+    /// A recorded host.
     pub fn of_record(facts: &HostFacts, addresses: u64) -> Machine {
         let ports = facts.port_range.map(|(first, last)| u64::from(last.saturating_sub(first)) + 1);
         Machine::of(facts, ports, addresses)

@@ -1,4 +1,4 @@
-//! What a user of this scenario has cost: read from the record of an earlier run of it.
+//! The cost of a user of a scenario, measured in the record of an earlier run.
 
 use std::path::PathBuf;
 
@@ -6,46 +6,46 @@ use throng_base::Diagnostic;
 use throng_metrics::{Interval, StepKind};
 use throng_results::Run;
 
-/// Less than this tells nothing: what a process takes besides would weigh more.
+/// Fewer users show nothing: other costs of the process would dominate.
 pub const USERS_MIN: u64 = 500;
 const REQUESTS_MIN: u64 = 1_000;
 const REQUESTS_PER_S_MIN: f64 = 100.0;
-/// Seconds of a record that are held in memory; two days.
+/// Maximum number of seconds of a record that are kept in memory: two days.
 const SAMPLES_MAX: usize = 200_000;
-/// A second with less than this part of the most is one in which hardly anybody comes or goes.
+/// A second that opens at most this part of the highest number of connections is quiet.
 const QUIET_SHARE: f64 = 0.05;
-/// From this part of the users on a process is what it is, but for the others.
+/// From this part of the users on, memory grows only with further users.
 const BEGUN_SHARE: f64 = 0.1;
 const HALF_SHARE: f64 = 0.5;
-/// So many users tell what one takes even if all are there in the first second.
+/// With this many users, the cost of one is known even if all start in the first second.
 const AT_ONCE_MIN: u64 = 5_000;
-/// At least this part of the most users is all of them.
+/// At least this part of the maximum counts as all users.
 const FULL_SHARE: f64 = 0.99;
-/// What a throng without users takes, where the record begins too late to tell (`cargo xtask bench
+/// Memory of throng without users, if the record starts too late to show it (`cargo xtask bench
 /// http`: 9.8 MiB with one user).
 pub(crate) const PROCESS_BYTES: u64 = 10 << 20;
 
-/// The cost of a user, as far as the run tells it.
+/// The cost of a user, as far as the run shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     pub directory: PathBuf,
     pub name: String,
-    /// The most that were there at once.
+    /// Maximum number of concurrent users.
     pub users: u64,
-    /// Of our memory.
+    /// Memory of throng.
     pub user_bytes: Option<f64>,
-    /// Of a connection with its upgrade and login.
+    /// CPU of a connection with its upgrade and login.
     pub connect_ns: Option<f64>,
-    /// Of a request, message or heartbeat with its answer.
+    /// CPU of a request, message or heartbeat with its response.
     pub request_ns: Option<f64>,
-    /// The same in its cheapest and its dearest seconds, but for a tenth of them at each end.
+    /// The same in its cheapest and most expensive seconds, without a tenth of them at each end.
     pub request_range_ns: Option<(f64, f64)>,
-    /// Received and sent, by bytes of a request, message or heartbeat.
+    /// Bytes received and sent per request, message or heartbeat.
     pub request_bytes: Option<(f64, f64)>,
-    /// In its busiest second.
+    /// The maximum in one second.
     pub requests_per_s: f64,
     pub answer_seconds: Option<f64>,
-    /// The most good answers in a second that was not late.
+    /// Maximum number of successful responses in a second without delayed starts.
     pub sustained_per_s: u64,
 }
 
@@ -70,17 +70,17 @@ pub(crate) fn measured(run: &Run) -> Result<Measured, Box<Diagnostic>> {
     Ok(measured)
 }
 
-/// What one line of the record tells.
+/// The figures in one line of the record.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     users: u64,
     memory_bytes: u64,
-    /// Of it, what throng counts for users and their connections.
+    /// The part that throng attributes to users and their connections.
     counted_bytes: u64,
     cpu_ns: u64,
     opened: u64,
     closed: u64,
-    /// Answers, failures, heartbeats, messages that nobody asked for.
+    /// Responses, failures, heartbeats and unsolicited messages.
     requests: u64,
     heartbeats: u64,
     bytes_in: u64,
@@ -115,9 +115,9 @@ impl Sample {
     }
 }
 
-/// The memory with all users less that with some of them, for each of the others, and at least what
-/// throng counts for each. Before the first users are there a process has not yet touched all of
-/// itself, and while they connect it reuses what its start has left.
+/// Memory per user: that with all users minus that with some of them, divided by the number of the
+/// others, and at least what throng attributes to a user. Before the first users start, the process
+/// has not touched all of its memory; while they connect, it reuses memory of its start.
 fn user_bytes(samples: &[Sample]) -> Option<f64> {
     let told = || samples.iter().filter(|one| one.memory_bytes > 0);
     let most = told().map(|one| one.users).max()?;
@@ -125,11 +125,11 @@ fn user_bytes(samples: &[Sample]) -> Option<f64> {
     let begun = told().find(|one| reaches(one, BEGUN_SHARE))?;
     let (users, bytes) = match reaches(begun, HALF_SHARE) {
         false => (begun.users, begun.memory_bytes),
-        // All came at once: little that is not theirs must not weigh.
+        // All users started at once: the fixed part of the memory must not distort the result.
         true if most >= AT_ONCE_MIN => (0, PROCESS_BYTES),
         true => return None,
     };
-    // While users connect they need more, here as there; what is left of it goes back soon.
+    // Connecting users need more memory, in both samples; it is soon returned.
     let comers = told().rfind(|one| reaches(one, FULL_SHARE) && one.opened > 0);
     let stayers = told().filter(|one| reaches(one, FULL_SHARE)).min_by_key(|one| one.memory_bytes);
     let of = |one: &Sample| {
@@ -141,8 +141,8 @@ fn user_bytes(samples: &[Sample]) -> Option<f64> {
     figures.into_iter().flatten().reduce(f64::max)
 }
 
-/// CPU of a request by seconds: from the tenth of those in which it was cheapest to the tenth in
-/// which it was dearest. Fewer seconds than these tell nothing.
+/// CPU per request by seconds: from the cheapest tenth of the seconds to the most expensive tenth.
+/// Fewer seconds than these show nothing.
 fn request_range(samples: &[Sample]) -> Option<(f64, f64)> {
     const SECONDS_MIN: usize = 10;
     let most = samples.iter().map(|one| one.requests).max()?;
@@ -167,7 +167,7 @@ fn request_bytes(samples: &[Sample]) -> Option<(f64, f64)> {
         .then(|| (of(sum(|one| one.bytes_in)), of(sum(|one| one.bytes_out))))
 }
 
-/// CPU of a connection that opens, and of a request, in nanoseconds.
+/// CPU of opening a connection, and of a request, in nanoseconds.
 fn times(samples: &[Sample]) -> (Option<f64>, Option<f64>) {
     let busiest = samples.iter().map(|one| one.opened.max(one.closed)).max().unwrap_or(0);
     let few = (busiest as f64 * QUIET_SHARE) as u64;
@@ -178,7 +178,7 @@ fn times(samples: &[Sample]) -> (Option<f64>, Option<f64>) {
     let opening = || told().filter(|one| one.opened > few).collect::<Vec<_>>();
     let quiet = told().filter(|one| one.opened <= few && one.closed <= few && one.requests > 0);
     let mut quiet: Vec<&Sample> = quiet.collect();
-    // Where every request has a connection of its own there is no quiet second.
+    // If every request opens a connection, there is no quiet second.
     let mixed = quiet.is_empty();
     if mixed {
         quiet = told().collect();
@@ -190,7 +190,7 @@ fn times(samples: &[Sample]) -> (Option<f64>, Option<f64>) {
     if mixed || opened < USERS_MIN as f64 {
         return (None, request_ns);
     }
-    // What a user says while it logs in is a part of its coming.
+    // The requests of a login are part of the cost of a connection.
     let besides =
         sum(opening(), |one| if one.is_long_lived { one.heartbeats } else { one.requests });
     let whole = sum(opening(), |one| one.cpu_ns);
@@ -202,7 +202,7 @@ fn times(samples: &[Sample]) -> (Option<f64>, Option<f64>) {
 mod tests {
     use super::*;
 
-    /// 10,000 users come in 5 seconds, stay for 30 with a heartbeat every 10, and go in 2.
+    /// 10,000 users start in 5 s, stay for 30 s with a heartbeat every 10 s, and stop in 2 s.
     fn im() -> Vec<Sample> {
         let mut samples = Vec::new();
         let line = |users: u64| Sample {
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(user_bytes(&samples), Some(1_000.0));
         let (connect, request) = times(&samples);
         assert_eq!((connect, request), (Some(50_000.0), Some(8_000.0)));
-        // A record that begins with all users there.
+        // A record that starts with all users online.
         let late = user_bytes(&samples[10..20]).expect("told");
         assert!((1_000.0..1_300.0).contains(&late), "{late}");
     }

@@ -1,5 +1,5 @@
-//! What a scenario asks of a host. Where the load says it only in part, less is asked for: a run
-//! that would have worked must not be stopped.
+//! The resources that a scenario requires of a host. If the load determines them only in part, the
+//! lower estimate is used: a run that would work must not be stopped.
 
 use std::net::SocketAddr;
 
@@ -9,12 +9,12 @@ use throng_host::doctor::{Block, Needs, Role, Route};
 use throng_load::{Bound, Forecast, connects};
 use throng_program::{Parting, Program, Scheme, Session, SourceBlock, Statement, Target};
 
-/// What the scenario requires of the host that generates its load. Names of targets are looked up.
+/// The requirements of the scenario on the host that generates its load. Resolves target names.
 pub fn needs(program: &Program) -> Needs {
     let forecast = Forecast::new(program);
     let datagrams = datagrams(program);
     let unix_sockets = unix_sockets(program);
-    // Those whose ports wait for a minute: we end them first and in order, be it by halves.
+    // Connections whose ports stay in TIME_WAIT: throng closes them first and gracefully.
     let reopened = forecast.falling_out(&[Parting::Fin, Parting::HalfClose]);
     let closing = forecast.closed_per_second();
     let sources = &program.connection.sources;
@@ -28,7 +28,7 @@ pub fn needs(program: &Program) -> Needs {
         connections_per_user: forecast.connections_per_user(),
         holds: holds(program, &forecast),
         opened_per_second: forecast.opened_per_second(),
-        // No port of UDP waits for anything, and unix sockets have none.
+        // UDP has no TIME_WAIT, and unix sockets have no ports.
         reopened_per_second: (reopened * (1.0 - datagrams)).max(closing) * (1.0 - unix_sockets),
         vanished: forecast.vanished(KEPT_SECONDS),
         leaves_behind: forecast.leaves_behind(),
@@ -36,28 +36,28 @@ pub fn needs(program: &Program) -> Needs {
         sources: sources.blocks.iter().map(block).collect(),
         ports: sources.ports,
         transparent: sources.transparent,
-        tls: program.targets.iter().any(|target| target.scheme.is_secure()),
+        tls: program.targets.iter().any(|target| target.scheme.is_secure()) || program.secures(),
         datagrams,
         unix_sockets,
         wired: wired(program),
     }
 }
 
-/// The most users at once that are asked for; nothing is looked up for it.
+/// Maximum number of concurrent users that the scenario requests. Resolves no names.
 pub fn users_at_once(program: &Program) -> u64 {
     users(&Forecast::new(program))
 }
 
-/// As far as the phases have time to bring them; of those who arrive, as many as their pauses alone
-/// keep there, and one second's worth at least.
+/// As many users as the phases have time to start. For arrivals: as many as their pauses alone keep
+/// online, and at least those of one second.
 fn users(forecast: &Forecast<'_>) -> u64 {
     let second = forecast.arrivals_per_second().unwrap_or_default().ceil() as u64;
-    // What is reckoned in parts of a second is never exact.
+    // Results in parts of a second are never exact.
     let present = (forecast.users_at_once(Bound::Least, 0.0) + 1e-6).floor() as u64;
     present.max(forecast.staying_at_once().saturating_add(second))
 }
 
-/// The part of all connections that go to each target. Together they are 1.
+/// The part of all connections that go to each target; the sum is 1.
 fn connection_shares(program: &Program) -> Vec<f64> {
     let shares = target_shares(program);
     let all = shares.iter().sum::<f64>().max(1.0);
@@ -84,16 +84,16 @@ fn unix_sockets(program: &Program) -> f64 {
     shares.filter(|(target, _)| is_unix(target)).map(|(_, share)| share).sum::<f64>().min(1.0)
 }
 
-/// The part of the users who have a network of their own.
+/// The part of the users that have their own network.
 fn wired(program: &Program) -> f64 {
     let shares = program.sessions.iter().zip(program.session_shares());
     let shares = shares.filter(|(session, _)| session.network.is_some());
-    // What is reckoned in parts is never exact.
+    // Sums of fractions are never exact.
     (shares.map(|(_, share)| share).sum::<f64>() + 1e-9).min(1.0)
 }
 
-/// Whether each user has a connection all the time. Who pauses between requests of HTTP may have
-/// none, as servers end connections that are idle; who disconnects has none for a while.
+/// Whether each user has a connection all the time. A user that pauses between HTTP requests may
+/// have none, because servers close idle connections; one that disconnects has none for a while.
 fn holds(program: &Program, forecast: &Forecast<'_>) -> bool {
     let waits = forecast.planned().any(|phase| phase.iterations.is_some());
     let holds = |session: &Session| {
@@ -109,8 +109,8 @@ fn holds(program: &Program, forecast: &Forecast<'_>) -> bool {
     shares.all(|(session, share)| *share <= 0.0 || holds(session))
 }
 
-/// Where connections go, as a run resolves it: users spread over the targets of their sessions by
-/// weight, and over the addresses of each in turn.
+/// The destinations of connections, as a run resolves them: users are distributed over the targets
+/// of their sessions by weight, and over the addresses of each target in turn.
 fn routes(program: &Program) -> Vec<Route> {
     let mut routes: Vec<(Option<SocketAddr>, bool, f64)> = Vec::new();
     let shares = program.targets.iter().zip(connection_shares(program));
@@ -119,7 +119,7 @@ fn routes(program: &Program) -> Vec<Route> {
         let addresses = addresses(target, program);
         let each = share / addresses.len().max(1) as f64;
         let found = addresses.into_iter().map(Some);
-        // A name that cannot be resolved is told when the run begins.
+        // The run reports a name that cannot be resolved when it starts.
         let unknown = found.len() == 0;
         for address in found.chain(unknown.then_some(None)) {
             let is_known = |known: &&mut (Option<SocketAddr>, bool, f64)| {
@@ -140,14 +140,14 @@ fn routes(program: &Program) -> Vec<Route> {
     routes.into_iter().map(route).collect()
 }
 
-/// Those that a source fits to.
+/// The addresses for which there is a source of the same family.
 fn addresses(target: &Target, program: &Program) -> Vec<SocketAddr> {
     let mut found = throng_engine::addresses(program, target).unwrap_or_default();
     found.retain(|address| has_source(program, *address));
     found
 }
 
-/// Where sources are named, nobody goes where none of them fits.
+/// If the scenario names sources, addresses without a matching source are not used.
 fn has_source(program: &Program, address: SocketAddr) -> bool {
     let blocks = &program.connection.sources.blocks;
     let fits = |block: &SourceBlock| match block {
@@ -244,7 +244,7 @@ mod tests {
         assert!(!needs.holds, "callers pause");
     }
 
-    /// Of a session on a stream, with the load of one line.
+    /// A session on a stream, with a load of one line.
     fn loaded(load: &str, steps: &str) -> Needs {
         of(&format!("target: tcp://127.0.0.1:9\nload: [{load}]"), steps)
     }
@@ -284,10 +284,10 @@ mod tests {
         assert_eq!(vanished(&with("10m", "fin")), (0, false));
         assert_eq!(vanished(&with("10m", "half_close")), (0, true));
         assert_eq!(vanished(&with("10m", "[fin, reset, vanish]")), (400, true));
-        // Those of the phase before are still kept.
+        // Connections of the previous phase are still kept.
         let two = format!("{}, {{for: 20s}}, {}", with("1m", "vanish"), with("20s", "vanish"));
         assert_eq!(vanished(&two), (800, true));
-        // A share falls out at once: at the latest before the phase ends.
+        // A share disconnects at once: at the latest before the phase ends.
         let share = |every: &str, time: &str| {
             let load = "{users: 100, for: TIME, churn: {share: 50%, every: EVERY, how: vanish}}";
             vanished(&load.replace("TIME", time).replace("EVERY", every)).0

@@ -1,5 +1,5 @@
-//! Before the first packet: whether this host has the addresses, ports, descriptors and memory that
-//! a run will need. It stops only what cannot work; `throng doctor` tells the rest.
+//! Checks before the first packet whether this host has the addresses, ports, descriptors and
+//! memory that a run needs. Stops only runs that cannot work; `throng doctor` reports the rest.
 
 use throng_base::units::format_count;
 use throng_base::{Diagnostic, Said};
@@ -9,12 +9,12 @@ use throng_program::Program;
 
 use crate::needs::{needs, users_at_once};
 
-/// Fewer users fit on anything that can run throng, unless the scenario itself leaves them few
-/// ports; names are not looked up for them.
+/// Fewer users fit on any host that can run throng, unless the scenario itself limits their ports;
+/// target names are not resolved for them.
 const USERS_MIN: u64 = 1_000;
 
-/// What this host lacks for the run: errors, or warnings if the user forces the run. Empty if the
-/// host is fit.
+/// What is missing on this host for the run: errors, or warnings if the user forces the run. Empty
+/// if nothing is missing.
 pub fn preflight(program: &Program, force: bool) -> Vec<Diagnostic> {
     if users_at_once(program) < USERS_MIN && program.connection.sources.ports.is_none() {
         return Vec::new();
@@ -50,7 +50,7 @@ fn diagnostic(finding: &Finding, users: u64, force: bool) -> Diagnostic {
     }
 }
 
-/// What cures a finding first, as one line.
+/// The first fix of a finding, in one line.
 fn first_cure(fixes: &[Fix]) -> Option<Said> {
     let commands = fixes.iter().filter_map(Fix::now);
     let lines = fixes.iter().flat_map(Fix::for_good);

@@ -1,72 +1,73 @@
-//! The arithmetic: what is wanted, over what a user costs, over what a machine gives. Pure.
+//! Computes the number of machines from the load, the cost of a user and the resources of a
+//! machine, without I/O.
 
 use throng_host::costs::{SHARDS_MAX, TIME_WAIT_SECONDS, connections_of_table, kept_of_table};
 
 use crate::machine::Machine;
 
-/// The part of a machine's processors that a load may take: above it users wait for each other,
-/// and latencies are those of the generator.
+/// The part of a machine's processors that a load may use. Above it, users wait for each other and
+/// response times include delays of the generator.
 pub const CORES_SHARE: f64 = 0.7;
-/// The part of its memory; the rest is for the system, for what waits in the queues of sockets, and
-/// for users who connect at the same moment.
+/// The part of its memory that a load may use. The rest is for the system, for socket buffers, and
+/// for users that connect at the same moment.
 pub const MEMORY_SHARE: f64 = 0.8;
 
-/// Nobody waits for longer than this until all users are there.
+/// Maximum time until all users are online.
 const WAITED_SECONDS_MAX: f64 = 3_600.0;
 
-/// What the run is to do.
+/// The load of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wish {
-    /// At the same time.
+    /// Concurrent users.
     pub users: u64,
-    /// Of each, at the same time; less than one counts as one.
+    /// Concurrent connections of each user; less than one counts as one.
     pub connections_per_user: f64,
-    /// Requests, messages and heartbeats.
+    /// Requests, messages and heartbeats per second.
     pub requests_per_s: f64,
-    /// Of them.
+    /// Bytes of these.
     pub heartbeats_per_s: f64,
-    /// Users who come per second at most; None where all come at once.
+    /// Maximum number of user starts per second; None if all start at once.
     pub opened_per_s: Option<f64>,
-    /// Connections that users end and open again.
+    /// Connections that users close and reopen.
     pub reopened_per_s: f64,
-    /// Of them, those that are ended in order by us: their ports wait.
+    /// Those of them that throng closes gracefully: their ports stay in TIME_WAIT.
     pub closing_per_s: f64,
-    /// Connections that users leave without a word within the time for which they are kept, where
-    /// the tables of descriptors have a place for so many.
+    /// Connections that users drop silently within the time for which they are kept, if the
+    /// descriptor tables have room for them.
     pub vanished: u64,
-    /// Those tables have a place for them.
+    /// The descriptor tables have room for these connections.
     pub leaves_behind: bool,
     /// Addresses and ports of the target.
     pub endpoints: u64,
-    /// The part of all connections that take their ports from the same, where it is the largest.
+    /// The largest part of all connections that share one set of ports.
     pub fullest_share: f64,
-    /// The target is on the same machine: both ends of every connection are.
+    /// The target, and so both ends of every connection, is on the same machine.
     pub is_local: bool,
 }
 
-/// What one user costs.
+/// The cost of one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     pub user_bytes: f64,
     pub kernel_bytes: f64,
-    /// Where the target is on the same machine.
+    /// If the target is on the same machine.
     pub target_bytes: f64,
     pub connect_ns: f64,
     pub request_ns: f64,
-    /// Of a machine, whatever the number of its users: the program, and the figures of each shard.
+    /// Memory of a machine whatever its users: the program, and the figures of each shard.
     pub process_bytes: f64,
     pub shard_bytes: f64,
 }
 
 impl Cost {
-    /// Of all memory of the machine.
+    /// All memory of the machine.
     pub fn bytes(&self, wish: &Wish) -> f64 {
         let target = if wish.is_local { self.target_bytes + self.kernel_bytes } else { 0.0 };
         self.user_bytes + (self.kernel_bytes + target) * wish.connections_per_user.max(1.0)
     }
 
-    /// Processors that all users together keep busy while the last of them come. A target on the
-    /// same machine is taken to need as much again.
+    /// Processors that all users keep busy while the last of them start. A target on the same
+    /// machine is assumed to need as much again.
     fn cores(&self, wish: &Wish) -> f64 {
         let opened = wish.opened_per_s.unwrap_or(0.0) + wish.reopened_per_s;
         let ns = opened * self.connect_ns + wish.requests_per_s * self.request_ns;
@@ -74,7 +75,7 @@ impl Cost {
     }
 }
 
-/// What a machine can have too little of.
+/// A resource of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     Memory,
@@ -84,7 +85,7 @@ pub enum Resource {
     Descriptors,
 }
 
-/// One resource: how much all users need of it, how much of it a machine gives.
+/// One resource: how much all users need, and how much a machine has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     pub resource: Resource,
@@ -94,26 +95,26 @@ pub struct Row {
     pub machines: u64,
 }
 
-/// What the load needs in total, and on each machine.
+/// The needs of the load in total, and on each machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reckoned {
     pub rows: Vec<Row>,
     pub machines: u64,
-    /// If every machine had as many source addresses as it needs.
+    /// The number of machines if each had enough source addresses.
     pub machines_with_addresses: u64,
-    /// Connections that were left without a word and are kept.
+    /// Connections that were dropped silently and are kept.
     pub kept: u64,
-    /// Ports that all connections take, those that wait for their end and that are kept too.
+    /// Ports of all connections, including those in TIME_WAIT and those that are kept.
     pub ports: u64,
     pub each: Each,
-    /// How long all take to come where they come at once.
+    /// The time that all users need to start, if they start at once.
     pub coming_seconds: Option<f64>,
-    /// Where only processors are scarce: how many machines would do, and how fast users may come
+    /// If only processors are scarce: how many machines would suffice, and the maximum start rate
     /// then.
     pub slower: Option<(u64, f64)>,
 }
 
-/// What is on one of the machines.
+/// The needs on one machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Each {
     pub users: u64,
@@ -128,14 +129,14 @@ pub struct Each {
 }
 
 impl Wish {
-    /// Those of so many users.
+    /// The needs of this many users.
     fn connections(&self, users: u64) -> u64 {
         (users as f64 * self.connections_per_user.max(1.0)).ceil() as u64
     }
 }
 
-/// Divides what is wanted by what a machine gives. A number of machines is [`u64::MAX`] if no
-/// number is enough.
+/// Divides the needs of the load by the resources of a machine. A number of machines is
+/// [`u64::MAX`] if no number is enough.
 pub fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
     let waiting = (wish.closing_per_s * TIME_WAIT_SECONDS).ceil() as u64;
     let kept = kept(wish.users, wish, machine);
@@ -150,7 +151,7 @@ pub fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
         rows.iter().filter(with).map(|row| row.machines).max().unwrap_or(1).max(1)
     };
     let with_addresses = most(&|row| row.resource != Resource::Addresses);
-    // Addresses can be added, machines cost more: as many as all the rest needs.
+    // Adding addresses is cheaper than adding machines: only the other resources decide.
     let machines = with_addresses;
     let each = each(machines, ports, wish, cost, machine);
     let usable = machine.cores * CORES_SHARE * machines as f64;
@@ -168,7 +169,7 @@ pub fn reckon(wish: &Wish, cost: &Cost, machine: &Machine) -> Reckoned {
     }
 }
 
-/// Users who come more slowly need fewer machines, if nothing else is scarce.
+/// Users that start more slowly need fewer machines, if nothing else is scarce.
 fn slower(rows: &[Row], wish: &Wish, cost: &Cost, machine: &Machine) -> Option<(u64, f64)> {
     let of = |wanted: &[Resource]| {
         let rows = rows.iter().filter(|row| wanted.contains(&row.resource));
@@ -189,10 +190,10 @@ fn memory(wish: &Wish, cost: &Cost, machine: &Machine) -> Row {
     let kept = kept(wish.users, wish, machine) as f64 * cost.kernel_bytes;
     let users = wish.users as f64 * cost.bytes(wish) + kept;
     let mut machines = 1;
-    // More machines have fewer shards each, so this comes to rest.
+    // More machines have fewer shards each, so this converges.
     for _ in 0..8 {
         if usable < 2.0 * fixed_bytes(0, wish, cost, machine) {
-            // What throng itself needs leaves no room for users: no number of machines does.
+            // Throng itself leaves no room for users, so no number of machines is enough.
             machines = u64::MAX;
             break;
         }
@@ -231,7 +232,7 @@ fn descriptors(wish: &Wish, machine: &Machine) -> Row {
         resource: Resource::Descriptors,
         needed: wish.connections(wish.users).saturating_add(kept) as f64,
         given: given as f64,
-        // Those that are kept have a place of their own.
+        // Kept connections have their own room.
         machines: wish.connections(wish.users).div_ceil(given.max(1)),
     }
 }
@@ -261,13 +262,13 @@ fn addresses_needed(ports: u64, wish: &Wish, machine: &Machine) -> u64 {
     ((fullest * (1.0 - 1e-9)).ceil() as u64).max(1)
 }
 
-/// Connections of users that fit into one table of descriptors.
+/// The number of user connections that fit into one descriptor table.
 fn of_table(wish: &Wish, machine: &Machine) -> u64 {
     let kept = if wish.leaves_behind { kept_of_table(machine.descriptors) } else { 0 };
     connections_of_table(machine.descriptors).saturating_sub(kept).max(1)
 }
 
-/// Connections that were left without a word and are kept, on the shards of so many users.
+/// Kept connections that were dropped silently, on the shards of this many users.
 fn kept(users: u64, wish: &Wish, machine: &Machine) -> u64 {
     if !wish.leaves_behind {
         return 0;
@@ -288,7 +289,7 @@ fn fixed_bytes(users: u64, wish: &Wish, cost: &Cost, machine: &Machine) -> f64 {
     cost.process_bytes + cost.shard_bytes * shards(users, wish, machine).min(SHARDS_MAX) as f64
 }
 
-/// How many machines so much needs; [`u64::MAX`] where one gives nothing of it.
+/// The number of machines for this amount; [`u64::MAX`] if a machine has none of it.
 fn over(needed: f64, given: f64) -> u64 {
     match given > 0.0 {
         true => (needed / given).ceil().max(1.0) as u64,
@@ -296,13 +297,13 @@ fn over(needed: f64, given: f64) -> u64 {
     }
 }
 
-/// A day's page views, most of them in a part of the day: (PV x share) / (day x part of it).
+/// Page views of a day, most of them in a part of the day: (PV x share) / (day x part of it).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peak {
     pub views: u64,
-    /// Of the views, 0 to 1.
+    /// The share of the views, 0 to 1.
     pub share: f64,
-    /// The part of the day in which they come, 0 to 1.
+    /// The part of the day with this share, 0 to 1.
     pub of_day: f64,
 }
 
@@ -314,7 +315,7 @@ impl Peak {
         self.views as f64 * self.share / (DAY_SECONDS * self.of_day)
     }
 
-    /// Machines of the service, each of which carries so many a second.
+    /// Machines of the service, if each handles this many requests per second.
     pub fn machines(&self, per_machine: f64) -> u64 {
         over(self.rate(), per_machine)
     }
@@ -407,7 +408,7 @@ mod tests {
         let reckoned = reckon(&million(), &cost(), &small);
         assert_eq!((reckoned.machines, reckoned.each.users), (3, 333_334));
         assert!(reckoned.each.memory_bytes < 2.0 * GIB as f64 * MEMORY_SHARE);
-        // Three such machines need not be as quick as one.
+        // Three such machines need not be as fast as one.
         assert_eq!(reckoned.slower, None);
         let at_once = Wish { opened_per_s: None, ..million() };
         let reckoned = reckon(&at_once, &cost(), &machine());

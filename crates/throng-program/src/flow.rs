@@ -95,6 +95,8 @@ pub enum Statement {
         link: u8,
         how: Parting,
     },
+    /// Puts TLS on the connection that is open.
+    Secure(Arc<Secure>),
     Http(Arc<Http>),
     Call(Arc<Call>),
     Sql(Arc<Sql>),
@@ -177,6 +179,7 @@ macro_rules! of_act {
     ($statement:ident, $one:ident => $of_act:expr, $else:expr) => {
         match $statement {
             Statement::Connect($one) => $of_act,
+            Statement::Secure($one) => $of_act,
             Statement::Send($one) => $of_act,
             Statement::Stay($one) => $of_act,
             _ => of_answered!($statement, $one => $of_act, $else),
@@ -408,6 +411,16 @@ impl Connect {
     pub fn resumes(&self) -> bool {
         self.mqtt.as_ref().is_some_and(|client| !client.clean_start)
     }
+}
+
+/// TLS begins on an open connection, where both sides have agreed on that (STARTTLS).
+#[derive(Clone, Debug)]
+pub struct Secure {
+    pub step: StepId,
+    pub link: u8,
+    /// Of the handshake.
+    pub timeout: Duration,
+    pub failing: Failing,
 }
 
 /// The request that opens an event stream.

@@ -72,7 +72,7 @@ pub use failing::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
 pub use flow::{
     Beat, BeatFault, Beside, Block, Body, Connect, Content, DigestAuth, Ends, EventRequest, Every,
     Expect, Handler, Heartbeat, Http, LINKS_MAX, Link, Message, MessageKind, Pause, Rendezvous,
-    Request, Send, Session, Slow, Statement, Stay, Until, Way, Which,
+    Request, Secure, Send, Session, Slow, Statement, Stay, Until, Way, Which,
 };
 pub use grpc::{Call, Opened};
 pub use load::{
@@ -355,6 +355,7 @@ schemes! {
     Redis, "redis", Never, Some(6379);
     Rediss, "rediss", Always, Some(6379);
     Postgres, "postgres" or "postgresql", ByUrl, Some(5432);
+    MySql, "mysql" or "mariadb", ByUrl, Some(3306);
 }
 
 impl Scheme {

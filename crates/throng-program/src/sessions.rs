@@ -1,9 +1,9 @@
 //! How the users of a run are shared out to its sessions, and which of them take rows of data.
 
-use crate::Program;
 use crate::flow::{Link, Session, Statement};
 use crate::load::{Drive, Load};
 use crate::statement::{self, Statements};
+use crate::{Program, StepKind, Target};
 
 impl Session {
     /// Whether messages can come to its users over a link that nobody has asked for: they
@@ -20,6 +20,17 @@ impl Session {
 }
 
 impl Program {
+    /// Whether any connection may speak TLS.
+    pub fn may_be_secure(&self) -> bool {
+        self.targets.iter().any(Target::may_be_secure) || self.secures()
+    }
+
+    /// Whether TLS begins on connections that are open without it.
+    pub fn secures(&self) -> bool {
+        let once = self.setup.iter().chain(&self.teardown).flat_map(|once| &once.steps);
+        self.steps.iter().chain(once).any(|step| step.kind == StepKind::Secure)
+    }
+
     /// The sessions that users of a load do, by their numbers.
     pub fn sessions_of(&self, load: usize) -> impl Iterator<Item = (usize, &Session)> + Clone {
         let load = &self.loads[load];

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_base::StepId;
 use throng_expression::Expression;
+use throng_protocol::sql::Dialect;
 
 use crate::Scheme;
 use crate::check::{Check, Pick, Save};
@@ -13,20 +14,31 @@ use crate::text::Text;
 impl Scheme {
     /// Whether it is a database.
     pub fn is_sql(self) -> bool {
-        self == Scheme::Postgres
+        self.dialect().is_some()
+    }
+
+    /// Which SQL a database speaks.
+    pub fn dialect(self) -> Option<Dialect> {
+        match self {
+            Scheme::Postgres => Some(Dialect::Postgres),
+            Scheme::MySql => Some(Dialect::MySql),
+            _ => None,
+        }
     }
 }
 
 /// Who logs in, and to which database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
+    pub dialect: Dialect,
     pub user: String,
     pub password: Option<String>,
+    /// Empty for none (MySQL).
     pub name: String,
     pub tls: SslMode,
 }
 
-/// Whether the server is asked for TLS, as `sslmode` says it.
+/// Whether the server is asked for TLS, as the URL says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SslMode {
     #[default]
@@ -34,11 +46,6 @@ pub enum SslMode {
     /// Where the server has it.
     Prefer,
     Require,
-}
-
-impl SslMode {
-    pub const ALL: [(&str, SslMode); 3] =
-        [("disable", SslMode::Disable), ("prefer", SslMode::Prefer), ("require", SslMode::Require)];
 }
 
 /// A statement of SQL, or several in one text. It opens its connection itself, as a request of HTTP

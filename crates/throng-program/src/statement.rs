@@ -11,7 +11,7 @@ use crate::check::{Check, Pick, Save, Want};
 use crate::failing::Failing;
 use crate::flow::{
     Beat, Block, Body, Connect, DigestAuth, Every, Expect, Handler, Heartbeat, Http, Link, Pause,
-    Request, Send, Session, Statement, Stay,
+    Request, Secure, Send, Session, Statement, Stay,
 };
 use crate::text::{Text, in_pairs};
 
@@ -162,6 +162,10 @@ impl Http {
     }
 }
 
+impl Secure {
+    fn expressions(&self, _: Visit<'_>) {}
+}
+
 impl Send {
     fn expressions(&self, visit: Visit<'_>) {
         self.message.content.expressions(visit);
@@ -265,6 +269,14 @@ impl Session {
         self.all().for_each(|statement| statement.expressions(&mut visit));
         self.links.iter().for_each(|link| link.expressions(&mut visit));
         once(found)
+    }
+}
+
+impl Session {
+    /// Whether TLS begins on a connection of this link after it is open.
+    pub fn secures(&self, link: u8) -> bool {
+        let is_this = |one: &Statement| matches!(one, Statement::Secure(one) if one.link == link);
+        self.own().any(is_this)
     }
 }
 

@@ -563,7 +563,7 @@ impl Violation {
             Violation::Events(error) => matches!(error, EventError::TooLarge { .. }),
             Violation::Call(CallError::Http2(violation)) => violation.is_too_large(),
             Violation::Call(CallError::Grpc(violation)) => violation.is_too_large(),
-            Violation::Sql(error) => matches!(error, SqlError::TooLarge { .. }),
+            Violation::Sql(error) => error.is_too_large(),
             _ => false,
         }
     }

@@ -2,6 +2,7 @@
 //! `web/` (its bundle is `web/dist/report.html`); here it gets its data: the summary as in
 //! `--json`, and the figures over time.
 
+mod compared;
 mod live;
 mod machines;
 mod monitors;
@@ -25,6 +26,7 @@ use crate::summary::Summary;
 use monitors::Monitored;
 use renderings::{Renderings, sentence};
 
+pub use compared::{Compared, compared_data, may_compare};
 pub use live::LivePage;
 pub use series::Series;
 

@@ -1,7 +1,7 @@
-//! The machine of an agent: the child that makes the load is a process of its own, `throng post`.
-//! It hears on its standard input, as any process of a run does, and writes what it tells into a
-//! file: so it can neither be held up by the agent nor lose a line when the agent is killed. The
-//! end of its standard input ends its load in order.
+//! The machine of an agent. A child process, `throng post`, generates the load. It reads orders
+//! from its standard input, as any process of a run does, and writes its messages to a file: so the
+//! agent cannot block it, and no line is lost when the agent is killed. When its standard input
+//! ends, it stops its load gracefully.
 
 mod bounds;
 mod spool;

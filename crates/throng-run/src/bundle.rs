@@ -1,5 +1,5 @@
-//! The bundle of a run: its scenario and all that this was compiled from, in the run directory.
-//! Written before the load begins, and compiled again from there.
+//! The bundle of a run: its scenario and all files that it was compiled from, in the run directory.
+//! Written before the load starts, and compiled again from there.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write as _};

@@ -1,5 +1,5 @@
-//! A run whose load a search sets, level by level, until it knows the highest at which the
-//! thresholds are met.
+//! A run whose load is set by a search, level by level, until it has found the highest load at
+//! which the thresholds are met.
 
 use std::net::ToSocketAddrs as _;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! One of several processes of a run (`throng post`). It hears on its standard input what part it
-//! has and when to begin, then orders; it tells on its standard output what happens, a line each.
-//! Its standard input is a socket: what its ledgers announce to other machines goes back there.
+//! One of several processes of a run (`throng post`). It reads its part, the start time and then
+//! orders from its standard input, and writes messages to its standard output, one per line. Its
+//! standard input is a socket, which also carries the announcements of its ledgers to other
+//! machines.
 
 use std::io::{BufRead as _, Write as _};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use throng_program::Program;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::guard::Guard;
-use crate::permit::audits_reach;
+use crate::guard::permit::audits_reach;
 use crate::post::Post;
 use crate::post::announcer::Announcer;
 use crate::post::auditor::Auditor;

@@ -1,4 +1,4 @@
-//! Commands to a run: what they are, and the socket in the run directory that takes them.
+//! Commands to a run, and the socket in the run directory that receives them.
 
 pub mod command;
 pub mod socket;

@@ -1,5 +1,5 @@
-//! The side of a run that a person sees: it takes what posts tell, records and sums it up, draws
-//! it, hears signals, and gives the orders. There is one in a run.
+//! The side of a run that controls it: receives the messages of the posts, records, sums and shows
+//! them, handles signals, and gives orders. There is one per run.
 
 mod act;
 mod auditing;

@@ -1,4 +1,4 @@
-//! The end of a run: summed up, recorded, printed, and the code to exit with.
+//! The end of a run: its summary, its last record lines, its report and its exit code.
 
 use std::borrow::Cow;
 

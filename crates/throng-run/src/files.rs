@@ -1,4 +1,4 @@
-//! Files that are made of a run beside its record: the page, and what a CI server
+//! Files written for a run in addition to its record: the page, and the reports that a CI server
 //! and a pull request show.
 
 use std::fs::{self, File, OpenOptions};

@@ -1,6 +1,8 @@
-//! A guard against hitting strangers, and against hitting too hard: the allow-lists of targets that
-//! exist and the budget are read, and without a list a public address is named. What a list allows,
-//! the engine judges.
+//! Protects against load on services of others, and against too much load: reads the allow-lists of
+//! targets and the budget, and without a list reports a public address. The engine decides what a
+//! list allows.
+
+pub mod permit;
 
 use std::cell::Cell;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! Whether a target is on the machine that makes the load: both then compete for its processors.
+//! Whether a target is on the machine that generates the load and so competes for its processors.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 

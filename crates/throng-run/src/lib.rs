@@ -1,31 +1,34 @@
-//! Conducts a run: a compiled program becomes load, a record and a verdict. Knows no terminal and
-//! no command line; whoever starts a run is its [`Operator`] and gets each [`Line`] of it.
+//! Conducts a run: turns a compiled program into load, a record and a verdict. Independent of the
+//! terminal and the command line: the program that starts a run is its [`Operator`] and receives
+//! each [`Line`].
 //!
-//! - [`run()`]: a run in a thread of its own, as a stream of lines; for programs that embed throng.
-//!   [`Conduct`]: the same in this thread, with everything that a command line can ask for.
+//! - [`run()`]: a run in its own thread, as a stream of lines; for programs that embed throng.
+//!   [`Conduct`]: the same in this thread, with all options of the command line.
 //! - `post`: generates the load, on every machine of a run, within limits. `desk`: merges, records
-//!   and steers it; there is one per run. [`wire`]: what they send each other. `running`: which
-//!   phases go on.
+//!   and steers it; there is one per run. [`wire`]: the protocol between them. `running`: the
+//!   current phases.
 //! - [`fleet`]: the agents of a fleet as posts. `processes`: several processes of this machine as
 //!   posts; `child`: such a process. [`agent`]: the machine of an agent, which starts one.
-//! - `once`: what is done before and after the load; `ending`: the end of a run.
-//! - [`control`]: commands to a run, and the socket that takes them. [`live`]: the page of a run
-//!   while it goes on, its link, and what it gives to be saved.
-//! - [`capacity`]: a search sets the load. [`guard`]: which targets may be loaded; [`permit`]:
-//!   which commands may be executed.
-//! - [`bundle`]: what a run was made of, in its directory. [`files`]: what is written of a run
-//!   beside its record.
-//! - `system`: what only Linux does; `elsewhere`: the same for other systems.
+//! - [`attempt`]: a scenario with one user, told step by step.
+//! - `once`: setup and teardown; `ending`: the end of a run.
+//! - [`control`]: commands to a run, and the socket that receives them. [`live`]: the page of a
+//!   current run, its link and its downloads.
+//! - [`capacity`]: a search sets the load. [`duel`]: two targets under the same load in turn.
+//! - [`guard`]: the targets that may be loaded, and the commands that may be executed.
+//! - [`bundle`]: the sources of a run, in its directory. [`files`]: other files of a run.
+//! - `system`: functions that need Linux; `elsewhere`: the same for other systems.
 
 #[macro_use]
 extern crate throng_base;
 
 pub mod agent;
+pub mod attempt;
 pub mod bundle;
 pub mod capacity;
 mod child;
 pub mod control;
 mod desk;
+pub mod duel;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 mod ending;
@@ -38,7 +41,6 @@ pub mod live;
 mod once;
 mod operator;
 mod options;
-pub mod permit;
 mod post;
 mod processes;
 mod running;
@@ -75,12 +77,12 @@ pub use desk::pilot::Wanted as Search;
 use desk::{Desk, Orders, Outlets, Posts, audits};
 use fleet::{Before, Fleet, Wanted};
 use guard::Guard;
+use guard::permit::permit;
 pub use lines::{Lines, run};
 use live::Live;
 use once::{do_once, not_begun, tear_down};
 pub use operator::{Line, Operator, StopRequests};
 pub use options::{HostLimits, LoadPart, SearchOptions, Settings};
-use permit::permit;
 use post::{Post, limits};
 
 /// `throng resume`: a run of a fleet whose controller is gone is taken over, up to its end.

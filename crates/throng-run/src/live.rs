@@ -1,6 +1,6 @@
-//! `--live`: the page of a run while it goes on, in a thread of its own. The desk hands it what it
-//! has recorded and never waits: where the thread falls behind, lines are dropped and counted, and
-//! the report at the end, which is made of the record, has them all.
+//! `--live`: the page of a current run, in its own thread. The desk passes recorded lines to it and
+//! never waits: if the thread falls behind, lines are dropped and counted. The final report has all
+//! lines, because it is created from the record.
 
 pub mod link;
 mod page;

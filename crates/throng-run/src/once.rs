@@ -1,5 +1,5 @@
-//! The setup and the teardown of a run: one user on one shard, by the same engine as the load,
-//! before its clock begins and after it has stopped.
+//! Setup and teardown of a run: one user on one shard of the same engine as the load, before the
+//! clock of the run starts and after it has stopped.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Who watches a run and commands it: a user at a terminal, or a program that embeds throng.
+//! The operator of a run, which watches and controls it: a terminal, or a program that embeds
+//! throng.
 
 use std::borrow::Cow;
 use std::io;

@@ -1,5 +1,5 @@
-//! What a run may be told besides its program: where its results go, who generates the load, and
-//! what it may take of its host. The defaults are those of `throng run` without flags.
+//! The options of a run in addition to its program: where its results go, which machines generate
+//! the load, and the limits on their resources. The defaults are those of `throng run`.
 
 use std::path::PathBuf;
 use std::time::Duration;

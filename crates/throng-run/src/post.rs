@@ -1,5 +1,6 @@
-//! The side of a run that makes the load: the engine, what it takes of its host, and the limits of
-//! that. It tells what happens in [`Message`]s and obeys [`Order`]s; there is one on every machine.
+//! The side of a run that generates the load: the engine, the resources that it uses, and their
+//! limits. Sends [`Message`]s about what happens and executes [`Order`]s. Every machine of a run
+//! has one.
 
 pub(crate) mod announcer;
 pub(crate) mod auditor;

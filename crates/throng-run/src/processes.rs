@@ -1,6 +1,6 @@
-//! A run in several processes of this machine: each is started as `throng post`, is told its part,
-//! and is joined to the desk by its standard input and output, as machines are by a network. What
-//! the ledgers of one announce is handed to the others.
+//! A run in several processes of this machine. Each is started as `throng post`, receives its part,
+//! and is connected to the desk by its standard input and output, as machines are by a network. The
+//! announcements of one process's ledgers are forwarded to the others.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;

@@ -1,4 +1,4 @@
-//! Which phase of each load goes on.
+//! The current phase of each load.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What goes between the desk of a run and its posts: orders one way, messages the other. Within a
-//! process they go over a channel; to a process of its own as lines of JSON.
+//! The protocol between the desk of a run and its posts: orders in one direction, messages in the
+//! other. Within a process they use a channel; between processes they are lines of JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,6 +14,7 @@ use crate::native::{self, Native, UrlSays};
 use crate::read::{foreign, template};
 use crate::url::{Url, encode_path};
 
+mod flags;
 mod grpc;
 mod mqtt;
 mod redis;
@@ -25,12 +26,13 @@ mod urls;
 
 pub use crate::native::schemes_with;
 use crate::quote::{quoted, scalar, text};
+pub use flags::{unescape, without_effect};
 pub use mqtt::BenchMqtt;
 pub use redis::BenchRedis;
 pub use requests::write_requests;
 pub use route::BenchRoute;
 pub use shape::{BenchShape, BenchStage, parse_rates};
-pub use urls::{BenchUrl, URLS_MAX, parse_urls};
+pub use urls::{BenchUrl, URLS_MAX, parse_urls, read_urls};
 
 /// What a command line asks for.
 #[derive(Clone, Debug, Default)]
@@ -206,6 +208,9 @@ struct Writer<'b> {
     out: String,
 }
 
+/// What writes the session of a protocol.
+type Writes<'b> = fn(&mut Writer<'b>);
+
 impl<'b> Writer<'b> {
     fn new(bench: &'b Bench) -> Writer<'b> {
         let url = Url::parse(&bench.url).ok();
@@ -316,7 +321,7 @@ impl Writer<'_> {
 
     fn session(&mut self) {
         // By a verb of the protocol.
-        let own: [(&str, fn(&mut Self)); 5] = [
+        let own: [(&str, Writes<'_>); 5] = [
             ("http", Self::http_session),
             ("grpc", Self::call_session),
             ("sql", Self::sql_session),

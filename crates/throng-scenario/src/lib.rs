@@ -51,7 +51,8 @@ use throng_base::ids::run_id;
 use throng_base::{Diagnostic, Random, Said, Secrets, Source, StepId, random};
 use throng_metrics::{AbortRule, Threshold};
 use throng_program::{
-    Audit, Delivery, Load, Monitor, Phase, Program, Session, Statement, Step, StepKind, TimedEvent,
+    Audit, Delivery, Load, Monitor, Once, Phase, Program, Session, Statement, Step, StepKind,
+    TimedEvent,
 };
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
@@ -284,8 +285,9 @@ fn read_scenario(
     let audits = audit::read_audits(cx, &fields, rows.0, &reaches);
     let rules = read_rules(cx, &fields, rows, (&loads, read), (&reaches, &audits));
     warn_unused(cx, &parts, &reaches);
+    let secures = secures(&compiler.rows.steps, [&setup, &teardown]);
     Some(Program {
-        tls: target::read_tls(cx, &fields, &reaches.targets),
+        tls: target::read_tls(cx, &fields, &reaches.targets, secures),
         broken: broken_row(cx, &mut compiler, &reaches, root.place),
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
         labels,
@@ -320,6 +322,12 @@ fn read_scenario(
         secrets: cx.secrets.clone(),
         changes: facts.changes,
     })
+}
+
+/// Whether a step begins TLS on a connection that is open.
+fn secures(rows: &[Step], once: [&Option<Box<Once>>; 2]) -> bool {
+    let once = once.into_iter().flatten().flat_map(|once| &once.steps);
+    rows.iter().chain(once).any(|step| step.kind == StepKind::Secure)
 }
 
 /// What has to reach others, where the scenario says so.

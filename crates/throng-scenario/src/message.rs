@@ -4,9 +4,10 @@
 //! - [`declared`], [`fields`], [`proto`]: messages with fields, of declared protocols and protobuf.
 //! - Topics of MQTT: [`mqtt`]; statuses of gRPC: [`grpc`].
 //! - [`json`]: JSON written as YAML.
-//! - [`checks`], [`save`]: what an answer has to be, and what is kept of it; [`wants`]: values,
-//!   comparisons and what finds them.
+//! - [`answer`]: what is looked at. [`checks`], [`save`]: what an answer has to be, and what is
+//!   kept of it; [`wants`]: values, comparisons and what finds them.
 
+pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod checks;
 pub(crate) mod declared;

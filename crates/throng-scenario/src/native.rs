@@ -289,13 +289,13 @@ static REDIS: Native = Native {
 
 static SQL: Native = Native {
     one: &say!("a database connection"),
-    schemes: &[Scheme::Postgres],
+    schemes: &[Scheme::Postgres, Scheme::MySql],
     url: UrlSays::Database,
     opens_itself: true,
     is_kept: true,
     flags: &["--sql"],
     verbs: &["sql"],
-    needs: &say!("a `sql` step requires a target with `postgres://`"),
+    needs: &say!("a `sql` step requires a target with `postgres://` or `mysql://`"),
     refuses: &[(
         "connect",
         &say!("remove it: the first `sql` step of a user opens its connection"),

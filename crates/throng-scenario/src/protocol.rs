@@ -245,6 +245,7 @@ impl Reader<'_, '_> {
         let place = self.at(root.place);
         let fields = keys::Protocol::read(self.cx, root)?;
         let transport = fields.transport.node().and_then(|node| self.transport(node));
+        let is_text = fields.text.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
         let meta = fields.meta.node().and_then(|node| self.meta(node));
         let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
@@ -263,12 +264,12 @@ impl Reader<'_, '_> {
         let types = fields.types.node().map(|node| self.types(node)).unwrap_or_default();
         let packet = ast::one_of(self.cx, &[fields.packet, fields.seq]);
         let packet = packet.map(|(_, node)| self.fields(node, Within::Packet));
-        let is_text = |field: &declaration::Field| {
+        let selects_by_text = |field: &declaration::Field| {
             let is_text =
                 matches!(field.ty, declaration::Type::Text(_) | declaration::Type::Bytes(_));
             field.role == declaration::Role::Selects && is_text
         };
-        self.has_text_kinds = packet.iter().flatten().any(is_text);
+        self.has_text_kinds = packet.iter().flatten().any(selects_by_text);
         let help =
             say!("write `messages: {{ping: {{kind: 1}}, pong: {{kind: 2, answers: ping}}}}`");
         let messages = fields.need(self.cx, fields.messages, help);
@@ -288,6 +289,7 @@ impl Reader<'_, '_> {
         let schema = protos.map(|protos| protos.schema).unwrap_or_default();
         Some(Declaration {
             transport: transport.unwrap_or_default(),
+            is_text,
             endian: endian.or(meta).unwrap_or_default(),
             framing,
             packet: packet.unwrap_or_default(),

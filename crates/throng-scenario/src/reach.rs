@@ -601,7 +601,10 @@ fn goes_with(spoken: &Spoken, scheme: Option<Scheme>) -> bool {
         Spoken::Native(native) => return native.goes_over(scheme),
         _ => return true,
     };
-    native::of_scheme(Some(scheme)).schemes.contains(&scheme_of(protocol.declaration().transport))
+    let declaration = protocol.declaration();
+    let is_web_socket = matches!(scheme, Scheme::Ws | Scheme::Wss);
+    native::of_scheme(Some(scheme)).schemes.contains(&scheme_of(declaration.transport))
+        || is_web_socket && declaration.is_text && declaration.transport.is_stream()
 }
 
 fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {

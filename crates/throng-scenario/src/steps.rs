@@ -3,7 +3,7 @@
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
 //! - [`http`], [`grpc`], [`message`], [`mqtt`], [`redis`], [`sql`]: steps that ask the target;
-//!   [`pause`], [`stay`], [`meeting`], [`act`]: others.
+//!   [`pause`], [`stay`], [`meeting`], [`secure`], [`act`]: others.
 //! - [`content`]: what messages are made of.
 //! - [`looks`]: which messages are meant; [`via`]: over which link.
 //! - [`parallel`]: branches that are done at the same time.

@@ -58,6 +58,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["print", "echo"], &["log"]),
     (&["assign", "define", "variable"], &["set"]),
     (&["import"], &["use", "include"]),
+    (&["starttls", "start_tls", "upgrade_tls", "tls"], &["secure"]),
     // Keys of steps.
     (&["target", "connection", "link", "channel", "socket"], &["on"]),
     (&["extract", "extractors", "capture", "store", "register", "export"], &["save"]),

@@ -230,6 +230,7 @@ mod tests {
             ("mqtt://a/room/1", Scheme::Mqtt, "a", 1883, "/room/1"),
             ("mqtts://a", Scheme::Mqtts, "a", 8883, ""),
             ("postgresql://ann:pw@a/db?x=1", Scheme::Postgres, "a", 5432, "/db?x=1"),
+            ("mariadb://ann:pw@a/db", Scheme::MySql, "a", 3306, "/db"),
             ("postgres:///db?host=/tmp", Scheme::Postgres, "localhost", 5432, "/db?host=/tmp"),
         ] {
             let url = Url::parse(text).unwrap();

@@ -123,6 +123,18 @@ impl Screen {
         self.text(&diagnostic.render(self.style.colour));
     }
 
+    /// Tells what ends a command: its exit code.
+    pub fn refused(&self, diagnostic: &Diagnostic) -> Exit {
+        self.diagnostic(diagnostic);
+        Exit::Usage
+    }
+
+    /// As [`Screen::refused`], of all that is wrong.
+    pub fn refused_all(&self, diagnostics: &[Diagnostic]) -> Exit {
+        self.diagnostics(diagnostics);
+        Exit::Usage
+    }
+
     /// All diagnostics, and how many there were.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         diagnostics.iter().for_each(|diagnostic| {
@@ -159,6 +171,23 @@ pub fn output(bytes: &[u8]) {
     let mut output = io::stdout().lock();
     let written = output.write_all(bytes).and_then(|()| output.flush());
     note_failure(written, io::stdout().is_terminal());
+}
+
+/// The standard output for what takes a writer. It fails only if its reader has gone.
+pub struct StandardOutput;
+
+impl io::Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        output(bytes);
+        match is_reader_gone() {
+            true => Err(io::ErrorKind::BrokenPipe.into()),
+            false => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A reader that wants no more (`| head`), or a terminal that was closed, is no failure.

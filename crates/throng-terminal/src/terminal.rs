@@ -14,12 +14,12 @@ use throng_results::directory::RECORDS;
 use throng_results::terminal::{Live, Progress, progress_line, summary_text};
 use throng_results::{RunInfo, Summary, summary_json};
 use throng_run::{Line, Operator, StopRequests};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 
 use crate::bug;
 use crate::screen::Screen;
-use crate::signals::{Signals, Stops};
+use crate::signals::{Stops, stop_requests};
 use crate::system::{self, is_in_front};
 use dashboard::Dashboard;
 use keys::Keys;
@@ -235,17 +235,7 @@ impl Operator for Terminal {
     }
 
     fn stop_requests(&self) -> io::Result<StopRequests> {
-        let mut signals = Signals::new()?;
-        let (tell, requests) = unbounded_channel();
-        tokio::spawn(async move {
-            loop {
-                signals.next().await;
-                if tell.send(()).is_err() {
-                    return;
-                }
-            }
-        });
-        Ok(StopRequests::new(requests))
+        stop_requests()
     }
 
     fn keys(&self) -> Option<UnboundedReceiver<u8>> {
@@ -273,8 +263,13 @@ impl Operator for Screen {
             Line::Said(said) => self.say(said),
             Line::Diagnostic(diagnostic) => self.diagnostic(&diagnostic),
             Line::Mistakes(all) => self.diagnostics(&all),
+            Line::Bug(reason) => bug::tell(&reason),
             _ => {}
         }
+    }
+
+    fn stop_requests(&self) -> io::Result<StopRequests> {
+        stop_requests()
     }
 }
 

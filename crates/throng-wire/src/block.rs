@@ -1,9 +1,9 @@
-//! Which addresses the users of one process have: an eighth of 198.18.0.0/15, which is set aside
-//! for benchmarks (RFC 2544, appendix C.2.2), divided evenly among its networks.
+//! The addresses of the users of one process: an eighth of 198.18.0.0/15, which is reserved for
+//! benchmarks (RFC 2544, appendix C.2.2), divided evenly among the networks.
 
 use std::net::Ipv4Addr;
 
-/// Processes on one host that can have users with a network at the same time.
+/// Maximum number of processes on one host whose users have a network.
 pub(crate) const BLOCKS: u32 = 8;
 /// Addresses of a block.
 const SIZE: u32 = 1 << (32 - PREFIX);
@@ -29,7 +29,7 @@ impl Block {
         Ipv4Addr::from_bits(self.first)
     }
 
-    /// Users of one network that have an address each.
+    /// The number of users of one network that have an address of their own.
     pub(crate) fn users_max(self) -> u64 {
         u64::from(self.each)
     }
@@ -42,13 +42,13 @@ impl Block {
         Ipv4Addr::from_bits(self.first + network * self.each + user)
     }
 
-    /// The place of an address in the block; None where it is not in it.
+    /// The index of an address in the block; None if the block does not contain it.
     pub(crate) fn place(self, address: Ipv4Addr) -> Option<usize> {
         let place = address.to_bits().wrapping_sub(self.first);
         (place < SIZE).then_some(place as usize)
     }
 
-    /// The network of each place, in order.
+    /// The network of each address, in order.
     pub(crate) fn networks(self) -> impl Iterator<Item = usize> {
         (0..SIZE).map(move |place| (place / self.each) as usize)
     }

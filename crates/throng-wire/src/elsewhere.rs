@@ -1,5 +1,4 @@
-//! What [`system`](crate) is on Linux, for other systems: no load is made there, and nothing of
-//! this is called.
+//! Replaces `system.rs` on other systems, where throng does not generate load: never called.
 
 use std::fs::File;
 use std::io;

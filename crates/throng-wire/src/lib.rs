@@ -2,12 +2,12 @@
 //! paces the IP packets between two real TCP stacks, so that handshakes, acknowledgements,
 //! congestion windows and retransmissions behave as on such a network.
 //!
-//! The sockets of these users are in a network namespace of throng, whose only way out is a TUN
-//! device. The other end is a TUN device in the namespace of the host. A thread carries the
-//! packets between both.
+//! The sockets of these users are in a separate network namespace, whose only exit is a TUN device.
+//! A second TUN device is in the namespace of the host, and a thread carries packets between the
+//! two.
 //!
-//! - [`block`]: which addresses the users have. [`queues`]: what happens to a packet, as a pure
-//!   machine. [`wire`]: the devices and the thread. [`netlink`]: how devices and routes are set.
+//! - [`block`]: the addresses of the users. [`queues`]: the simulated links, without I/O. [`wire`]:
+//!   the devices and the thread. [`netlink`]: configures devices and routes.
 //! - [`system`]: system calls without a safe wrapper. All unsafe code of this crate is there.
 
 #[macro_use]

@@ -1,4 +1,5 @@
-//! How devices and routes are set: rtnetlink(7). Requests are bytes; only [`Control`] has a socket.
+//! Configures devices and routes over rtnetlink(7). Only [`Control`] has a socket; requests are
+//! plain bytes.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Ipv4Addr;
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// linux/netlink.h; libraries have these names only on Linux.
+/// From linux/netlink.h. `libc` has these constants only on Linux.
 const NETLINK: i32 = 16;
 const NETLINK_ROUTE: i32 = 0;
 const NLMSG_ERROR: u16 = 2;
@@ -17,7 +18,7 @@ const CREATE: u16 = 0x600;
 const HEADER_BYTES: usize = 16;
 const TIME_MAX: Duration = Duration::from_secs(2);
 
-/// linux/rtnetlink.h and linux/if_link.h.
+/// From linux/rtnetlink.h and linux/if_link.h.
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWROUTE: u16 = 24;
 const IFLA_TXQLEN: u16 = 13;
@@ -27,16 +28,16 @@ const IFF_UP: u32 = 1;
 const AF_INET: u8 = 2;
 const RTPROT_STATIC: u8 = 4;
 
-/// What a route is for.
+/// The kind of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The addresses are behind the device.
+    /// The addresses are reached through the device.
     Link,
-    /// The addresses are those of this namespace itself.
+    /// The addresses belong to this namespace.
     Local,
 }
 
-/// Puts a device into operation; so many packets may wait for their reader.
+/// Brings a device up, with a queue of this many packets.
 pub(crate) fn device_up(device: u32, queue: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     body.extend(device.to_ne_bytes());
@@ -75,7 +76,7 @@ fn request(kind: u16, flags: u16, body: &[u8], attributes: &[(u16, &[u8; 4])]) -
     bytes
 }
 
-/// What the kernel replies to a request.
+/// The result in the kernel's reply to a request.
 fn outcome(reply: &[u8]) -> io::Result<()> {
     let kind = reply.get(4..6).and_then(|bytes| bytes.first_chunk());
     let code = reply.get(HEADER_BYTES..).and_then(|bytes| bytes.first_chunk());

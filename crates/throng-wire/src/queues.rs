@@ -1,5 +1,5 @@
-//! What happens to a packet on the network of its user, as a pure machine: packets with their time
-//! in, packets with their time out. Each user has a link in each direction. A link loses packets at
+//! Simulates the network of each user, without I/O: packets and their times go in, packets and
+//! their delivery times come out. Each user has a link in each direction. A link loses packets at
 //! random, sends the others one after another at its rate, and delivers them after its delay, in
 //! order.
 
@@ -13,17 +13,17 @@ use throng_program::UserNetwork;
 
 use crate::block::Block;
 
-/// What may wait for a link with a rate, in time: such a queue is as long as that of a usual
-/// router. What comes while it is full is dropped.
+/// Length of the queue in front of a link with a rate, in time: that of a typical router. Packets
+/// that arrive while it is full are dropped.
 const QUEUE_TIME: Duration = Duration::from_millis(500);
-/// Of slow links it holds so many packets of the usual size.
+/// Minimum length of that queue, in packets of full size, for slow links.
 const QUEUE_PACKETS: usize = 16;
 const PACKET_BYTES: usize = 1500;
-/// What the packets of all links may take.
+/// Maximum memory for the packets of all links.
 const HELD_BYTES_MAX: usize = 256 << 20;
-/// What a held packet takes beside its bytes.
+/// Memory that a waiting packet needs in addition to its bytes.
 const HELD_BYTES_EACH: usize = 64;
-/// A packet that is delivered later than this is counted as late.
+/// A packet delivered later than this after its time counts as late.
 const LATE: Duration = Duration::from_millis(10);
 
 /// The direction of a packet.
@@ -35,7 +35,7 @@ pub(crate) enum Way {
     Down,
 }
 
-/// What became of the packets.
+/// Counts of packets, by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Delivered.
@@ -51,7 +51,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What was counted since `before`.
+    /// The difference from `before`.
     pub fn since(&self, before: &Counts) -> Counts {
         Counts {
             carried: self.carried - before.carried,
@@ -65,11 +65,11 @@ impl Counts {
 
 pub(crate) struct Queues {
     block: Block,
-    /// Two for each address of the block: up, down.
+    /// Two links for each address of the block: up, down.
     links: Vec<Link>,
     held: BinaryHeap<Reverse<Held>>,
     held_bytes: usize,
-    /// Of the next packet.
+    /// The sequence number of the next packet.
     number: u64,
     pub(crate) counts: Counts,
 }
@@ -80,22 +80,22 @@ struct Link {
     loss: f64,
     /// Bits per second.
     rate: Option<u64>,
-    /// Until then it sends what came before.
+    /// The link is busy with earlier packets until then.
     busy: Time,
     random: Random,
 }
 
-/// A packet on its way.
+/// A packet in flight.
 struct Held {
     due: Time,
-    /// Packets with the same time keep their order.
+    /// Keeps packets with the same time in order.
     number: u64,
     way: Way,
     packet: Box<[u8]>,
 }
 
 impl Queues {
-    /// The same seed gives the same delays, and loses the same packets of each link.
+    /// With the same seed, each link has the same delays and loses the same packets.
     pub(crate) fn new(block: Block, networks: &[UserNetwork], seed: u64) -> Queues {
         let of_place = |(place, network): (usize, usize)| {
             let network = networks.get(network).copied().unwrap_or_default();
@@ -116,8 +116,8 @@ impl Queues {
         Queues { block, links, held, held_bytes: 0, number: 0, counts: Counts::default() }
     }
 
-    /// A packet comes. Nothing is made of what is not IPv4, or not of a user: the kernel sends such
-    /// packets by itself when a device begins.
+    /// Takes a packet. Ignores packets that are not IPv4 or belong to no user: the kernel sends
+    /// such packets when a device comes up.
     pub(crate) fn put(&mut self, way: Way, packet: &[u8], now: Time) {
         let Some(place) = user_of(way, packet).and_then(|user| self.block.place(user)) else {
             return;
@@ -154,14 +154,14 @@ impl Queues {
         Some((held.way, held.packet))
     }
 
-    /// When the next packet is due; None while there is none.
+    /// The time at which the next packet is due, if there is one.
     pub(crate) fn next_due(&self) -> Option<Time> {
         self.held.peek().map(|Reverse(held)| held.due)
     }
 }
 
 impl Link {
-    /// When a packet of so many bytes has left; None where the queue is full.
+    /// The time at which a packet of this size has been sent; None if the queue is full.
     fn send(&mut self, bytes: usize, now: Time) -> Option<Time> {
         let Some(rate) = self.rate else { return Some(now) };
         let begins = self.busy.max(now);
@@ -174,12 +174,12 @@ impl Link {
     }
 }
 
-/// How long a link of this rate sends so many bytes.
+/// How long a link with this rate needs to send these bytes.
 fn transmission(bytes: usize, bits_per_s: u64) -> Duration {
     Duration::from_nanos(bytes as u64 * 8 * 1_000_000_000 / bits_per_s.max(1))
 }
 
-/// The user's address in a packet of IPv4 (RFC 791, 3.1).
+/// The user's address in an IPv4 packet (RFC 791, 3.1).
 fn user_of(way: Way, packet: &[u8]) -> Option<Ipv4Addr> {
     const HEADER_BYTES_MIN: usize = 20;
     let header = packet.get(..HEADER_BYTES_MIN).filter(|header| header[0] >> 4 == 4)?;

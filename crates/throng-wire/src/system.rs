@@ -1,4 +1,4 @@
-//! The system calls that have no safe wrapper elsewhere. All unsafe code of this crate is here.
+//! System calls without a safe wrapper. All unsafe code of this crate is here.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -12,15 +12,15 @@ pub(crate) use libc::EBUSY;
 /// Of the wire's thread; users and targets have 0.
 const NICE: libc::c_int = -10;
 
-/// A device for IP packets with this name (the kernel's networking/tuntap document), in the
-/// network namespace of the calling thread. It is gone when its descriptor is closed.
+/// Creates a TUN device with this name (networking/tuntap in the kernel's documentation), in the
+/// network namespace of the calling thread. Closing the descriptor removes the device.
 pub(crate) fn tun(name: &str) -> io::Result<File> {
     let path = "/dev/net/tun";
     let file =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     // SAFETY: zeros are a valid request, which is a plain C structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays a zero.
+    // The last byte stays zero.
     let room = request.ifr_name.len() - 1;
     for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
@@ -32,7 +32,7 @@ pub(crate) fn tun(name: &str) -> io::Result<File> {
     if done == 0 { Ok(file) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives the calling thread a network namespace of its own (unshare(2), CLONE_NEWNET).
+/// Moves the calling thread into a new network namespace (unshare(2), CLONE_NEWNET).
 pub(crate) fn new_namespace() -> io::Result<()> {
     // SAFETY: the call takes no pointers; it changes only what the calling thread sees.
     match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
@@ -50,7 +50,7 @@ pub(crate) fn enter(namespace: &File) -> io::Result<()> {
     }
 }
 
-/// The number of a device in the network namespace of the calling thread.
+/// The index of a device in the network namespace of the calling thread.
 pub(crate) fn device_number(name: &str) -> io::Result<u32> {
     let name = CString::new(name)?;
     // SAFETY: the name ends with a zero and lives through the call.
@@ -60,7 +60,7 @@ pub(crate) fn device_number(name: &str) -> io::Result<u32> {
     }
 }
 
-/// Waits until one of the devices has a packet, or for so long.
+/// Waits until one of the devices has a packet, or until the timeout.
 pub(crate) fn wait(devices: [&File; 2], time: Duration) {
     let mut asked = devices.map(|device| libc::pollfd {
         fd: device.as_raw_fd(),
@@ -71,19 +71,19 @@ pub(crate) fn wait(devices: [&File; 2], time: Duration) {
         tv_sec: time.as_secs() as libc::time_t,
         tv_nsec: libc::c_long::from(time.subsec_nanos() as i32),
     };
-    // SAFETY: `asked` is a table of two entries, and both live through the call. An error is a wait
-    // that ended early.
+    // SAFETY: `asked` is an array of two entries that outlives the call. After an error, the wait
+    // was only shorter.
     unsafe { libc::ppoll(asked.as_mut_ptr(), 2, &raw const time, std::ptr::null()) };
 }
 
-/// Lets the calling thread go before others where that is allowed (setpriority(2)): a wire that waits
-/// for a processor delays packets by more than its users ask for.
+/// Gives the calling thread priority over others where that is allowed (setpriority(2)): a wire
+/// that waits for a processor delays packets by more than its users ask for.
 pub(crate) fn go_first() {
     // SAFETY: the call takes plain numbers; 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
 }
 
-/// Lets the calling thread wait as exactly as the kernel can (prctl(2), PR_SET_TIMERSLACK).
+/// Sets the minimum timer slack for the calling thread (prctl(2), PR_SET_TIMERSLACK).
 pub(crate) fn wait_exactly() {
     // SAFETY: the call takes no pointers; it changes the calling thread alone. It does not fail.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };

@@ -16,27 +16,27 @@ use crate::netlink::{Control, Scope, device_up, route};
 use crate::queues::{Counts, Queues, Way};
 use crate::system;
 
-/// The namespaces of the thread that looks.
+/// The namespaces of the calling thread.
 const NAMESPACE: &str = "/proc/thread-self/ns/net";
 /// The device of the users, in their namespace.
 const INNER: &str = "throng0";
-/// Packets that may wait for the wire in a device; the kernel drops what comes beyond them.
+/// Maximum number of packets in a device that the wire has not read; the kernel drops more.
 const DEVICE_QUEUE: u32 = 8192;
-/// Packets that are read from a device before those that are due are delivered.
+/// Maximum number of packets read from a device before due packets are delivered.
 const READ_AT_ONCE: usize = 64;
-/// No packet of a device is larger: its MTU is 1,500 bytes.
+/// Maximum size of a packet: the MTU of the devices is 1,500 bytes.
 const PACKET_BYTES_MAX: usize = 2048;
-/// How long the wire waits at most before it looks whether it is to end.
+/// Maximum wait before the thread checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often the wire asks the kernel what it dropped.
+/// How often the thread reads how many packets the kernel dropped.
 const ASK: Duration = Duration::from_secs(1);
-/// At the end: what no packet interrupts for so long is quiet.
+/// At the end, the wire is idle after this time without a packet.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// A wire whose thread carries packets until it is dropped.
 pub struct Wire {
     block: Block,
-    /// Where users have their sockets, and where everything else is.
+    /// The namespace of the users' sockets, and that of everything else.
     users: File,
     host: File,
     is_over: Arc<AtomicBool>,
@@ -45,7 +45,10 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// A wire for users with these networks. Says in words why it cannot be.
+    /// A wire for users with these networks.
+    ///
+    /// # Errors
+    /// Says why there can be none on this host.
     pub fn start(networks: &[UserNetwork], seed: u64) -> Result<Wire, Said> {
         let host = File::open(NAMESPACE).map_err(|error| cannot_set_up(&error))?;
         let (is_over, counts) = (Arc::new(AtomicBool::new(false)), Arc::default());
@@ -56,7 +59,7 @@ impl Wire {
             move || match Carrier::new(&networks, seed) {
                 Ok((mut carrier, users)) => {
                     let block = carrier.block;
-                    // The other end waits for it.
+                    // The caller waits for this result.
                     let _ = sender.send(Ok((block, users)));
                     carrier.work(&is_over, &counts);
                 }
@@ -71,7 +74,7 @@ impl Wire {
         Ok(Wire { block, users, host, is_over, counts, thread: Some(thread) })
     }
 
-    /// Users of one network that have an address each.
+    /// The number of users of one network that have an address of their own.
     pub fn users_max(&self) -> u64 {
         self.block.users_max()
     }
@@ -81,7 +84,7 @@ impl Wire {
         self.block.address(network, user)
     }
 
-    /// Makes a socket in the namespace of the users: it stays there.
+    /// Creates a socket in the namespace of the users. A socket stays in its namespace.
     pub fn inside<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         system::enter(&self.users)?;
         let made = make();
@@ -89,14 +92,14 @@ impl Wire {
         made
     }
 
-    /// What became of the packets so far.
+    /// Counts of all packets so far.
     pub fn counts(&self) -> Counts {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Wire {
-    /// Delivers what is on its way: the last packets of connections that were closed.
+    /// Delivers the packets in flight: the last ones of closed connections.
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -105,7 +108,7 @@ impl Drop for Wire {
     }
 }
 
-/// What the thread of a wire has.
+/// The state of the wire's thread.
 struct Carrier {
     block: Block,
     /// The name of the device on the host.
@@ -115,13 +118,14 @@ struct Carrier {
     queues: Queues,
     clock: Clock,
     delay_max: Duration,
-    /// What the kernel has dropped, and when it was asked.
+    /// Packets that the kernel dropped, and when this was last read.
     device_drops: u64,
     asked: Time,
 }
 
 impl Carrier {
-    /// The devices, with the calling thread in the namespace of the users; and that namespace.
+    /// Creates the devices, moves the calling thread into the namespace of the users, and returns
+    /// that namespace.
     fn new(networks: &[UserNetwork], seed: u64) -> Result<(Carrier, File), Said> {
         let (number, outer_name, outer) = claim()?;
         let block = Block::new(number, networks.len());
@@ -179,21 +183,21 @@ impl Carrier {
         }
     }
 
-    /// Reads what has come from one side; how many packets.
+    /// Reads packets from one side, and returns their number.
     fn read(&mut self, way: Way, buffer: &mut [u8], now: Time) -> usize {
         let mut device = match way {
             Way::Up => &self.inner,
             Way::Down => &self.outer,
         };
         for count in 0..READ_AT_ONCE {
-            // The device has no packet, or none that could be read.
+            // The device has no packet, or reading failed.
             let Ok(bytes) = device.read(buffer) else { return count };
             self.queues.put(way, &buffer[..bytes], now);
         }
         READ_AT_ONCE
     }
 
-    /// Delivers what is due; how many packets.
+    /// Delivers the packets that are due, and returns their number.
     fn deliver(&mut self) -> usize {
         let mut count = 0;
         while let Some((way, packet)) = self.queues.take(self.clock.now()) {
@@ -212,7 +216,7 @@ impl Carrier {
         count
     }
 
-    /// Adds what the kernel dropped because the wire did not read it in time.
+    /// Counts packets that the kernel dropped because the wire did not read them in time.
     fn count_drops(&mut self, now: Time) {
         if now - self.asked < ASK {
             return;
@@ -225,7 +229,7 @@ impl Carrier {
     }
 }
 
-/// The first block that no other process has: who has its device, has the block.
+/// Takes the first free block. The process that owns a block's device owns the block.
 fn claim() -> Result<(u32, String, File), Said> {
     for number in 0..BLOCKS {
         let name = format!("throng{number}");
@@ -241,12 +245,12 @@ fn claim() -> Result<(u32, String, File), Said> {
     ))
 }
 
-/// Puts a device of the calling thread's namespace into operation, with these routes.
+/// Brings a device in the calling thread's namespace up, with these routes.
 fn set_up(name: &str, routes: &[((Ipv4Addr, u8), Scope)]) -> io::Result<()> {
-    // Else the kernel would announce the device in IPv6; without IPv6 there is nothing to set.
+    // Otherwise the kernel would send IPv6 announcements. Without IPv6 there is nothing to set.
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
-    // Targets may be on the loopback interface of the host, whose addresses no packet from another
-    // device may have otherwise (ip-sysctl of the kernel).
+    // Targets may be on the host's loopback interface; by default the kernel drops packets from
+    // other devices to its addresses (ip-sysctl in the kernel's documentation).
     fs::write(format!("/proc/sys/net/ipv4/conf/{name}/route_localnet"), "1")?;
     let number = system::device_number(name)?;
     let mut control = Control::open()?;
@@ -254,7 +258,7 @@ fn set_up(name: &str, routes: &[((Ipv4Addr, u8), Scope)]) -> io::Result<()> {
     routes.iter().try_for_each(|(prefix, scope)| control.ask(&route(number, *prefix, *scope)))
 }
 
-/// Packets that a device could not hand over, as a table of devices has it (proc(5)).
+/// The dropped packets of a device, from `/proc/net/dev` (proc(5)).
 fn drops(table: &str, device: &str) -> u64 {
     const SENT_DROPPED: usize = 11;
     let table = fs::read_to_string(table).unwrap_or_default();
@@ -280,7 +284,7 @@ fn cannot_set_up(error: &io::Error) -> Said {
     }
 }
 
-/// Whether packets of users reach this address: it is of this host, or the host forwards them.
+/// Whether packets of users reach this address: the host has it, or forwards packets.
 pub fn check_reachable(target: IpAddr) -> Result<(), Said> {
     let is_own = UdpSocket::bind((target, 0)).is_ok();
     let forwards = fs::read_to_string("/proc/sys/net/ipv4/ip_forward");

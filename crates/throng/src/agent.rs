@@ -26,6 +26,7 @@ use throng_terminal::signals::stop_requested;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
+use crate::Ended;
 use crate::arguments::{AgentArguments, LimitArguments};
 
 /// What was sent wholly is kept for so long, for those who lost the disk of the bus.
@@ -42,38 +43,27 @@ fn cut_off(name: &str, why: &Said) -> Diagnostic {
     Diagnostic::error("fleet-unfit", message).help(help)
 }
 
-pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
+pub(crate) fn agent(arguments: &AgentArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
-    let token = match token(&arguments.join) {
-        Ok(token) => token,
-        Err(diagnostic) => {
-            errors.diagnostic(&diagnostic);
-            return Exit::Usage;
-        }
-    };
+    let token = token(&arguments.join).map_err(|told| errors.refused(&told))?;
     let (directory, lock) = match own_directory(&arguments.directory, &token.identity.name) {
         Ok(own) => own,
         Err(why) => {
             let message = say!("{}: {why}", arguments.directory.display());
             let help = say!("set --dir to a writable directory");
             errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
-            return Exit::HostUnfit;
+            return Err(Exit::HostUnfit);
         }
     };
-    let bus = match Nats::connect(token.identity.clone()) {
-        Ok(bus) => bus,
-        Err(why) => {
-            errors.diagnostic(&Diagnostic::error("fleet-keys", why));
-            return Exit::Usage;
-        }
-    };
+    let bus = Nats::connect(token.identity.clone());
+    let bus = bus.map_err(|why| errors.refused(&Diagnostic::error("fleet-keys", why)))?;
     let ceiling = Ceiling { users: arguments.users_max, rate: arguments.rate_max };
     let flags = flags(&arguments.limits);
     let host = Raw::new(&throng_host::facts(env!("CARGO_PKG_VERSION")));
     let supervisor = Supervisor { directory, flags, ceiling, host: host.clone() };
     supervisor.tidy(KEPT_TIME);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else { return Exit::HostUnfit };
+    let Ok(runtime) = runtime else { return Err(Exit::HostUnfit) };
     let address = token.identity.address;
     let about = about(arguments, token, (ceiling, host));
     let name = about.name.clone();
@@ -110,7 +100,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
         }
     });
     drop(lock);
-    exit
+    Ok(exit)
 }
 
 /// What this agent has on the disk. No other may send what lies there, so it is locked for as long

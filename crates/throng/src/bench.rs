@@ -1,29 +1,28 @@
 //! `throng bench`: a command line becomes a scenario, and the scenario is run like any other.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Exit, Said, Source, plain};
 use throng_program::{Family, HttpVersion, Program, Scheme};
 use throng_run::{Conduct, capacity};
 use throng_scenario::bench::{
-    Bench, BenchBody, BenchRoute, BenchShape, BenchUntil, BenchUrl, parse_urls, schemes_with, write,
+    Bench, BenchBody, BenchRoute, BenchShape, BenchUntil, read_urls, schemes_with, unescape,
+    without_effect, write,
 };
 use throng_scenario::{
-    Recorded, RunOptions, Url, abstract_socket_of_curl, read_disk, read_variable,
-    unix_socket_of_curl,
+    Recorded, RunOptions, Url, abstract_socket_of_curl, curl, parse_hex, parse_json_expectation,
+    read_disk, read_variable, unix_socket_of_curl,
 };
-use throng_scenario::{SOURCE_BYTES_MAX, curl, parse_hex, parse_json_expectation};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{BenchArguments, Verify, metadata};
 use crate::reflect;
 use crate::run::{command, with_program};
 use crate::scenario::compile_run;
 
 /// `throng bench`.
-pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
+pub(crate) fn bench(arguments: &BenchArguments) -> Ended {
     with_bench(arguments, |conduct| match arguments.capacity.is_empty() {
         true => conduct.run(),
         false => capacity::search(conduct, &arguments.searched().options()),
@@ -34,13 +33,10 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
 pub(crate) fn with_bench(
     arguments: &BenchArguments,
     then: impl FnOnce(Conduct<'_>) -> Exit,
-) -> Exit {
+) -> Ended {
     let errors = Screen::errors(arguments.output.no_color);
-    let compiled = match compiled(arguments, arguments.url.as_deref(), errors) {
-        Ok(compiled) => compiled,
-        Err(exit) => return exit,
-    };
-    with_program(compiled, (&arguments.output, &arguments.limits), command(), then)
+    let compiled = compiled(arguments, arguments.url.as_deref(), errors)?;
+    Ok(with_program(compiled, (&arguments.output, &arguments.limits), command(), then))
 }
 
 /// The scenario of a command line, for this URL. Mistakes have been told; with `--print-scenario`
@@ -51,10 +47,8 @@ pub(crate) fn compiled(
     errors: Screen,
 ) -> Result<(Program, Recorded), Exit> {
     let mut warnings = Vec::new();
-    let mut bench = assemble(arguments, url, &mut warnings).map_err(|diagnostics| {
-        errors.diagnostics(&diagnostics);
-        Exit::Usage
-    })?;
+    let mut bench =
+        assemble(arguments, url, &mut warnings).map_err(|told| errors.refused_all(&told))?;
     let reflected = reflected(arguments, &mut bench, errors)?;
     let text = write(&bench);
     if arguments.print_scenario {
@@ -74,8 +68,8 @@ pub(crate) fn compiled(
             errors.diagnostics(&warnings);
             Ok((program, recorded))
         }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
+        Err(told) => {
+            errors.diagnostics(&told);
             errors.say(say!("use --print-scenario to see the whole scenario of this command line"));
             Err(Exit::Usage)
         }
@@ -140,7 +134,7 @@ fn assemble(
     };
     let mut errors = Vec::new();
     if let Some(path) = &arguments.request.curl {
-        match read_curl(path).and_then(|source| curl::parse(&source)) {
+        match curl::read(path).and_then(|source| curl::parse(&source)) {
             Ok(request) => {
                 warnings.extend(request.warnings.iter().cloned());
                 request.apply(&mut bench);
@@ -148,7 +142,7 @@ fn assemble(
             Err(found) => return Err(found),
         }
     }
-    let listed = arguments.urls.as_deref().map(|path| listed(path, url.unwrap_or_default()));
+    let listed = arguments.urls.as_deref().map(|path| read_urls(path, url.unwrap_or_default()));
     match listed.transpose() {
         Ok(listed) => bench.urls = listed.unwrap_or_default(),
         Err(found) => return Err(found),
@@ -192,26 +186,6 @@ fn ranged(arguments: &BenchArguments, errors: &mut Vec<Diagnostic>) {
         let message = say!("{flag} does not apply to a range of rates");
         errors.push(mistake("flag-without-effect", message, say!("give one rate, or omit {flag}")));
     }
-}
-
-/// The requests of a list.
-fn listed(path: &Path, base: &str) -> Result<Vec<BenchUrl>, Vec<Diagnostic>> {
-    let text = plain::read_given_text(path, SOURCE_BYTES_MAX).map_err(|error| {
-        let error = Said::of_error(&error);
-        let message = say!("cannot read the list of URLs {}: {error}", path.display());
-        vec![mistake("file-unreadable", message, say!("set --urls to the path of a text file"))]
-    })?;
-    parse_urls(&Source::new(path.display().to_string(), without_mark(&text)), base)
-}
-
-pub(crate) fn read_curl(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
-    let unreadable = |reason: Said| {
-        let message = say!("cannot read the cURL file {}: {reason}", path.display());
-        vec![mistake("file-unreadable", message, say!("set --curl to the path of a text file"))]
-    };
-    let text = plain::read_given_text(path, SOURCE_BYTES_MAX)
-        .map_err(|error| unreadable(Said::of_error(&error)))?;
-    Ok(Source::new(path.display().to_string(), without_mark(&text)))
 }
 
 /// The URL may stand alone, in `-u`, or in the cURL file.
@@ -302,7 +276,7 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     bench.streams = request.streams;
     arguments.of_scheme.apply(bench);
     if bench.calls() {
-        message_of_call(bench, errors);
+        errors.extend(bench.read_message());
     }
     bench.protocols.extend(request.subprotocols.iter().cloned());
 }
@@ -322,95 +296,7 @@ fn headers(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         Ok(headers) => given.extend(headers),
         Err(error) => errors.push(*error),
     }
-    if bench.calls() {
-        given = given.into_iter().filter_map(|pair| of_base64(pair, errors)).collect();
-    }
-    let has = |name: &str| given.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-    if bench.basic_auth.is_some() && request.curl.is_some() && has("authorization") {
-        let is_ours = request.auth.as_deref().is_some_and(|text| !text.contains("://"));
-        bench.basic_auth = bench.basic_auth.take().filter(|_| is_ours);
-    }
-    let replaced = |name: &str| has(name) || (request.auth.is_some() && is_authorization(name));
-    bench.headers.retain(|(name, _)| !replaced(name));
-    bench.headers.extend(given);
-}
-
-fn is_authorization(name: &str) -> bool {
-    name.eq_ignore_ascii_case("authorization")
-}
-
-/// Metadata whose name ends in `-bin` is bytes, which a command line has as base64: a scenario has
-/// them as escapes.
-fn of_base64(
-    (name, value): (String, String),
-    errors: &mut Vec<Diagnostic>,
-) -> Option<(String, String)> {
-    if !name.to_ascii_lowercase().ends_with("-bin") {
-        return Some((name, value));
-    }
-    match throng_scenario::bytes_of_base64(&value) {
-        // Each byte is the character of that number, which the scenario writes as `\xff`.
-        Some(bytes) => Some((name, bytes.into_iter().map(char::from).collect())),
-        None => {
-            let message = say!("the value of `{name}` is not base64");
-            let help = say!("metadata whose name ends in `-bin` is binary: write it as base64");
-            errors.push(mistake("bad-value", message, help));
-            None
-        }
-    }
-}
-
-/// A call has its message in the scenario, as JSON.
-fn message_of_call(bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
-    let text = match &bench.body {
-        BenchBody::None => return,
-        BenchBody::Text(text) => Ok(text.clone()),
-        BenchBody::File(path) => plain::read_given_text(path, SOURCE_BYTES_MAX)
-            .map_err(|error| say!("cannot read {}: {}", path.display(), Said::of_error(&error))),
-        BenchBody::Bytes(_) | BenchBody::Form(_) => Err(say!("the message of a call must be JSON")),
-    };
-    let text = text.and_then(|text| {
-        let text = without_mark(&text).to_string();
-        let read = serde_json::from_str::<serde_json::Value>(&text);
-        let wrong = |error: serde_json::Error| say!("the message of the call is not JSON: {error}");
-        read.map(|_| text).map_err(wrong)
-    });
-    match text {
-        Ok(text) => bench.body = BenchBody::Text(text),
-        Err(message) => {
-            let help = say!("write --body '{{\"text\": \"hi\"}}', or --body @FILE");
-            errors.push(mistake("bad-value", message, help));
-        }
-    }
-}
-
-/// `\r`, `\n`, `\t`, `\0`, `\\` and `\xHH` as the bytes they mean; anything else stays.
-fn unescape(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        out.extend_from_slice(&rest.as_bytes()[..at]);
-        rest = &rest[at + 1..];
-        let hex = rest.strip_prefix('x').and_then(|hex| hex.get(..2));
-        let (byte, length) = match rest.as_bytes().first() {
-            Some(b'r') => (Some(b'\r'), 1),
-            Some(b'n') => (Some(b'\n'), 1),
-            Some(b't') => (Some(b'\t'), 1),
-            Some(b'0') => (Some(0), 1),
-            Some(b'\\') => (Some(b'\\'), 1),
-            Some(b'x') => (hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()), 3),
-            _ => (None, 0),
-        };
-        match byte {
-            Some(byte) => {
-                out.push(byte);
-                rest = &rest[length..];
-            }
-            None => out.push(b'\\'),
-        }
-    }
-    out.extend_from_slice(rest.as_bytes());
-    out
+    errors.extend(bench.replace_headers(given, request.auth.as_deref(), request.curl.is_some()));
 }
 
 fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
@@ -448,14 +334,8 @@ fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<
 fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
     // If throng does not know the scheme, the scenario has an error for it.
     let Some(scheme) = bench.scheme() else { return };
-    for (flag, _) in narrow(arguments).filter(|(_, given)| *given) {
-        let schemes = schemes_with(flag);
-        if !schemes.contains(&scheme) {
-            let (own, others) = (scheme.word(), listed_schemes(&schemes));
-            let message = say!("{flag} does not apply to {own}://, only to {others}");
-            errors.push(mistake("flag-without-effect", message, say!("omit it")));
-        }
-    }
+    let given = narrow(arguments).filter(|(_, given)| *given);
+    errors.extend(given.filter_map(|(flag, _)| without_effect(flag, scheme)));
     together(arguments, bench, scheme, errors);
 }
 
@@ -484,16 +364,6 @@ fn narrow(arguments: &BenchArguments) -> impl Iterator<Item = (&'static str, boo
         ("--header", !request.headers.is_empty()),
     ];
     flags.into_iter().chain(arguments.of_scheme.given())
-}
-
-/// `ws, wss and udp`.
-fn listed_schemes(schemes: &[Scheme]) -> Said {
-    let mut words: Vec<&str> = schemes.iter().map(|scheme| scheme.word()).collect();
-    let last = words.pop().unwrap_or_default();
-    match words.is_empty() {
-        true => Said::of_others(last),
-        false => say!("{} and {last}", words.join(", ")),
-    }
 }
 
 /// Flags that need or exclude each other with this scheme.
@@ -613,12 +483,5 @@ mod tests {
         for (flag, _) in narrow(&arguments) {
             assert!(!schemes_with(flag).is_empty(), "{flag}");
         }
-    }
-
-    #[test]
-    fn escapes_mean_their_bytes_and_others_stay() {
-        assert_eq!(unescape(r"PING\r\n"), b"PING\r\n");
-        assert_eq!(unescape(r"\x00\xff\\x\q\x"), b"\x00\xff\\x\\q\\x");
-        assert_eq!(unescape("é\\"), "é\\".as_bytes());
     }
 }

@@ -1,6 +1,5 @@
 //! `throng control`: says something to a run that goes on, over the socket in its directory.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,44 +7,35 @@ use throng_base::clean::clean;
 use throng_base::{Diagnostic, Exit, Said, units};
 use throng_results::Run;
 use throng_results::directory::RECORDS;
-use throng_run::control::command::{
-    Answer, Command, LINE_BYTES_MAX, LoadStatus, Request, SOCKET, VERSION,
-};
-use throng_run::control::socket::connect;
+use throng_run::control::command::{Answer, Command, LoadStatus, Request, SOCKET, VERSION};
+use throng_run::control::socket::ask;
 use throng_run::wire::Change;
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{ControlArguments, What};
 
-/// A run that is so busy answers later than this only if it is stuck.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-pub(crate) fn control(arguments: &ControlArguments) -> Exit {
+pub(crate) fn control(arguments: &ControlArguments) -> Ended {
     let screen = Screen::output(false);
     let request = Request {
         version: VERSION,
         command: command(&arguments.what),
         load: arguments.load.clone(),
     };
+    let errors = Screen::errors(false);
     let answer = find(arguments.run.as_deref()).and_then(|directory| ask(&directory, &request));
-    let refused = match answer {
-        Ok(Answer::Refused { message, help }) => {
-            Diagnostic::error("control-refused", message).help(help)
+    let answer = answer.map_err(|told| errors.refused(&told))?;
+    if let Answer::Refused { message, help } = answer {
+        return Err(errors.refused(&Diagnostic::error("control-refused", message).help(help)));
+    }
+    match (&answer, arguments.json) {
+        (answer, true) => screen.json(&serde_json::to_value(answer).unwrap_or_default()),
+        (Answer::Status(loads), false) => loads.iter().for_each(|it| show(it, screen)),
+        (Answer::Done(said) | Answer::Refused { message: said, .. }, false) => {
+            screen.say(said.clone());
         }
-        Ok(answer) => {
-            match (&answer, arguments.json) {
-                (answer, true) => screen.json(&serde_json::to_value(answer).unwrap_or_default()),
-                (Answer::Status(loads), false) => loads.iter().for_each(|it| show(it, screen)),
-                (Answer::Done(said) | Answer::Refused { message: said, .. }, false) => {
-                    screen.say(said.clone());
-                }
-            }
-            return Exit::Success;
-        }
-        Err(diagnostic) => *diagnostic,
-    };
-    Screen::errors(false).diagnostic(&refused);
-    Exit::Usage
+    }
+    Ok(Exit::Success)
 }
 
 fn command(what: &What) -> Command {
@@ -104,37 +94,4 @@ fn no_run(message: Said) -> Box<Diagnostic> {
         "give the directory of a run in progress, or change to the directory where it was started"
     );
     Box::new(Diagnostic::error("run-unreadable", message).help(help))
-}
-
-pub(crate) fn ask(directory: &Path, request: &Request) -> Result<Answer, Box<Diagnostic>> {
-    let failed = |error: std::io::Error| {
-        let shown = directory.display();
-        let message = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => {
-                say!("the run in {shown} belongs to another account")
-            }
-            std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
-                say!("the run in {shown} has ended")
-            }
-            _ => {
-                say!("the run in {shown} does not respond: {error}", error = Said::of_error(&error))
-            }
-        };
-        Box::new(Diagnostic::error("control-refused", message).help(say!(
-            "only a recorded run in progress can be changed, and only by the account that \
-             started it"
-        )))
-    };
-    let exchange = || {
-        let mut stream = connect(directory)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let mut line = serde_json::to_vec(request)?;
-        line.push(b'\n');
-        stream.write_all(&line)?;
-        let mut answer = Vec::new();
-        BufReader::new(stream.take(LINE_BYTES_MAX)).read_until(b'\n', &mut answer)?;
-        Ok(serde_json::from_slice(&answer)?)
-    };
-    exchange().map_err(failed)
 }

@@ -8,19 +8,17 @@ use throng_plan::doctor::{as_json, page};
 use throng_plan::needs::needs;
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{DoctorArguments, ScenarioArguments};
 use crate::scenario;
 
 /// Where neither a scenario nor `--users` says how many.
 const USERS: u64 = 10_000;
 
-pub(crate) fn doctor(arguments: &DoctorArguments) -> Exit {
+pub(crate) fn doctor(arguments: &DoctorArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
     let screen = Screen::output(arguments.no_color);
-    let (needs, remark) = match wanted(arguments, errors) {
-        Ok(wanted) => wanted,
-        Err(exit) => return exit,
-    };
+    let (needs, remark) = wanted(arguments, errors)?;
     let host = Host::new(Root::default());
     let mut examination = examine(&host, &needs);
     let mut applied = Vec::new();
@@ -35,7 +33,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Exit {
             screen.text(&page(&needs, &examination, &applied, arguments.fix, &screen.style));
         }
     }
-    if examination.is_fit() { Exit::Success } else { Exit::HostUnfit }
+    if examination.is_fit() { Ok(Exit::Success) } else { Err(Exit::HostUnfit) }
 }
 
 /// What is asked for, and what the person should know of how that was found.

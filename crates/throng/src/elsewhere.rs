@@ -1,8 +1,6 @@
 //! What [`system`](crate) is on Linux, for other systems: throng reads, checks, compares and serves
 //! records there; load, and measurements of the host, need Linux.
 
-use std::process::Command;
-
 use throng_base::Diagnostic;
 
 use crate::arguments;
@@ -19,9 +17,6 @@ pub(crate) fn refusal(command: &arguments::Command) -> Option<Diagnostic> {
 }
 
 pub(crate) fn use_no_huge_pages() {}
-
-/// Children that are left behind end by themselves, or are told to.
-pub(crate) fn end_with_parent(_: &mut Command) {}
 
 pub(crate) fn reserve_no_address_space() {}
 

@@ -8,6 +8,7 @@ use throng_base::{Diagnostic, Exit, Language, language, packed};
 use throng_metrics::Cause;
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{ExplainArguments, SchemaArguments, SchemaKind};
 
 /// One section per code.
@@ -43,7 +44,7 @@ impl<'t> Section<'t> {
     }
 }
 
-pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
+pub(crate) fn explain(arguments: &ExplainArguments) -> Ended {
     let text = match language::spoken() {
         Language::English => CODES.as_str(),
         Language::Chinese => CODES_ZH.as_str(),
@@ -55,30 +56,29 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
         for section in &sections {
             screen.line(&format!("{:width$}  {}", section.code, section.brief()));
         }
-        return Exit::Success;
+        return Ok(Exit::Success);
     };
     // As it may be copied from a message: `error[unknown-key]`.
     let word = code.rsplit('[').next().unwrap_or(code).trim_end_matches([']', ':']);
     if let Some(section) = sections.iter().find(|section| section.code == word) {
         screen.text(&section.shown());
-        return Exit::Success;
+        return Ok(Exit::Success);
     }
     let mut error = Diagnostic::error("unknown-code", say!("there is no code `{word}`"))
         .help(say!("`throng explain` without a code lists all codes"));
     if let Some(near) = did_you_mean(word, sections.iter().map(|section| section.code)) {
         error = error.note(say!("did you mean `{near}`?"));
     }
-    Screen::errors(false).diagnostic(&error);
-    Exit::Usage
+    Err(Screen::errors(false).refused(&error))
 }
 
-pub(crate) fn schema(arguments: &SchemaArguments) -> Exit {
+pub(crate) fn schema(arguments: &SchemaArguments) -> Ended {
     let schema = match arguments.of {
         SchemaKind::Scenario => throng_scenario::schema::json_schema(),
         SchemaKind::Protocol => throng_scenario::schema::protocol(),
     };
     Screen::output(false).line(&schema);
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 fn sections(text: &str) -> Vec<Section<'_>> {

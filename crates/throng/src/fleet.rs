@@ -24,6 +24,7 @@ use throng_terminal::signals::stop_requested;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 
+use crate::Ended;
 use crate::arguments::{CollectArguments, FleetArguments, FleetWhat, ResumeArguments};
 
 /// Each agent sends a heartbeat within this time.
@@ -33,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const ADMIT_TIME: Duration = Duration::from_secs(5);
 const REACH_TIME: Duration = Duration::from_millis(300);
 
-pub(crate) fn fleet(arguments: &FleetArguments) -> Exit {
+pub(crate) fn fleet(arguments: &FleetArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
     let screen = Screen::output(arguments.no_color);
     let directory = &arguments.fleet;
@@ -45,30 +46,30 @@ pub(crate) fn fleet(arguments: &FleetArguments) -> Exit {
         FleetWhat::Stop => stop(directory, screen),
     };
     match done {
-        Ok(()) => Exit::Success,
+        Ok(()) => Ok(Exit::Success),
         Err(diagnostic) => {
             errors.diagnostic(&diagnostic);
-            if diagnostic.code == "fleet-keys" { Exit::Usage } else { Exit::HostUnfit }
+            Err(if diagnostic.code == "fleet-keys" { Exit::Usage } else { Exit::HostUnfit })
         }
     }
 }
 
 /// `throng resume`.
-pub(crate) fn resume(arguments: &ResumeArguments) -> Exit {
+pub(crate) fn resume(arguments: &ResumeArguments) -> Ended {
     let mut settings = arguments.output.settings();
     settings.fleet.get_or_insert_with(|| FLEET.into());
     let asked = Resume { run: arguments.run.clone(), standby: arguments.standby, settings };
-    throng_run::resume(&asked, &Terminal::new(&arguments.output.shown()))
+    Ok(throng_run::resume(&asked, &Terminal::new(&arguments.output.shown())))
 }
 
 /// `throng collect`.
-pub(crate) fn collect(arguments: &CollectArguments) -> Exit {
+pub(crate) fn collect(arguments: &CollectArguments) -> Ended {
     let asked = Collect {
         directories: arguments.directories.clone(),
         run: arguments.run.clone(),
         settings: arguments.output.settings(),
     };
-    throng_run::collect(&asked, &Terminal::new(&arguments.output.shown()))
+    Ok(throng_run::collect(&asked, &Terminal::new(&arguments.output.shown())))
 }
 
 fn init(directory: &Path, address: &[SocketAddr], screen: Screen) -> Result<(), Box<Diagnostic>> {

@@ -2,31 +2,26 @@
 
 use std::path::Path;
 
-use throng_base::{Diagnostic, Exit};
+use throng_base::Diagnostic;
 use throng_results::compare::{Asked, Condition, History, exit_of, history_json};
 use throng_results::directory::RECORDS;
 use throng_results::markdown::history_markdown;
 use throng_results::terminal::history_text;
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::HistoryArguments;
 
-pub(crate) fn history(arguments: &HistoryArguments) -> Exit {
-    match read(arguments) {
-        Ok(history) => {
-            let screen = Screen::output(arguments.no_color);
-            match (arguments.json, arguments.markdown) {
-                (true, _) => screen.json(&history_json(&history)),
-                (_, true) => screen.text(&history_markdown(&history)),
-                _ => screen.text(&history_text(&history, &screen.style)),
-            }
-            exit_of(history.scenarios.iter().flat_map(|trend| &trend.judged))
-        }
-        Err(diagnostic) => {
-            Screen::errors(arguments.no_color).diagnostic(&diagnostic);
-            Exit::Usage
-        }
+pub(crate) fn history(arguments: &HistoryArguments) -> Ended {
+    let errors = Screen::errors(arguments.no_color);
+    let history = read(arguments).map_err(|told| errors.refused(&told))?;
+    let screen = Screen::output(arguments.no_color);
+    match (arguments.json, arguments.markdown) {
+        (true, _) => screen.json(&history_json(&history)),
+        (_, true) => screen.text(&history_markdown(&history)),
+        _ => screen.text(&history_text(&history, &screen.style)),
     }
+    Ok(exit_of(history.scenarios.iter().flat_map(|trend| &trend.judged)))
 }
 
 fn read(arguments: &HistoryArguments) -> Result<History, Box<Diagnostic>> {

@@ -12,6 +12,7 @@ use throng_program::HttpCall;
 use throng_scenario::{Url, whole};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::ImportArguments;
 
 /// How long a description may take to load.
@@ -19,15 +20,10 @@ const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
 /// Remarks that are printed; all of them are in the scenario.
 const REMARKS_SHOWN_MAX: usize = 20;
 
-pub(crate) fn import(arguments: &ImportArguments) -> Exit {
+pub(crate) fn import(arguments: &ImportArguments) -> Ended {
     let errors = Screen::errors(false);
-    match run(arguments, errors) {
-        Ok(()) => Exit::Success,
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            Exit::Usage
-        }
-    }
+    run(arguments, errors).map_err(|told| errors.refused_all(&told))?;
+    Ok(Exit::Success)
 }
 
 fn run(arguments: &ImportArguments, errors: Screen) -> Result<(), Vec<Diagnostic>> {

@@ -11,8 +11,8 @@ use throng_scenario::bench::{Bench, write_requests};
 use throng_scenario::{CompileOptions, compile, curl};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{InitArguments, InitKind};
-use crate::bench::read_curl;
 
 /// The URL of the target in a template.
 fn target_in(text: &str) -> &str {
@@ -20,8 +20,8 @@ fn target_in(text: &str) -> &str {
     line.and_then(|rest| rest.split(' ').next()).unwrap_or_default()
 }
 
-pub(crate) fn init(mut arguments: InitArguments) -> Exit {
-    let screen = Screen::output(false);
+pub(crate) fn init(mut arguments: InitArguments) -> Ended {
+    let (screen, errors) = (Screen::output(false), Screen::errors(false));
     ask::ask(&mut arguments, screen);
     let arguments = &arguments;
     let kind = arguments.kind.unwrap_or(InitKind::Http);
@@ -32,24 +32,18 @@ pub(crate) fn init(mut arguments: InitArguments) -> Exit {
         return init_curl(arguments, curl, &path, screen);
     }
     if let Some(own) = &arguments.target {
-        if let Err(diagnostics) = look_at(own) {
-            Screen::errors(false).diagnostics(&diagnostics);
-            return Exit::Usage;
-        }
+        look_at(own).map_err(|told| errors.refused_all(&told))?;
         let target = format!("target: {}", target_in(&text));
         text = text.replacen(&target, &format!("target: {own}"), 1);
     }
     if path == Path::new("-") {
         screen.document(&text);
-        return Exit::Success;
+        return Ok(Exit::Success);
     }
     let shown = path.display().to_string();
     text = text.replace(&format!(" {name}"), &format!(" {shown}"));
     let folder = path.parent().unwrap_or(Path::new(""));
-    if let Err(diagnostic) = write(&path, &text, arguments.force) {
-        Screen::errors(false).diagnostic(&diagnostic);
-        return Exit::Usage;
-    }
+    write(&path, &text, arguments.force).map_err(|told| errors.refused(&told))?;
     screen.say(say!("wrote {shown}"));
     if kind == InitKind::Api {
         // An existing file has the user's own accounts.
@@ -59,32 +53,24 @@ pub(crate) fn init(mut arguments: InitArguments) -> Exit {
             Err(_) if path.exists() => {
                 screen.say(say!("{} already exists and was not overwritten", path.display()));
             }
-            Err(diagnostic) => {
-                Screen::errors(false).diagnostic(&diagnostic);
-                return Exit::Usage;
-            }
+            Err(told) => return Err(errors.refused(&told)),
         }
     }
     screen.say(say!("edit it, then run: throng check {shown} · throng try {shown}"));
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 /// A session of what a browser has copied.
-fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen) -> Exit {
+fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen) -> Ended {
     let errors = Screen::errors(false);
     if arguments.kind.is_some_and(|kind| kind != InitKind::Http) {
         let message = say!("--curl generates a scenario with HTTP requests");
         let help = say!("write `throng init http my.yaml --curl FILE`");
-        errors.diagnostic(&Diagnostic::error("flag-without-effect", message).help(help));
-        return Exit::Usage;
+        return Err(errors.refused(&Diagnostic::error("flag-without-effect", message).help(help)));
     }
-    let requests = match read_curl(curl).and_then(|source| curl::parse_all(&source)) {
-        Ok(requests) => requests,
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            return Exit::Usage;
-        }
-    };
+    let requests = curl::read(curl)
+        .and_then(|source| curl::parse_all(&source))
+        .map_err(|told| errors.refused_all(&told))?;
     let mut benches = Vec::new();
     for request in &requests {
         errors.diagnostics(&request.warnings);
@@ -96,16 +82,13 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
     let text = write_requests(&benches, &name);
     if path == Path::new("-") {
         screen.document(&text);
-        return Exit::Success;
+        return Ok(Exit::Success);
     }
-    if let Err(diagnostic) = write(path, &text, arguments.force) {
-        errors.diagnostic(&diagnostic);
-        return Exit::Usage;
-    }
+    write(path, &text, arguments.force).map_err(|told| errors.refused(&told))?;
     let shown = path.display();
     screen.say(say!("wrote {shown}"));
     screen.say(say!("edit it, then run: throng check {shown} · throng try {shown}"));
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 /// Whether this is a target as a scenario has it.

@@ -121,6 +121,9 @@ pub fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
+/// How a command ended: with an error if it could not do what it is for, which was told.
+type Ended = Result<Exit, Exit>;
+
 fn execute(arguments: Arguments) -> Exit {
     if let Some(diagnostic) = system::refusal(&arguments.command) {
         Screen::errors(false).diagnostic(&diagnostic);
@@ -129,7 +132,7 @@ fn execute(arguments: Arguments) -> Exit {
     if arguments.command.has_users() {
         keep_no_free_memory();
     }
-    match arguments.command {
+    let ended = match arguments.command {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Init(arguments) => init::init(arguments),
         Command::Import(arguments) => import::import(&arguments),
@@ -151,7 +154,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Protocol(arguments) => protocol::protocol(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => explain::schema(&arguments),
-        Command::Demo(arguments) => target::demo(arguments),
+        Command::Demo(arguments) => Ok(target::demo(arguments)),
         Command::Control(arguments) => control::control(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Why(arguments) => why::why(&arguments),
@@ -160,8 +163,9 @@ fn execute(arguments: Arguments) -> Exit {
         Command::History(arguments) => history::history(&arguments),
         Command::Serve(arguments) => serve::serve(&arguments),
         Command::Mcp(arguments) => mcp::mcp(&arguments),
-        Command::Target(arguments) => target::target(&arguments),
+        Command::Target(arguments) => Ok(target::target(&arguments)),
         Command::Completions(arguments) => manual::completions(&arguments),
         Command::Man(arguments) => manual::man(&arguments),
-    }
+    };
+    ended.unwrap_or_else(|exit| exit)
 }

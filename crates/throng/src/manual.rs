@@ -14,6 +14,7 @@ use throng_base::Exit;
 use throng_run::files;
 use throng_terminal::screen::{self, Screen};
 
+use crate::Ended;
 use crate::arguments::{Arguments, CompletionsArguments, ManArguments, ShellKind};
 use crate::{speech, version};
 
@@ -46,28 +47,25 @@ const FILES: [(&str, &str); 3] = [
     ("/etc/throng/targets", "Targets that all users of this host, including root, may load."),
 ];
 
-pub(crate) fn man(arguments: &ManArguments) -> Exit {
+pub(crate) fn man(arguments: &ManArguments) -> Ended {
     let pages = pages();
     let Some(directory) = &arguments.directory else {
         if let Some((_, page)) = pages.first() {
             screen::output(page);
         }
-        return Exit::Success;
+        return Ok(Exit::Success);
     };
-    match write_pages(directory, &pages) {
-        Ok(()) => {
-            let (count, path) = (pages.len(), directory.display());
-            Screen::output(false).say(say!("wrote {count} manual pages to `{path}`"));
-            Exit::Success
-        }
-        Err(error) => {
-            Screen::errors(false).diagnostic(&files::unwritable("`throng man`", directory, &error));
-            Exit::Usage
-        }
-    }
+    let written = write_pages(directory, &pages);
+    written.map_err(|error| {
+        let told = files::unwritable("`throng man`", directory, &error);
+        Screen::errors(false).refused(&told)
+    })?;
+    let (count, path) = (pages.len(), directory.display());
+    Screen::output(false).say(say!("wrote {count} manual pages to `{path}`"));
+    Ok(Exit::Success)
 }
 
-pub(crate) fn completions(arguments: &CompletionsArguments) -> Exit {
+pub(crate) fn completions(arguments: &CompletionsArguments) -> Ended {
     let shell = match arguments.shell {
         ShellKind::Bash => Shell::Bash,
         ShellKind::Fish => Shell::Fish,
@@ -80,7 +78,7 @@ pub(crate) fn completions(arguments: &CompletionsArguments) -> Exit {
         script = fish::script(&whole, &String::from_utf8_lossy(&script)).into_bytes();
     }
     screen::output(&script);
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 /// A command without those below it that are not for people: scripts would propose them. What clap

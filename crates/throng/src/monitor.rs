@@ -28,6 +28,7 @@ use throng_terminal::signals::stop_requested;
 use throng_web::server::{Connections, in_thread};
 use throng_web::{Reply, Request};
 
+use crate::Ended;
 use crate::agent::token;
 use crate::arguments::MonitorArguments;
 use crate::fleet;
@@ -43,45 +44,33 @@ const WINDOW: Duration = Duration::from_secs(5);
 const NICE: i32 = 10;
 const EVERY_MIN: Duration = Duration::from_millis(100);
 
-pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
+pub(crate) fn monitor(arguments: MonitorArguments) -> Ended {
     let errors = Screen::errors(false);
     // What is already lower stays as it is.
     drop(set_nice(NICE));
     let every = arguments.every;
     if arguments.stdio && !(EVERY_MIN..=WINDOW_MAX).contains(&every) {
-        errors.diagnostic(
+        return Err(errors.refused(
             &Diagnostic::error("bad-value", say!("--every must be between 100 ms and 60 s"))
                 .help(say!("write a duration, such as `--every 1s`")),
-        );
-        return Exit::Usage;
+        ));
     }
     // Before any thread begins: a token that was pasted is taken out of the list of processes.
-    let token = match arguments.join.as_deref().map(token).transpose() {
-        Ok(token) => token,
-        Err(diagnostic) => {
-            errors.diagnostic(&diagnostic);
-            return Exit::Usage;
-        }
-    };
+    let token =
+        arguments.join.as_deref().map(token).transpose().map_err(|told| errors.refused(&told))?;
     let link = match arguments.stdio || token.is_some() {
         true => None,
-        false => match Link::take(&arguments.listen, "/metrics", Access::TokenFromOutside) {
-            Ok(link) => Some(link),
-            Err(cause) => {
-                errors.diagnostic(&not_listening(&arguments.listen, &cause));
-                return Exit::Usage;
-            }
-        },
-    };
-    let tls = match arguments.cert.as_deref().zip(arguments.key.as_deref()).map(tls) {
-        None => None,
-        Some(Ok(tls)) => Some(tls),
-        Some(Err(cause)) => {
-            let message = say!("the certificate in --cert cannot be used: {cause}");
-            errors.diagnostic(&Diagnostic::error("monitor-failed", message));
-            return Exit::Usage;
+        false => {
+            let link = Link::take(&arguments.listen, "/metrics", Access::TokenFromOutside);
+            let told = |cause| errors.refused(&not_listening(&arguments.listen, &cause));
+            Some(link.map_err(told)?)
         }
     };
+    let tls = arguments.cert.as_deref().zip(arguments.key.as_deref()).map(tls).transpose();
+    let tls = tls.map_err(|cause| {
+        let message = say!("the certificate in --cert cannot be used: {cause}");
+        errors.refused(&Diagnostic::error("monitor-failed", message))
+    })?;
     let clock = Clock::start();
     let services = arguments.services(std::env::var("REDISCLI_AUTH").ok().as_deref());
     let twice = services
@@ -91,10 +80,9 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
     if let Some((_, service)) = twice {
         let message = say!("two sources are named `{}`", service.name());
         let told = Diagnostic::error("duplicate-name", message);
-        errors.diagnostic(
+        return Err(errors.refused(
             &told.help(say!("give each source only once, and each command a unique name")),
-        );
-        return Exit::Usage;
+        ));
     }
     let asked = Asked { processes: arguments.processes, ports: arguments.ports, services };
     let tell = move |text| errors.say(text);
@@ -105,11 +93,11 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
         ));
     }
     let idle = Idle::new(&clock, (!arguments.stay).then_some(arguments.idle));
-    match (link, token) {
+    Ok(match (link, token) {
         (Some(link), _) => listen((link, tls), readings, idle, errors),
         (None, Some(token)) => join(token, &readings, &idle, errors),
         (None, None) => write(readings, &clock, every, errors),
-    }
+    })
 }
 
 /// When readers came last, and for how long none may come.

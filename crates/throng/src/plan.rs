@@ -10,21 +10,19 @@ use throng_program::Program;
 use throng_results::Run;
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::{PlanArguments, ScenarioArguments};
 use crate::scenario;
 
-pub(crate) fn plan(arguments: &PlanArguments) -> Exit {
+pub(crate) fn plan(arguments: &PlanArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
     let screen = Screen::output(arguments.no_color);
-    let planned = match planned(arguments, errors) {
-        Ok(planned) => planned,
-        Err(exit) => return exit,
-    };
+    let planned = planned(arguments, errors)?;
     match arguments.json {
         true => screen.json(&json(&planned)),
         false => screen.text(&text(&planned, arguments.explain, &screen.style)),
     }
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
@@ -74,8 +72,7 @@ fn program(arguments: &PlanArguments, asks: bool, errors: Screen) -> Result<Prog
         let message = say!("no load is given");
         let help =
             say!("give a scenario, --users N, --rate N/s or --pv N: `throng plan --users 1M`");
-        errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
-        return Err(Exit::Usage);
+        return Err(errors.refused(&Diagnostic::error("bad-plan", message).help(help)));
     }
     users_without_scenario(asks).map_err(|mistakes| {
         errors.diagnostics(&mistakes);

@@ -4,14 +4,15 @@ use throng_base::{Diagnostic, Exit};
 use throng_run::{Conduct, capacity};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::Command;
 use crate::{bench, fingers, rerun, run, speech};
 
-pub(crate) fn post() -> Exit {
+pub(crate) fn post() -> Ended {
     let Some(part) = throng_run::told() else {
         let message = say!("`throng post` is started by `throng run --processes`");
-        Screen::errors(false).diagnostic(&Diagnostic::error("flag-without-effect", message));
-        return Exit::Usage;
+        let told = Diagnostic::error("flag-without-effect", message);
+        return Err(Screen::errors(false).refused(&told));
     };
     let words = part.words.iter().map(Into::into).collect();
     let parsed = fingers::understood(words).ok().and_then(|words| speech::parse(words).ok());
@@ -33,6 +34,6 @@ pub(crate) fn post() -> Exit {
         Some(Command::Capacity(arguments)) => run::with_run(&arguments.run, |conduct| {
             capacity::searching(conduct, &arguments.search.options(), be)
         }),
-        _ => Exit::Bug,
+        _ => Err(Exit::Bug),
     }
 }

@@ -1,66 +1,50 @@
 //! `throng protocol`: how a tester gets the declaration of a private protocol right. Draws its
 //! packets, decodes bytes and captures by it, encodes messages.
 
-use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Exit, Said, Source, plain};
-use throng_packets::capture::{self, Carried, Frame, Passed};
-use throng_packets::input::{Input, find};
-use throng_packets::reading::{self, Reading, Tally};
-use throng_packets::streams::Streams;
+use throng_packets::decode::{Sinks, decode};
+use throng_packets::reading;
 use throng_packets::telling::{How, Telling};
 use throng_packets::{Ink, layout, page};
-use throng_protocol::framed::declaration::{Declaration, Framing, Transport};
+use throng_protocol::framed::declaration::{Declaration, Framing};
 use throng_protocol::framed::{Decoded, MessageId, Protocol};
 use throng_scenario::protocol::library;
 use throng_scenario::protocol::{NoText, given, read_protocol, text_of};
 use throng_scenario::{CompileOptions, RunOptions, SOURCE_BYTES_MAX, read_disk};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::ProtocolArguments;
 use crate::reflect::write_descriptors;
 
-/// Ports that are listed.
-const PORTS_SHOWN_MAX: usize = 12;
-
-pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
+pub(crate) fn protocol(arguments: &ProtocolArguments) -> Ended {
     let screen = Screen::output(arguments.no_color);
     let errors = Screen::errors(arguments.no_color);
-    let told = |error: Box<Diagnostic>| {
-        errors.diagnostic(&error);
-        Exit::Usage
-    };
+    let told = |error: Box<Diagnostic>| errors.refused(&error);
     if let Some(url) = &arguments.reflection.reflect {
         return write_descriptors(url, arguments, errors);
     }
     if arguments.list {
         list(arguments.json, screen);
-        return Exit::Success;
+        return Ok(Exit::Success);
     }
     if let Some(name) = &arguments.show {
         let name = name.strip_prefix(library::PREFIX).unwrap_or(name);
-        return match library::find(name) {
-            Some(shipped) => {
-                screen.text(shipped.text);
-                Exit::Success
-            }
-            None => told(Box::new(library::unknown(name))),
+        let Some(shipped) = library::find(name) else {
+            return Err(errors.refused(&library::unknown(name)));
         };
+        screen.text(shipped.text);
+        return Ok(Exit::Success);
     }
     // Without a URL there is a file.
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
-    let protocol = match load(file, errors) {
-        Ok(protocol) => protocol,
-        Err(exit) => return exit,
-    };
-    let only = match arguments.message.as_deref().map(|name| named(&protocol, name)).transpose() {
-        Ok(only) => only,
-        Err(error) => return told(error),
-    };
-    let command = Command { arguments, protocol: &protocol, only, screen };
+    let protocol = load(file, errors)?;
+    let only = arguments.message.as_deref().map(|name| named(&protocol, name)).transpose();
+    let command = Command { arguments, protocol: &protocol, only: only.map_err(told)?, screen };
     let done = match (&arguments.decode, &arguments.encode) {
         (Some(input), _) => command.decode(input),
         (None, Some(text)) => command.encode(text),
@@ -69,7 +53,7 @@ pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
             Ok(Exit::Success)
         }
     };
-    done.unwrap_or_else(told)
+    done.map_err(told)
 }
 
 /// The protocols that come with throng: names, and what they describe.
@@ -93,16 +77,10 @@ fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
     let env = |name: &str| std::env::var(name).ok();
     let run = RunOptions::default();
     let options = CompileOptions { set: Vec::new(), base, read_file: &read_disk, env: &env, run };
-    match read_protocol(&source, &options) {
-        Ok((protocol, warnings)) => {
-            errors.diagnostics(&warnings);
-            Ok(protocol)
-        }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            Err(Exit::Usage)
-        }
-    }
+    let read = read_protocol(&source, &options);
+    let (protocol, warnings) = read.map_err(|told| errors.refused_all(&told))?;
+    errors.diagnostics(&warnings);
+    Ok(protocol)
 }
 
 /// The text of a file, or of one that comes with throng.
@@ -120,8 +98,7 @@ fn source(file: &Path, errors: Screen) -> Result<Arc<Source>, Exit> {
                 "file-too-large",
                 say!("the protocol file is larger than 16 MiB"),
             );
-            errors.diagnostic(&error.help(say!("split the protocol into several files")));
-            return Err(Exit::Usage);
+            return Err(errors.refused(&error.help(say!("split the protocol into several files"))));
         }
         Ok(Err(NoText::NotUtf8)) => {
             return Err(unreadable(file, say!("it is not UTF-8 text"), errors));
@@ -223,100 +200,12 @@ impl Command<'_> {
     }
 
     fn decode(&self, input: &str) -> Result<Exit, Box<Diagnostic>> {
-        let mut telling = self.telling();
-        let (tally, passed, repeated) = match find(input, self.declaration())? {
-            Input::Bytes(bytes) => {
-                let mut reading = Reading::new(self.protocol);
-                let mut sink = |place, found: reading::Found<'_>| {
-                    self.screen.text(&telling.tell(place, &found));
-                };
-                reading.bytes(&bytes, &mut sink);
-                (reading.end(false, &mut sink), None, 0)
-            }
-            Input::Capture(input) => {
-                let capture = |sink: &mut dyn FnMut(Frame<'_>)| {
-                    capture::read(input, sink).map_err(|_| no_capture())
-                };
-                self.capture(&mut telling, capture)?
-            }
-            Input::Frames(frames) => self.capture(&mut telling, |sink| {
-                let mut passed = Passed::default();
-                for frame in &frames {
-                    if let Some(frame) = capture::read_packet(frame, &mut passed) {
-                        sink(frame);
-                    }
-                }
-                Ok(passed)
-            })?,
-        };
-        self.screen.text(&telling.summary(&tally, passed.as_ref(), repeated));
-        Ok(if tally.fits() { Exit::Success } else { Exit::ThresholdsNotMet })
+        let Command { arguments, protocol, screen, .. } = self;
+        let errors = Screen::errors(arguments.no_color);
+        let mut text = |text: &str| screen.text(text);
+        let mut warn = |said| errors.say(said);
+        let sinks = Sinks { text: &mut text, warn: &mut warn };
+        let fits = decode(protocol, input, arguments.port, &mut self.telling(), sinks)?;
+        Ok(if fits { Exit::Success } else { Exit::ThresholdsNotMet })
     }
-
-    /// Frames to streams to packets.
-    fn capture(
-        &self,
-        telling: &mut Telling<'_>,
-        read: impl FnOnce(&mut dyn FnMut(Frame<'_>)) -> Result<Passed, Box<Diagnostic>>,
-    ) -> Result<(Tally, Option<Passed>, u64), Box<Diagnostic>> {
-        let wants_datagrams = self.declaration().transport == Transport::Udp;
-        let mut streams = Streams::new(self.arguments.port);
-        let mut reading = Reading::new(self.protocol);
-        let mut ports = BTreeSet::new();
-        let mut carried = 0u64;
-        let mut sink =
-            |place, found: reading::Found<'_>| self.screen.text(&telling.tell(place, &found));
-        let passed = read(&mut |frame| {
-            if matches!(frame.carried, Carried::Datagram) != wants_datagrams {
-                return;
-            }
-            if ports.len() < PORTS_SHOWN_MAX {
-                ports.insert(frame.source.port().min(frame.target.port()));
-            }
-            streams.frame(&frame, &mut |event| {
-                carried += 1;
-                reading.event(event, &mut sink);
-            });
-        })?;
-        streams.end(&mut |event| {
-            carried += 1;
-            reading.event(event, &mut sink);
-        });
-        if carried == 0 {
-            return Err(nothing_carried(wants_datagrams, &ports));
-        }
-        let tally = reading.end(true, &mut sink);
-        if self.arguments.port.is_none() && ports.len() > 1 && !tally.fits() {
-            let list: Vec<String> = ports.iter().map(u16::to_string).collect();
-            let text = say!(
-                "the capture has streams on several ports: {}; choose one with --port",
-                list.join(", ")
-            );
-            Screen::errors(self.arguments.no_color).say(text);
-        }
-        Ok((tally, Some(passed), streams.repeated))
-    }
-}
-
-fn no_capture() -> Box<Diagnostic> {
-    let error = Diagnostic::error("bad-capture", say!("the file is not a readable capture"));
-    Box::new(error.help(say!("write it with `tcpdump -w FILE`, or save it as pcap or pcapng")))
-}
-
-fn nothing_carried(wants_datagrams: bool, ports: &BTreeSet<u16>) -> Box<Diagnostic> {
-    let message = match wants_datagrams {
-        true => say!("the capture has no UDP datagrams to decode"),
-        false => say!("the capture has no TCP data to decode"),
-    };
-    let error = Diagnostic::error("bad-capture", message);
-    Box::new(match ports.is_empty() {
-        true => error.help(say!("the protocol file sets the transport: `transport: udp`")),
-        false => {
-            let list: Vec<String> = ports.iter().map(u16::to_string).collect();
-            error.help(say!(
-                "choose one of the ports in the capture with `--port`: {}",
-                list.join(", ")
-            ))
-        }
-    })
 }

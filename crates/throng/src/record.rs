@@ -18,22 +18,18 @@ use throng_scenario::whole;
 use throng_terminal::Screen;
 use throng_terminal::signals::Signals;
 
+use crate::Ended;
 use crate::arguments::RecordArguments;
 use crate::import::{scenario_stem, tell, unwritable, write};
 
-pub(crate) fn record(arguments: &RecordArguments) -> Exit {
+pub(crate) fn record(arguments: &RecordArguments) -> Ended {
     let errors = Screen::errors(false);
-    let guard = match Guard::read(&errors) {
-        Ok(guard) => guard,
-        Err(exit) => return exit,
-    };
-    match run(arguments, guard.lists, errors) {
-        Ok(()) => Exit::Success,
-        Err(diagnostics) => {
-            diagnostics.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
-            Exit::Usage
-        }
-    }
+    let guard = Guard::read(&errors)?;
+    run(arguments, guard.lists, errors).map_err(|told| {
+        told.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
+        Exit::Usage
+    })?;
+    Ok(Exit::Success)
 }
 
 fn run(

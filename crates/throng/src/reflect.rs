@@ -15,6 +15,7 @@ use throng_scenario::bench::{Bench, BenchRoute, write};
 use throng_scenario::{CompileOptions, Url, compile};
 use throng_terminal::screen::{Screen, output};
 
+use crate::Ended;
 use crate::arguments::{ProtocolArguments, ReflectionArguments, metadata};
 
 /// What a set of descriptors is called that came by reflection.
@@ -25,10 +26,7 @@ pub(crate) const FILE: &str = "reflection.desc";
 pub(crate) fn reflect(bench: &Bench, services: &[String], errors: Screen) -> Result<Vec<u8>, Exit> {
     let options = CompileOptions::of_process(Vec::new(), PathBuf::new());
     let program = compile(&Source::new(FILE, write(&way(bench))), &options);
-    let (program, _) = program.map_err(|diagnostics| {
-        errors.diagnostics(&diagnostics);
-        Exit::Usage
-    })?;
+    let (program, _) = program.map_err(|told| errors.refused_all(&told))?;
     let guard = Guard::read(&errors)?;
     let found = throng_engine::reflect(&program, services, &bench.headers, &guard.lists);
     // What a server says of a name that it does not know tells no other.
@@ -74,22 +72,15 @@ fn way(bench: &Bench) -> Bench {
 }
 
 /// `throng protocol --reflect`.
-pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors: Screen) -> Exit {
+pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors: Screen) -> Ended {
     let ReflectionArguments { output: file, headers, insecure, cacert, .. } = &arguments.reflection;
-    let told = |error: Diagnostic| {
-        errors.diagnostic(&error);
-        Exit::Usage
-    };
     let parsed = Url::parse(url).ok();
     if !parsed.is_some_and(|url| url.scheme.is_grpc()) {
         let message = say!("`{url}` is not the URL of a gRPC server");
         let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
-        return told(Diagnostic::error("bad-url", message).help(help));
+        return Err(errors.refused(&Diagnostic::error("bad-url", message).help(help)));
     }
-    let headers = match metadata(headers) {
-        Ok(headers) => headers,
-        Err(error) => return told(*error),
-    };
+    let headers = metadata(headers).map_err(|told| errors.refused(&told))?;
     let bench = Bench {
         url: url.to_string(),
         headers,
@@ -98,24 +89,18 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
         route: BenchRoute::default(),
         ..Bench::default()
     };
-    let set = match reflect(&bench, &[], errors) {
-        Ok(set) => set,
-        Err(exit) => return exit,
-    };
+    let set = reflect(&bench, &[], errors)?;
     match file {
         None => output(&set),
         Some(path) => {
-            if let Err(error) =
-                write_whole(path, &mut OpenOptions::new(), |file| file.write_all(&set))
-            {
-                return told(unwritable(path, &error));
-            }
+            let written = write_whole(path, &mut OpenOptions::new(), |file| file.write_all(&set));
+            written.map_err(|error| errors.refused(&unwritable(path, &error)))?;
             let size = units::format_bytes(set.len() as f64);
             let (path, proto) = (path.display(), tell!("use it in a scenario with `proto`"));
             errors.line(&format!("{path}: {size}; {proto}"));
         }
     }
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Diagnostic {

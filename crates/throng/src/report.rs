@@ -12,15 +12,16 @@ use throng_results::{Run, exit_code, summary_json};
 use throng_run::files::{PAGE_FILE, unwritable, write_files, write_page, write_whole};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::ReportArguments;
 
 /// A path that stands for standard output.
 const OUTPUT: &str = "-";
 
-pub(crate) fn report(arguments: &ReportArguments) -> Exit {
-    told(arguments).unwrap_or_else(|diagnostics| {
+pub(crate) fn report(arguments: &ReportArguments) -> Ended {
+    told(arguments).map_err(|told| {
         let errors = Screen::errors(arguments.no_color);
-        diagnostics.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
+        told.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
         Exit::Usage
     })
 }

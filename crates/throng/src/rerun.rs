@@ -6,11 +6,12 @@ use throng_run::bundle::{Given, load};
 use throng_run::{Conduct, LoadPart, SearchOptions, capacity};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::RerunArguments;
 use crate::run::with_program;
 use crate::scenario::assignments;
 
-pub(crate) fn rerun(arguments: RerunArguments) -> Exit {
+pub(crate) fn rerun(arguments: RerunArguments) -> Ended {
     with_record(arguments, |conduct, search| match search {
         Some(options) => capacity::search(conduct, &options),
         None => conduct.run(),
@@ -22,31 +23,18 @@ pub(crate) fn rerun(arguments: RerunArguments) -> Exit {
 pub(crate) fn with_record(
     mut arguments: RerunArguments,
     then: impl FnOnce(Conduct<'_>, Option<SearchOptions>) -> Exit,
-) -> Exit {
+) -> Ended {
     let errors = Screen::errors(arguments.output.no_color);
-    let run = match Run::open(&arguments.run) {
-        Ok(run) => run,
-        Err(diagnostic) => {
-            errors.diagnostic(&diagnostic);
-            return Exit::Usage;
-        }
-    };
+    let run = Run::open(&arguments.run).map_err(|told| errors.refused(&told))?;
     if run.info.mode.duel {
         let message = say!("{} is a duel, which cannot be rerun", arguments.run.display());
         let help = say!("start it again with `throng duel`; `run.json` has its command and seed");
-        errors.diagnostic(&Diagnostic::error("duel-unclear", message).help(help));
-        return Exit::Usage;
+        return Err(errors.refused(&Diagnostic::error("duel-unclear", message).help(help)));
     }
-    let set = match assignments(&arguments.set, errors) {
-        Ok(set) => set,
-        Err(exit) => return exit,
-    };
+    let set = assignments(&arguments.set, errors)?;
     let labels = arguments.output.labels.clone();
     let given = Given { set, labels, allow_changed: arguments.allow_changed, ..Given::default() };
-    let loaded = match load(&run, &given, &errors) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
+    let loaded = load(&run, &given, &errors)?;
     // Shards share the users and the rows among them.
     let shards = usize::try_from(run.info.generator.shards).ok().filter(|shards| *shards > 0);
     arguments.output.shards = arguments.output.shards.or(shards);
@@ -59,18 +47,13 @@ pub(crate) fn with_record(
         arguments.output.part.get_or_insert(part);
     }
     let search = run.info.sources.bundle.and_then(|bundle| bundle.search);
-    let search = match search.map(serde_json::from_value).transpose() {
-        Ok(search) => search,
-        Err(error) => {
-            errors.diagnostic(&unread(&error));
-            return Exit::Usage;
-        }
-    };
+    let search = search.map(serde_json::from_value).transpose();
+    let search = search.map_err(|error| errors.refused(&unread(&error)))?;
     let given = (&arguments.output, &arguments.limits);
     let compiled = (loaded.program, loaded.recorded);
-    with_program(compiled, given, std::env::args().collect(), |conduct| {
+    Ok(with_program(compiled, given, std::env::args().collect(), |conduct| {
         then(Conduct { rerun_of: Some(run.info.id), ..conduct }, search)
-    })
+    }))
 }
 
 /// Options of a search that another version has recorded.

@@ -12,15 +12,16 @@ use throng_scenario::{Recorded, RunOptions, read_disk, read_variable};
 use throng_terminal::Screen;
 use throng_terminal::Terminal;
 
+use crate::Ended;
 use crate::arguments::{LimitArguments, OutputArguments, RunArguments};
 use crate::scenario::{compile_run, load_changed};
 
-pub(crate) fn run(arguments: &RunArguments) -> Exit {
+pub(crate) fn run(arguments: &RunArguments) -> Ended {
     with_run(arguments, |conduct| conduct.run())
 }
 
 /// With the run of a scenario file, or of a log.
-pub(crate) fn with_run(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
+pub(crate) fn with_run(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Ended {
     match &arguments.replay {
         Some(log) => with_log(arguments, log, then),
         None => with_file(arguments, then),
@@ -48,7 +49,7 @@ pub(crate) fn command() -> Vec<String> {
     std::iter::once("throng".to_string()).chain(std::env::args().skip(1)).collect()
 }
 
-fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
+fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Ended {
     let given = RunOptions {
         load: arguments.load.changes(),
         labels: arguments.output.labels.clone(),
@@ -56,25 +57,19 @@ fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -
         ..RunOptions::default()
     };
     let errors = Screen::errors(arguments.output.no_color);
-    let Loaded { program, recorded, .. } = match load_changed(&arguments.scenario, given, errors) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
+    let Loaded { program, recorded, .. } = load_changed(&arguments.scenario, given, errors)?;
     let given = (&arguments.output, &arguments.limits);
-    with_program((program, recorded), given, std::env::args().collect(), then)
+    Ok(with_program((program, recorded), given, std::env::args().collect(), then))
 }
 
-fn with_log(arguments: &RunArguments, log: &Path, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
+fn with_log(arguments: &RunArguments, log: &Path, then: impl FnOnce(Conduct<'_>) -> Exit) -> Ended {
     let errors = Screen::errors(arguments.output.no_color);
     let url = arguments.scenario.file.to_string_lossy();
-    let replay = match replay(log, &url, arguments.speed) {
-        Ok(replay) => replay,
-        Err(told) => {
-            errors.diagnostic(&told);
-            errors.say(say!("nothing was sent"));
-            return Exit::Usage;
-        }
-    };
+    let replay = replay(log, &url, arguments.speed).map_err(|told| {
+        errors.diagnostic(&told);
+        errors.say(say!("nothing was sent"));
+        Exit::Usage
+    })?;
     replay.remarks.iter().for_each(|remark| errors.say(remark.clone()));
     let source = Source::new(tell!("the scenario of this replay"), replay.scenario.clone());
     let base = PathBuf::from(replay.folder());
@@ -83,15 +78,9 @@ fn with_log(arguments: &RunArguments, log: &Path, then: impl FnOnce(Conduct<'_>)
         thresholds: arguments.thresholds.clone(),
         ..RunOptions::fresh(arguments.scenario.seed)
     };
-    match compile_run(&source, Vec::new(), (base, &read_variable), given, &read_disk) {
-        Ok((program, warnings, recorded)) => {
-            errors.diagnostics(&warnings);
-            let given = (&arguments.output, &arguments.limits);
-            with_program((program, recorded), given, command(), then)
-        }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            Exit::Usage
-        }
-    }
+    let compiled = compile_run(&source, Vec::new(), (base, &read_variable), given, &read_disk);
+    let (program, warnings, recorded) = compiled.map_err(|told| errors.refused_all(&told))?;
+    errors.diagnostics(&warnings);
+    let given = (&arguments.output, &arguments.limits);
+    Ok(with_program((program, recorded), given, command(), then))
 }

@@ -35,17 +35,11 @@ pub(crate) fn load_changed(
     let base = folder.unwrap_or(Path::new("")).to_path_buf();
     let RunOptions { load, labels, thresholds, .. } = given;
     let run = RunOptions { load, labels, thresholds, ..RunOptions::fresh(arguments.seed) };
-    match compile_run(&source, set, (base, &read_variable), run, &read_disk) {
-        Ok((program, warnings, mut recorded)) => {
-            errors.diagnostics(&warnings);
-            recorded.path = whole(&arguments.file);
-            Ok(Loaded { program, warnings: warnings.len(), recorded })
-        }
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            Err(Exit::Usage)
-        }
-    }
+    let compiled = compile_run(&source, set, (base, &read_variable), run, &read_disk);
+    let (program, warnings, mut recorded) = compiled.map_err(|told| errors.refused_all(&told))?;
+    errors.diagnostics(&warnings);
+    recorded.path = whole(&arguments.file);
+    Ok(Loaded { program, warnings: warnings.len(), recorded })
 }
 
 /// What `--set` gives, by name and value.
@@ -55,8 +49,7 @@ pub(crate) fn assignments(set: &[String], errors: Screen) -> Result<Vec<(String,
         None => {
             let message = say!("`{assignment}` is not an assignment to a variable");
             let error = Diagnostic::error("bad-set", message);
-            errors.diagnostic(&error.help(say!("write --set name=value")));
-            Err(Exit::Usage)
+            Err(errors.refused(&error.help(say!("write --set name=value"))))
         }
     });
     pairs.collect()

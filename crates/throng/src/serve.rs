@@ -1,215 +1,24 @@
-//! `throng serve`: the runs of a folder as a page. One thread reads the records, as that may take
-//! seconds; the other answers, and starts runs where that is allowed.
-//!
-//! - `folder`: what there is in the folder; figures are read once and kept.
-//! - `started`: runs that were started from the page.
+//! `throng serve`: the runs of a folder as a page.
 
-mod folder;
-mod started;
-
-use std::cell::RefCell;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-
-use serde_json::{Value, json};
-use throng_base::language::spoken;
-use throng_base::{Diagnostic, Exit};
-use throng_results::page::served_html;
-use throng_run::live::link::Link;
-use throng_run::live::saved::{Form, Saving};
+use throng_base::Exit;
+use throng_serve::Setup;
 use throng_terminal::Screen;
 use throng_terminal::signals::stop_requested;
-use throng_web::server::{Connections, in_thread};
-use throng_web::{Gate, Reply, Request};
-use tokio::sync::oneshot;
 
+use crate::Ended;
 use crate::arguments::ServeArguments;
-use folder::{Folder, Wanted, find};
-use started::{Begin, Started};
+use crate::speech;
 
-/// What may wait for the reader.
-const WAITING_MAX: usize = 64;
-
-/// What the reader is asked, and where the answer goes.
-type Job = (Wanted, oneshot::Sender<Value>);
-
-pub(crate) fn serve(arguments: &ServeArguments) -> Exit {
+pub(crate) fn serve(arguments: &ServeArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
-    match begin(arguments, errors) {
-        Ok(exit) => exit,
-        Err(diagnostic) => {
-            errors.diagnostic(&diagnostic);
-            Exit::Usage
-        }
-    }
-}
-
-fn begin(arguments: &ServeArguments, errors: Screen) -> Result<Exit, Box<Diagnostic>> {
-    let folders = [Some(&arguments.folder), arguments.allow_run.as_ref()];
-    folders.into_iter().flatten().try_for_each(|folder| is_folder(folder))?;
-    let link = Link::open(&arguments.listen, "--listen")?;
-    link.print(&say!("runs"), &errors);
-    let started = arguments.allow_run.as_ref().map(|scenarios| {
-        let runs_max = usize::try_from(arguments.runs_max).unwrap_or(usize::MAX);
-        Started::new(scenarios, &arguments.folder, (link.address().ip(), runs_max))
-    });
-    let (jobs, waiting) = sync_channel::<Job>(WAITING_MAX);
-    let mut folder = Folder::new(&arguments.folder);
-    let reader = std::thread::Builder::new().name("reader".into());
-    let reader = reader.spawn(move || folder.work(&waiting));
-    reader.map_err(|error| {
-        let error = throng_base::Said::of_error(&error);
-        Box::new(Diagnostic::error("host-unfit", say!("cannot start an event loop: {error}")))
-    })?;
-    let Link { server, gate, .. } = link;
-    let (folder, saving) = (arguments.folder.clone(), Saving::default());
-    let site = Rc::new(Site { gate, jobs, folder, saving, started: RefCell::new(started) });
-    let own = Rc::clone(&site);
-    in_thread(async move {
-        let answer = move |request| {
-            let own = Rc::clone(&own);
-            async move { own.answer(request).await }
-        };
-        tokio::select! {
-            () = stop_requested() => {}
-            _ = server.serve(Connections::default(), answer) => {}
-        }
-    });
-    if let Some(started) = site.started.borrow_mut().take() {
-        started.stop();
-    }
+    let setup = Setup {
+        folder: arguments.folder.clone(),
+        listen: arguments.listen.clone(),
+        allow_run: arguments.allow_run.clone(),
+        runs_max: arguments.runs_max,
+        refusal: |words| speech::parse(words).err().map(|error| speech::wrong_in(&error)),
+    };
+    let served = throng_serve::serve(&setup, &errors, stop_requested());
+    served.map_err(|told| errors.refused(&told))?;
     Ok(Exit::Success)
-}
-
-fn is_folder(path: &Path) -> Result<(), Box<Diagnostic>> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let message = say!("{} is not a folder", path.display());
-    let help = say!("give an existing folder");
-    Err(Box::new(Diagnostic::error("run-unreadable", message).help(help)))
-}
-
-struct Site {
-    gate: Gate,
-    jobs: SyncSender<Job>,
-    folder: PathBuf,
-    saving: Saving,
-    /// Where runs may be started.
-    started: RefCell<Option<Started>>,
-}
-
-impl Site {
-    async fn answer(&self, request: Request) -> Reply {
-        if !self.gate.lets(&request) {
-            return Gate::refusal();
-        }
-        let name = request.asked("name").map(decoded).unwrap_or_default();
-        match (request.method.as_str(), request.path.as_str()) {
-            ("GET", "/") => {
-                let page = json!({"connect": "folder", "language": spoken().word()});
-                Reply::new(200, "text/html; charset=utf-8", served_html(&page))
-            }
-            ("GET", "/runs") => {
-                let mut list = self.read(Wanted::List).await;
-                if let (Some(list), Some(started)) = (&mut list, &mut *self.started.borrow_mut()) {
-                    list["started"] = started.json();
-                    list["can_run"] = json!(true);
-                }
-                told(list)
-            }
-            ("GET", "/run") => told(self.read(Wanted::Report(name)).await),
-            ("GET", "/save") => match Form::of(&request) {
-                Some(form) => {
-                    let folder = self.folder.clone();
-                    let open = move || find(&folder, &name);
-                    self.saving.reply((form, request.connection.clone()), open).await
-                }
-                None => Reply::text(404, "page not found\n"),
-            },
-            ("GET", "/compare") => {
-                let names = request.query.split('&').filter_map(|pair| pair.strip_prefix("run="));
-                told(self.read(Wanted::Compare(names.map(decoded).collect())).await)
-            }
-            ("GET", "/history") => {
-                let baseline = request.asked("baseline").map(decoded);
-                told(self.read(Wanted::History(baseline)).await)
-            }
-            ("GET", "/scenarios") => {
-                let started = self.started.borrow();
-                told(Some(started.as_ref().map_or(json!([]), Started::scenarios)))
-            }
-            ("POST", "/start") => self.start(&request.body),
-            _ => Reply::text(404, "page not found\n"),
-        }
-    }
-
-    fn start(&self, body: &[u8]) -> Reply {
-        let Some(started) = &mut *self.started.borrow_mut() else {
-            return Reply::text(403, "starting runs is not allowed: see --allow-run\n");
-        };
-        let Ok(wanted) = serde_json::from_slice::<Begin>(body) else {
-            return Reply::text(400, "not a valid request to start a run\n");
-        };
-        told(Some(match started.begin(&wanted) {
-            Ok(name) => json!({"name": name}),
-            Err(said) => json!({"error": said.spoken()}),
-        }))
-    }
-
-    /// None where too much waits already.
-    async fn read(&self, wanted: Wanted) -> Option<Value> {
-        let (reply, read) = oneshot::channel();
-        match self.jobs.try_send((wanted, reply)) {
-            Ok(()) => read.await.ok(),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => None,
-        }
-    }
-}
-
-fn told(value: Option<Value>) -> Reply {
-    match value {
-        Some(value) => Reply::new(200, "application/json", value.to_string()),
-        None => Reply::text(503, "too many requests at a time\n"),
-    }
-}
-
-/// Without its percent signs (RFC 3986). What is no such text stays as it is, and names nothing.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match byte.filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_in_queries_are_decoded() {
-        for (given, wanted) in [
-            ("a%20b", "a b"),
-            ("%2e%2E%2f", "../"),
-            ("100%", "100%"),
-            ("%zz", "%zz"),
-            ("%ff", "%ff"),
-        ] {
-            assert_eq!(decoded(given), wanted);
-        }
-    }
 }

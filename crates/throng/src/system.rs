@@ -1,7 +1,6 @@
 //! Functions that need Linux. On other systems, `elsewhere` replaces this module and rejects the
 //! commands that need them.
 
-use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -20,21 +19,6 @@ pub(crate) fn use_no_huge_pages() {
     // SAFETY: the call sets a flag of this process and takes no pointer. Kernels without the flag
     // change nothing.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, on, unused, unused, unused) };
-}
-
-/// Interrupts the started program, as Ctrl-C does, when the thread that started it ends; also if
-/// this process is killed.
-pub(crate) fn end_with_parent(command: &mut Command) {
-    let (signal, unused): (libc::c_ulong, libc::c_ulong) = (libc::SIGINT as libc::c_ulong, 0);
-    // SAFETY: between fork and exec, only one system call is made; it takes no pointer.
-    unsafe {
-        command.pre_exec(move || {
-            match libc::prctl(libc::PR_SET_PDEATHSIG, signal, unused, unused, unused) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
-        });
-    }
 }
 
 /// With a limit on the address space (`ulimit -v`), the allocators must not reserve memory that

@@ -147,7 +147,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
         "(throng and its target share one process here, so CPU and memory include both)"
     ));
     screen.line("");
-    let exit = crate::bench::bench(&bench);
+    let exit = crate::bench::bench(&bench).unwrap_or_else(|exit| exit);
     running.stop();
     exit
 }

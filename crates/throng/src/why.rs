@@ -6,17 +6,14 @@ use throng_results::terminal::{findings_text, slowest_text};
 use throng_results::{judged_json, slowest_json};
 use throng_terminal::Screen;
 
+use crate::Ended;
 use crate::arguments::WhyArguments;
 use crate::report::given_or_newest;
 
-pub(crate) fn why(arguments: &WhyArguments) -> Exit {
-    match told(arguments) {
-        Ok(()) => Exit::Success,
-        Err(diagnostic) => {
-            Screen::errors(arguments.no_color).diagnostic(&diagnostic);
-            Exit::Usage
-        }
-    }
+pub(crate) fn why(arguments: &WhyArguments) -> Ended {
+    let errors = Screen::errors(arguments.no_color);
+    told(arguments).map_err(|told| errors.refused(&told))?;
+    Ok(Exit::Success)
 }
 
 fn told(arguments: &WhyArguments) -> Result<(), Box<Diagnostic>> {

@@ -1,5 +1,5 @@
-//! Opens event streams (HTML standard, section "Server-sent events"): the request, and whether its
-//! answer is one.
+//! Opens event streams (HTML standard, section "Server-sent events"): sends the request, and checks
+//! whether the response is an event stream.
 
 use throng_metrics::Cause;
 use throng_protocol::events::{EventReader, check_head};
@@ -21,7 +21,7 @@ use crate::spent::Times;
 use crate::trace::{Shown, What};
 use crate::transport::Transport;
 
-/// What an `EventSource` says of itself, where the scenario does not.
+/// The headers of an `EventSource`, unless the scenario sets its own.
 const USUAL: [(&str, &str); 2] = [("Accept", "text/event-stream"), ("Cache-Control", "no-cache")];
 
 pub(super) async fn subscribe(
@@ -45,7 +45,7 @@ pub(super) async fn subscribe(
     let mut machine = Machine::Events(reader);
     let check = |head: &Head<'_>| {
         order.note_cookies(shard, head);
-        // The answer was complete with it.
+        // The response ends with its head.
         let is_over = multiplexes && head.framing == BodyFraming::Length(0);
         (check_head(head), is_over)
     };
@@ -69,7 +69,7 @@ pub(super) async fn subscribe(
     })
 }
 
-/// The stream that asks, and what it says.
+/// The stream of the request, and its bytes.
 fn open_stream(
     shard: &Lane,
     order: &Order,
@@ -89,7 +89,7 @@ fn open_stream(
         },
         body_bytes_max: u64::MAX,
     };
-    // A new connection has room for one.
+    // A new connection has room for one stream.
     let stream =
         Lasting::open(&ask, &shard.prepared.limits.http2, &mut out).map_err(|refused| {
             Failure::new(Cause::GeneratorFailed, Said::of_others(format!("{refused:?}")))

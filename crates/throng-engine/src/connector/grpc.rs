@@ -1,5 +1,5 @@
-//! Opens gRPC calls that stay open. A server may say nothing before it has got a message: open is
-//! what speaks HTTP/2.
+//! Opens gRPC calls that stay open. A server may send nothing before it receives a message, so a
+//! call is open as soon as its connection uses HTTP/2.
 
 use throng_metrics::Cause;
 use throng_protocol::grpc::{CallStream, Encoding};
@@ -14,13 +14,13 @@ use crate::failure::Failure;
 use crate::shard::Lane;
 use crate::transport::Transport;
 
-/// What is said of the call before it is open.
+/// The first bytes of a call.
 pub(crate) struct CallAsk {
     /// The header block of the request.
     pub(crate) block: Vec<u8>,
     /// Messages with their prefixes.
     pub(crate) messages: Vec<u8>,
-    /// How those are compressed that follow; None where none do.
+    /// The compression of later messages; None if there are none.
     pub(crate) encoding: Option<Encoding>,
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn open(
         body,
         body_bytes_max: u64::MAX,
     };
-    // A new connection has room for one.
+    // A new connection has room for one stream.
     let failed = |reason: Said| Failure::new(Cause::GeneratorFailed, reason);
     let limits = &shard.prepared.limits.http2;
     let mut call = CallStream::open(&asked, encoding, limits, &mut out)

@@ -1,5 +1,5 @@
-//! Opens connections of MQTT: CONNECT to CONNACK, over the upgrade to a WebSocket where that
-//! carries it (MQTT 5, 6.0).
+//! Opens MQTT connections: from CONNECT to CONNACK, and before it the upgrade to WebSocket if MQTT
+//! runs over it (MQTT 5, 6.0).
 
 use std::cell::Cell;
 
@@ -16,17 +16,17 @@ use crate::spent::Times;
 use crate::trace::{Shown, What};
 use crate::transport::Transport;
 
-/// What a client says first.
+/// The first packet of a client.
 pub(crate) struct Greeting {
     /// CONNECT.
     pub(crate) hello: Vec<u8>,
     pub(crate) upgrade: Option<Upgrade>,
-    /// The machine that sends it, until the connection begins to open.
+    /// The machine that sends it, until the connection starts to open.
     pub(crate) machine: Cell<Option<Machine>>,
 }
 
-/// A client that is lent to a connection that opens, as its machine. However that ends, it is given
-/// back, as its session may go on with another one.
+/// A client that is lent to an opening connection as its machine. It is always given back, because
+/// its session may continue on another connection.
 struct Loan<'o> {
     machine: Option<Machine>,
     progress: &'o Progress,
@@ -86,17 +86,17 @@ pub(super) async fn connect(
     Ok(opened)
 }
 
-/// A server that speaks something else is none that breaks MQTT.
+/// A server that speaks another protocol does not violate MQTT.
 fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
     match first {
         [b'H', b'T', b'T', b'P', b'/'] => Failure::new(Cause::WrongScheme, SPEAKS_HTTP),
-        // An alert (RFC 8446, 5.1): its type and the version of the record.
+        // A TLS alert (RFC 8446, 5.1): its type and the version of the record.
         [21, 3, ..] => Failure::new(Cause::WrongScheme, SPEAKS_TLS),
         _ => failure,
     }
 }
 
-/// What a server makes of a CONNECT.
+/// The server's response to a CONNECT.
 fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
     match event {
         Event::Answered(Answered::Mqtt(answer)) if answer.packet == PacketType::Connack => {
@@ -122,7 +122,7 @@ fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
     }
 }
 
-/// An error that a server acknowledges a packet with.
+/// The error of a packet that a server acknowledges with an error code.
 pub(crate) fn refusal(answer: &Answer<'_>) -> Finding {
     let (packet, name, code) = (answer.packet.name(), answer.reason.name, answer.reason.code);
     let detail = match answer.text {

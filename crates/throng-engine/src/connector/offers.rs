@@ -1,10 +1,11 @@
-//! What both ends of TLS offer, where they agree on nothing.
+//! Explains TLS handshakes that fail because client and server have no version, cipher suite or
+//! protocol in common.
 
 use rustls::{AlertDescription as Alert, Error, PeerIncompatible as Peer};
 use throng_base::Said;
 
-/// In words, if that is why a handshake failed. `heard` is what the target said first, `protocols`
-/// what was offered by ALPN (RFC 7301).
+/// The explanation, if this is why a handshake failed. `heard` are the first bytes from the target,
+/// `protocols` the offered ALPN protocols (RFC 7301).
 pub(super) fn disagreement(error: &Error, heard: &[u8], protocols: &[Vec<u8>]) -> Option<Said> {
     match error {
         Error::AlertReceived(Alert::NoApplicationProtocol) | Error::NoApplicationProtocol => {
@@ -22,7 +23,7 @@ pub(super) fn disagreement(error: &Error, heard: &[u8], protocols: &[Vec<u8>]) -
             Some(version) => say!("throng offers TLS 1.2 and 1.3, but the target chose {version}"),
             None => say!("throng offers TLS 1.2 and 1.3, but the target supports neither"),
         }),
-        // Behind a ServerHello it is something else that the target misses: a certificate of ours.
+        // After a ServerHello, the target is missing something else: a client certificate.
         Error::AlertReceived(Alert::HandshakeFailure | Alert::InsufficientSecurity)
             if heard.first() == Some(&ALERT) =>
         {
@@ -35,10 +36,10 @@ pub(super) fn disagreement(error: &Error, heard: &[u8], protocols: &[Vec<u8>]) -
     }
 }
 
-/// The kind of a TLS record (RFC 8446, 5.1).
+/// The type of a TLS record (RFC 8446, 5.1).
 const ALERT: u8 = 21;
 
-/// The version of a ServerHello (RFC 5246, 7.4.1.3), behind the head of its record and its own.
+/// The version of a ServerHello (RFC 5246, 7.4.1.3), after the record header and its own header.
 fn chosen(heard: &[u8]) -> Option<&'static str> {
     match heard {
         [22, _, _, _, _, 2, _, _, _, 3, minor, ..] => match minor {

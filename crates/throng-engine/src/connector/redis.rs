@@ -1,5 +1,5 @@
-//! Opens connections to a Redis where somebody logs in or a database is chosen: AUTH and SELECT,
-//! and the replies to both.
+//! Opens Redis connections that log in or select a database: sends AUTH and SELECT, and reads both
+//! replies.
 
 use throng_base::Said;
 use throng_metrics::Cause;
@@ -13,7 +13,7 @@ use crate::shard::Lane;
 use crate::trace::{Shown, What};
 use crate::transport::Transport;
 
-/// What a client says first.
+/// The first commands of a client.
 pub(crate) struct Hello {
     commands: Vec<u8>,
     count: u32,
@@ -25,7 +25,7 @@ impl Hello {
         let (user, password) = (login.user.as_bytes(), login.password.as_bytes());
         if !password.is_empty() {
             let words = [&b"AUTH"[..], user, password];
-            // A user without a name is the one that old servers know.
+            // Servers before Redis 6 have only the user without a name.
             match user.is_empty() {
                 true => write_command(&mut commands, &[words[0], password]),
                 false => write_command(&mut commands, &words),
@@ -50,7 +50,7 @@ pub(super) async fn log_in(
     let mut client = Box::<redis::Client>::default();
     client.ask(hello.count, false);
     let mut machine = Machine::Redis(client);
-    // It has the password.
+    // It contains the password.
     shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(b"AUTH, SELECT")));
     let came = |bytes: &[u8]| {
         shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
@@ -61,7 +61,7 @@ pub(super) async fn log_in(
     Ok(Opened::by(machine, transport, pulled))
 }
 
-/// What a server makes of a login.
+/// The server's response to a login.
 fn verdict(event: &Event<'_>) -> Option<Result<(), Failure>> {
     match event {
         Event::Answered(Answered::Redis(answer)) => {
@@ -78,7 +78,7 @@ fn verdict(event: &Event<'_>) -> Option<Result<(), Failure>> {
     }
 }
 
-/// An error as the server says it.
+/// An error in the server's words.
 pub(crate) fn redis_error(error: &[u8]) -> Said {
     say!("Redis error: {}", shown(error))
 }

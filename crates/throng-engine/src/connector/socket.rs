@@ -1,4 +1,4 @@
-//! The sockets of connections that open: from which source address and port, and in which network.
+//! The sockets of opening connections: their source address and port, and their network.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,21 +15,21 @@ use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::system;
 use crate::transport::SLOW_RECEIVE_BYTES;
 
-/// Ports of one address that an attempt looks at, where the kernel does not choose. Of a larger
-/// range this finds a free one nearly always while one in a hundred is free.
+/// Maximum number of ports of an address that an attempt tries, if the kernel does not choose. As
+/// long as one port in a hundred is free, this nearly always finds one.
 const PORTS_TRIED_MAX: u32 = 1024;
 
-/// Where a connection goes, from where, and for whom.
+/// The destination, the source and the user of a connection.
 pub(super) struct Place<'a> {
     pub(super) network: &'a Network,
     pub(super) pool: &'a Pool,
     pub(super) address: SocketAddr,
     pub(super) slow: Slow,
-    /// The source of a user with a network of its own.
+    /// The source address of a user with its own network.
     pub(super) user: Option<Ipv4Addr>,
 }
 
-/// A socket whose connection is being made, from the first source that has a port left.
+/// Starts to connect a socket, from the first source with a free port.
 pub(super) fn begin(place: &Place<'_>, kind: Kind, now: Time) -> Result<Socket, Failure> {
     let (pool, address) = (place.pool, place.address);
     if let Some(user) = place.user {
@@ -61,8 +61,8 @@ pub(super) fn begin(place: &Place<'_>, kind: Kind, now: Time) -> Result<Socket, 
     Err(Failure::new(Cause::PortsExhausted, pool.exhausted(address)))
 }
 
-/// Whether this host has any address from which this one can be reached: a socket of datagrams is
-/// asked, for which nothing is sent, and which is never told that for want of a port (EAGAIN).
+/// Whether this host has an address from which this one can be reached. Connects a UDP socket,
+/// which sends nothing; the kernel reports a lack of ports differently (EAGAIN).
 pub(crate) fn has_way(address: SocketAddr) -> bool {
     let socket = Kind::Datagram.socket(address);
     let asked = socket.and_then(|socket| socket.connect(&address.into()));
@@ -84,9 +84,9 @@ fn no_port(user: Ipv4Addr, address: SocketAddr) -> Said {
     )
 }
 
-/// Why no connection began from a source.
+/// Why no connection could be started from a source.
 enum Denied {
-    /// It has no port left towards the target, or not this one.
+    /// It has no free port for this target, or the given port is not free.
     Full,
     /// This host does not have the address.
     Absent,
@@ -102,7 +102,7 @@ impl From<io::Error> for Denied {
     }
 }
 
-/// Tries one port after another where the kernel does not choose among them.
+/// Tries one port after another, if the kernel does not choose.
 fn begin_in_turn(
     place: &Place<'_>,
     kind: Kind,
@@ -119,7 +119,7 @@ fn begin_in_turn(
     Err(Denied::Full)
 }
 
-/// Begins a connection from `source`; the kernel chooses what is None or 0.
+/// Starts a connection from `source`; the kernel chooses an address of None and a port of 0.
 fn begin_from(
     place: &Place<'_>,
     kind: Kind,
@@ -136,7 +136,7 @@ fn begin_from(
         }
     };
     if place.slow.read.is_some() {
-        // Before there is a connection: a window that was offered once is not taken back.
+        // Before connecting: a receive window cannot shrink once it is advertised.
         socket.set_recv_buffer_size(SLOW_RECEIVE_BYTES)?;
     }
     if source.is_some() || port != 0 {
@@ -144,7 +144,7 @@ fn begin_from(
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // Without it bind(2) would take a port for this source alone, whatever the target.
+        // Without it, bind(2) would reserve a port of this source for all targets.
         if port == 0 && kind == Kind::Stream {
             system::bind_address_no_port(&socket)?;
         }
@@ -161,7 +161,7 @@ fn begin_from(
         Ok(()) => Ok(socket),
         Err(error) => match error.raw_os_error() {
             Some(libc::EINPROGRESS) => Ok(socket),
-            // A socket of datagrams found no port (`inet_dgram_connect` of the kernel).
+            // A UDP socket found no free port (`inet_dgram_connect` in the kernel).
             Some(libc::EAGAIN) if kind == Kind::Datagram => Err(Denied::Full),
             _ => Err(error.into()),
         },
@@ -176,7 +176,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Begins so many connections, or until one fails.
+    /// Starts up to this many connections, until one fails.
     pub(crate) fn begin_all(
         network: &Network,
         address: SocketAddr,

@@ -1,4 +1,4 @@
-//! Opens connections to databases: TLS where it is asked for, then the login.
+//! Opens database connections: TLS if the scenario requests it, then the login.
 
 use std::cell::Cell;
 
@@ -6,61 +6,111 @@ use throng_base::Random;
 use throng_base::Said;
 use throng_metrics::Cause;
 use throng_program::{Database, SslMode, Target};
-use throng_protocol::machine::{Event, Machine};
-use throng_protocol::sql::{Came, Client, Login, SSL_REQUEST, SqlError};
+use throng_protocol::machine::{Ends, Event, Input, Machine};
+use throng_protocol::sql::{Came, Carrier, Client, Dialect, Login, SqlError, mysql, postgres};
 use tokio_rustls::TlsConnector;
 
-use super::{Opened, pull, write_all};
+use super::{Opened, Pulled, pull, violation_failure, write_all};
 use crate::failure::{Failure, io_failure};
 use crate::network::Network;
 use crate::shard::Lane;
 use crate::transport::Transport;
 
-/// So many bytes of chance are the nonce of a login, as 6 bits each.
+/// Number of random bytes in the nonce of a login; each gives 6 bits.
 const NONCE_CHARS: usize = 24;
 
-/// Who logs in.
+/// The credentials of a login.
 pub(crate) fn login(database: &Database, random: &mut Random) -> Login {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digit = |_| char::from(DIGITS[random.below(DIGITS.len() as u64) as usize]);
     Login {
+        dialect: database.dialect,
         user: database.user.clone(),
         password: database.password.clone(),
         database: database.name.clone(),
         nonce: (0..NONCE_CHARS).map(digit).collect(),
+        carrier: Carrier::default(),
     }
 }
 
-/// How TLS is spoken on a connection where the server has been asked for it and agrees.
+/// Requests TLS, and returns its settings once the server has agreed.
 pub(super) async fn tls<'n>(
     network: &'n Network,
     (target, database): (&Target, &Database),
     carrier: &mut Transport,
+    before: &mut Pulled,
 ) -> Result<Option<&'n TlsConnector>, Failure> {
     if database.tls == SslMode::Disable || target.unix_socket.is_some() {
         return Ok(None);
     }
-    write_all(carrier, &SSL_REQUEST).await?;
-    // No more: what follows is of TLS.
-    let mut answer = [0];
-    let read = std::future::poll_fn(|cx| carrier.poll_read(cx, &mut answer)).await;
-    let read = read.map_err(|error| io_failure(&error))?.bytes;
-    match (read, answer, database.tls) {
-        (0, ..) => Err(Failure::new(Cause::ClosedEarly, NO_ANSWER)),
-        (_, [b'S'], _) => Ok(network.tls_sql.as_ref()),
-        (_, [b'N'], SslMode::Prefer) => Ok(None),
-        (_, [b'N'], _) => Err(Failure::new(Cause::WrongScheme, NO_TLS)),
-        (_, [first], _) => Err(failure(&SqlError::NotPostgres(first))),
+    if database.dialect == Dialect::MySql {
+        return tls_of_mysql(network, database, carrier, before).await;
+    }
+    write_all(carrier, &postgres::SSL_REQUEST).await?;
+    match (byte(carrier).await?, database.tls) {
+        (None, _) => Err(Failure::new(Cause::ClosedEarly, NO_ANSWER)),
+        (Some(b'S'), _) => Ok(network.tls_sql.as_ref()),
+        (Some(b'N'), SslMode::Prefer) => Ok(None),
+        (Some(b'N'), _) => Err(Failure::new(Cause::WrongScheme, NO_TLS)),
+        (Some(first), _) => Err(failure(&SqlError::NotPostgres(first))),
     }
 }
 
+/// The same for MySQL, which greets first: the greeting is left for the login.
+async fn tls_of_mysql<'n>(
+    network: &'n Network,
+    database: &Database,
+    carrier: &mut Transport,
+    before: &mut Pulled,
+) -> Result<Option<&'n TlsConnector>, Failure> {
+    let offers = loop {
+        if let Some(offers) = mysql::offers_tls(&before.surplus).map_err(|it| failure(&it))? {
+            break offers;
+        }
+        let next = byte(carrier).await?;
+        before.surplus.push(next.ok_or_else(|| Failure::new(Cause::ClosedEarly, NO_GREETING))?);
+        before.bytes_in += 1;
+    };
+    match (offers, database.tls) {
+        (true, _) => {
+            write_all(carrier, &mysql::SSL_REQUEST).await?;
+            before.bytes_out += mysql::SSL_REQUEST.len() as u64;
+            Ok(network.tls.as_ref())
+        }
+        (false, SslMode::Prefer) => Ok(None),
+        (false, _) => Err(Failure::new(Cause::WrongScheme, NO_MYSQL_TLS)),
+    }
+}
+
+/// No more than the next byte: what follows may be of TLS. None at the end.
+async fn byte(carrier: &mut Transport) -> Result<Option<u8>, Failure> {
+    let mut byte = [0];
+    let read = std::future::poll_fn(|cx| carrier.poll_read(cx, &mut byte)).await;
+    let read = read.map_err(|error| io_failure(&error))?.bytes;
+    Ok((read > 0).then_some(byte[0]))
+}
+
+/// Logs in. What the server has said before is its greeting.
 pub(super) async fn open(
     shard: &Lane,
     login: &Login,
     mut transport: Transport,
+    greeting: &[u8],
 ) -> Result<Opened, Failure> {
+    let carrier = match transport {
+        Transport::Tls(_) => Carrier::Tls,
+        Transport::Unix(_) => Carrier::UnixSocket,
+        _ => Carrier::Plain,
+    };
+    let login = Login { carrier, ..login.clone() };
     let mut hello = Vec::new();
-    let mut machine = Machine::Sql(Box::new(Client::new(login.clone(), &mut hello)));
+    let mut machine = Machine::Sql(Box::new(Client::new(login, &mut hello)));
+    if !greeting.is_empty() {
+        let mut input = Input::new(greeting, shard.clock.now(), Ends::Whole);
+        let mut lent = shard.lent.borrow_mut();
+        let read = machine.next(&mut input, &mut lent, &mut hello);
+        read.map_err(|violation| violation_failure(&violation))?;
+    }
     let first = Cell::new([0; 5]);
     let came = |bytes: &[u8]| {
         if let (Some(begin), [0, ..]) = (bytes.first_chunk(), first.get()) {
@@ -74,7 +124,7 @@ pub(super) async fn open(
     Ok(Opened::by(machine, transport, pulled))
 }
 
-/// A server that speaks something else is none that breaks the protocol.
+/// A server that speaks another protocol does not violate this one.
 fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
     match first {
         [b'H', b'T', b'T', b'P', b'/'] => Failure::new(Cause::WrongScheme, SPEAKS_HTTP),
@@ -82,25 +132,34 @@ fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
     }
 }
 
-/// Why a connection is of no more use.
+/// The error of a connection that can no longer be used.
 pub(crate) fn failure(error: &SqlError) -> Failure {
     let (cause, status) = match error {
         SqlError::Server(error) => (Cause::of_status(error.status()), error.status()),
-        SqlError::TooLarge { .. } => (Cause::TooLarge, 0),
-        SqlError::NotPostgres(_) => (Cause::WrongScheme, 0),
-        SqlError::Authentication(_) | SqlError::Mechanisms(_) | SqlError::NoPassword => {
-            (Cause::SqlRequest, 0)
+        SqlError::NotPostgres(_) | SqlError::NotMySql(_) | SqlError::Version(_) => {
+            (Cause::WrongScheme, 0)
         }
-        SqlError::Scram(_) => (Cause::SqlServer, 0),
-        SqlError::Length { .. } | SqlError::Malformed(_) | SqlError::Unexpected(_) => {
-            (Cause::Malformed, 0)
-        }
+        SqlError::Authentication(_)
+        | SqlError::Mechanisms(_)
+        | SqlError::Plugin(_)
+        | SqlError::Cleartext
+        | SqlError::NoPassword => (Cause::SqlRequest, 0),
+        SqlError::Scram(_) | SqlError::Key => (Cause::SqlServer, 0),
+        SqlError::TooLarge { .. } | SqlError::PacketTooLarge { .. } => (Cause::TooLarge, 0),
+        SqlError::Length { .. }
+        | SqlError::Malformed(_)
+        | SqlError::Unexpected(_)
+        | SqlError::Packet(_) => (Cause::Malformed, 0),
     };
     Failure { status, ..Failure::new(cause, error.said()) }
 }
 
 const CLOSED: Said = say!("the connection was closed before the login was complete");
 const NO_ANSWER: Said = say!("the connection was closed instead of a response to SSLRequest");
+const NO_GREETING: Said = say!("the connection was closed before the MySQL greeting");
+const NO_MYSQL_TLS: Said = say!(
+    "the server does not support TLS: remove `ssl-mode=REQUIRED`, or enable TLS on the server"
+);
 const NO_TLS: Said =
     say!("the server does not support TLS: remove `sslmode=require`, or enable TLS on the server");
 const SPEAKS_HTTP: Said = say!("the server on this port uses HTTP: write `http://`");

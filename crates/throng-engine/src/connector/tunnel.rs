@@ -1,5 +1,5 @@
-//! A tunnel through an HTTP proxy: CONNECT (RFC 9110, 9.3.6), with Basic authentication. What fails
-//! on the way is the proxy's fault and named so; the target behind it was never reached.
+//! Opens a tunnel through an HTTP proxy: CONNECT (RFC 9110, 9.3.6), with Basic authentication. An
+//! error before the tunnel is open names the proxy, because the target was never reached.
 
 use throng_metrics::Cause;
 use throng_program::Proxy;
@@ -10,10 +10,10 @@ use crate::failure::Failure;
 use crate::shard::Lane;
 use crate::transport::Transport;
 
-/// What is sent besides; proxies know each other by it.
+/// Additional header, by which proxies recognize the client.
 const AGENT: &str = concat!("throng/", env!("CARGO_PKG_VERSION"));
 
-/// Asks the proxy at the other end for a tunnel to the target.
+/// Requests a tunnel to the target from the proxy.
 pub(crate) async fn open(
     shard: &Lane,
     order: &Order,
@@ -42,7 +42,7 @@ pub(crate) async fn open(
     Ok(answer.pulled)
 }
 
-/// A connection to a target was not established: where there is a proxy, it is the proxy's.
+/// The error of a connection that was not established. With a proxy, it is the proxy's.
 pub(crate) fn unreached(shard: &Lane, target: u16, failure: Failure) -> Failure {
     match proxy_of(shard, target) {
         None => failure,
@@ -50,7 +50,7 @@ pub(crate) fn unreached(shard: &Lane, target: u16, failure: Failure) -> Failure 
     }
 }
 
-/// What would be the fault of a target is that of the proxy; what this host lacks stays what it is.
+/// Attributes an error of a target to the proxy. Problems of this host stay as they are.
 fn failed(proxy: &Proxy, failure: &Failure) -> Failure {
     let cause = match failure.cause {
         Cause::ConnectRefused

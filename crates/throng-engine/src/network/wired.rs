@@ -1,4 +1,4 @@
-//! Users with a network of their own (`network` of a session): their sockets come from the wire.
+//! Users with their own network (`network` of a session): the wire creates their sockets.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,17 +13,20 @@ use crate::trace::Who;
 
 pub(crate) struct Wired {
     wire: Wire,
-    /// The number of the network, by session.
+    /// The index of the network, by session.
     networks: Vec<Option<usize>>,
-    /// This process's part of the users.
+    /// The users of this process.
     share: Share,
-    /// What shards have reported.
+    /// The counts that shards have already reported.
     told: Mutex<Counts>,
 }
 
 impl Wired {
-    /// A wire for so many users, if there are users with a network; of the addresses of their
-    /// targets those stay that such users reach. Says in words why it cannot be.
+    /// A wire for this many users, if there are users with a network. Removes the target addresses
+    /// that such users cannot reach.
+    ///
+    /// # Errors
+    /// Says why there can be no wire on this host.
     pub(crate) fn new(
         program: &Program,
         (users, share): (u64, Share),
@@ -39,7 +42,7 @@ impl Wired {
             return Ok(None);
         }
         keep_reachable(program, addresses)?;
-        // Users of several processes differ, too.
+        // Different seeds for the users of different processes.
         let seed = Random::for_owner(program.seed, share.machine().0).next_u64();
         let wire = Wire::start(&networks, seed)?;
         let most = wire.users_max();
@@ -54,20 +57,20 @@ impl Wired {
         }
     }
 
-    /// The source address of a user; None where it has the network of this host.
+    /// The source address of a user; None if the user has the network of this host.
     pub(crate) fn source(&self, who: Who) -> Option<Ipv4Addr> {
         let network = self.networks.get(usize::from(who.session)).copied().flatten()?;
-        // Identities count from 1. Of a user that was another process's, it is the number itself.
+        // Identities start at 1. For a user from another process, this is the number itself.
         let user = who.user.0.saturating_sub(1);
         Some(self.wire.address(network, self.share.local(user).unwrap_or(user)))
     }
 
-    /// Makes a socket that sends over the wire.
+    /// Creates a socket that sends over the wire.
     pub(crate) fn socket<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         self.wire.inside(make)
     }
 
-    /// What became of the packets since the last call, by whatever shard.
+    /// Packet counts since the last call, by any shard.
     pub(crate) fn take_packets(&self) -> Packets {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = self.wire.counts();
@@ -77,7 +80,7 @@ impl Wired {
     }
 }
 
-/// The addresses that users with a network reach, of the targets that they have.
+/// The addresses of their targets that users with a network can reach.
 fn keep_reachable(program: &Program, addresses: &mut [Vec<SocketAddr>]) -> Result<(), Said> {
     let of_network = program.sessions.iter().filter(|session| session.network.is_some());
     let links: Vec<_> = of_network.flat_map(|session| &session.links).collect();

@@ -69,6 +69,7 @@ impl Transport {
             }
             Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, &slices),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, &slices),
+            Transport::Securing(_) => Poll::Pending,
             // A message is one datagram.
             Transport::Udp(socket) => socket.poll_send(cx, &both.concat()),
             #[cfg(test)]

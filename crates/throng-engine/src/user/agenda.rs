@@ -4,28 +4,17 @@
 //! A body runs once at a time: what comes for it meanwhile waits in order, and what is due
 //! meanwhile is skipped. So its loops and values are its own.
 
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use throng_base::{Said, StepId, Time};
 use throng_metrics::Cause;
 use throng_program::Every;
 
+use super::State;
 use super::beat::first_time;
 use super::connection::backlog::{Backlog, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Waits};
-use super::exchange::Awaits;
-use super::outcome::Onward;
-use super::task::{Active, Doing, GONE, Task, Which};
-use super::{State, User};
-use crate::failure::Ended;
+use super::task::{Active, Doing, GONE, Task};
 use crate::prepared::StayPlan;
-use crate::recorder::{Attempt, Iteration};
-use crate::shard::Lane;
-
-/// What a body does before the others have their turn.
-const TURNS_MAX: u32 = 1000;
-/// When a body goes on that has done so much.
-const SOON: Duration = Duration::from_millis(1);
 
 /// What goes on besides.
 #[derive(Default)]
@@ -55,6 +44,14 @@ struct Recurring {
     of_stay: bool,
 }
 
+/// Something that is due, and how often it was skipped since.
+pub(super) struct Due {
+    pub(super) from: Time,
+    pub(super) skipped: u64,
+    pub(super) of: u8,
+    pub(super) body: u32,
+}
+
 /// A message for the body of a handler, which runs.
 pub(super) struct Waiting {
     pub(super) line: u8,
@@ -75,6 +72,39 @@ impl Agenda {
 
     pub(super) fn tasks_mut(&mut self) -> &mut Vec<Task> {
         &mut self.tasks
+    }
+
+    /// How much is done every so often.
+    pub(super) fn recurring(&self) -> usize {
+        self.every.len()
+    }
+
+    /// What is done every so often at this place, if it is due: it is due again later.
+    pub(super) fn take_due(&mut self, place: usize, now: Time, stays_until: Time) -> Option<Due> {
+        let one = self.every.get_mut(place)?;
+        // What is due when a `stay` is over is not due any more, however late we are.
+        if one.due > now || (one.of_stay && one.due >= stays_until) {
+            return None;
+        }
+        let (from, mut skipped) = (one.due, 0);
+        one.due = one.due + one.time;
+        while one.due <= now {
+            one.due = one.due + one.time;
+            skipped += 1;
+        }
+        Some(Due { from, skipped, of: one.of, body: one.body })
+    }
+
+    /// Nothing of what a connection is about is done any more: its tasks, and how many messages
+    /// still waited for one.
+    pub(super) fn end_of(&mut self, line: u8) -> (Vec<Task>, u64) {
+        self.every.retain(|one| one.of != line);
+        let over: Vec<Task> = self.tasks.extract_if(.., |task| task.of == line).collect();
+        let mut skipped = over.iter().filter(|task| task.answers && !task.in_flight).count();
+        while self.waiting.take_first(|one| one.line == line).is_some() {
+            skipped += 1;
+        }
+        (over, skipped as u64)
     }
 
     /// How many iterations are done at once.
@@ -154,26 +184,9 @@ impl State {
         self.shard.seats.borrow_mut().leave(self.slot);
     }
 
-    /// The connection has ended, for this cause if it was not us: nothing of what it is about is
-    /// done besides.
-    pub(super) fn end_bodies(&mut self, line: u8, cause: Option<Cause>) {
-        let Some(agenda) = &mut self.agenda else { return };
-        agenda.every.retain(|one| one.of != line);
-        let over: Vec<Task> = agenda.tasks.extract_if(.., |task| task.of == line).collect();
-        let mut skipped = over.iter().filter(|task| task.answers && !task.in_flight).count();
-        while agenda.waiting.take_first(|one| one.line == line).is_some() {
-            skipped += 1;
-        }
-        self.forget_agenda();
-        self.shard.recorder.borrow_mut().messages.skipped += skipped as u64;
-        for task in over {
-            self.end_body(task, line, cause);
-        }
-    }
-
     /// An agenda with nothing on it is none. A task that is at work is not on it, and may end a
     /// connection: what branches have to tell is kept until the session has heard it.
-    fn forget_agenda(&mut self) {
+    pub(super) fn forget_agenda(&mut self) {
         let is_empty = |agenda: &Agenda| {
             let is_told = agenda.failed.is_none() && !agenda.leaves;
             let has_none = agenda.every.is_empty() && agenda.tasks.is_empty();
@@ -184,234 +197,17 @@ impl State {
 
     /// What branches have told the session, which hears it now. Where there is no agenda, its last
     /// task has ended well.
-    fn told_by_branches(&mut self) -> (Option<(StepId, Cause)>, bool) {
+    pub(super) fn told_by_branches(&mut self) -> (Option<(StepId, Cause)>, bool) {
         match &mut self.agenda {
             Some(agenda) => (agenda.failed.take(), std::mem::take(&mut agenda.leaves)),
             None => (None, false),
         }
     }
-
-    fn end_body(&mut self, mut task: Task, line: u8, cause: Option<Cause>) {
-        let elsewhere = task.line != line;
-        let shard = std::rc::Rc::clone(&self.shard);
-        let mut active = Active { shard: &shard, user: self, task: &mut task, session: None };
-        if elsewhere && matches!(active.task.doing, Doing::Exchange(_)) {
-            // What it has asked for there would be taken for the answer of somebody else.
-            active.user.drop_connection(active.task.line, Ended::CutOff);
-        }
-        active.withdraw_exchange();
-        active.give_up();
-        if active.task.is_pass() {
-            shard.iteration_ends(active.user.session, Iteration::Interrupted);
-        }
-        let Some((step, place)) = active.take_begun() else { return };
-        let mut recorder = shard.recorder.borrow_mut();
-        recorder.gauges.in_flight -= u64::from(task.in_flight);
-        match cause {
-            Some(cause) => {
-                let detail = || say!("the connection ended before the reply arrived");
-                recorder.failed(step, &Attempt::default(), cause, self.now, detail);
-                if let Some(place) = place {
-                    recorder.targets.ended(place, &Attempt::default(), false);
-                }
-                if task.retries > 0 {
-                    recorder.given_up(step);
-                }
-            }
-            None => {
-                recorder.interrupted(step);
-                recorder.targets.interrupted(place);
-                recorder.population.interrupted += 1;
-            }
-        }
-    }
-}
-
-impl User {
-    /// Runs a task of the agenda until it waits for something or is over. First it does `begin`.
-    pub(super) fn resume(
-        &mut self,
-        shard: &Lane,
-        mut task: Task,
-        cx: &mut Context<'_>,
-        begin: impl FnOnce(&mut Active<'_>),
-    ) {
-        let session = Some(&self.session);
-        let begun = self.state.iterations;
-        self.state.iterations = task.iteration(begun);
-        let mut active = Active { shard, user: &mut self.state, task: &mut task, session };
-        begin(&mut active);
-        let mut turns = 0;
-        while matches!(active.task.doing, Doing::Step) && !active.is_over() {
-            if turns == TURNS_MAX {
-                active.wait_for(Doing::Holding, active.user.now + SOON);
-                break;
-            }
-            active.instruct(cx);
-            turns += 1;
-        }
-        let is_over = matches!(active.task.doing, Doing::Step) && active.is_over();
-        self.state.iterations = begun;
-        let served = task.begins().filter(|_| task.answers && is_over);
-        let (is_branch, is_pass) = (task.is_branch(), task.is_pass());
-        if !is_over {
-            match self.state.connection(task.of) {
-                _ if is_branch => self.state.agenda.get_or_insert_default().tasks.push(task),
-                Some(_) => self.state.agenda.get_or_insert_default().tasks.push(task),
-                // What it is about was lost while it did something else.
-                None => {
-                    let loss = self.state.lines.get(task.of).loss.as_ref();
-                    let (of, cause) = (task.of, loss.map(|loss| loss.cause()));
-                    self.state.end_body(task, of, cause);
-                }
-            }
-        }
-        self.settle(shard, cx);
-        if let Some(body) = served {
-            self.serve_waiting(shard, body, cx);
-        }
-        match is_over && is_branch {
-            true if is_pass => self.pass_over(shard),
-            true => self.join(shard),
-            false => {}
-        }
-    }
-
-    /// The session has left its branches in the agenda.
-    pub(super) fn begin_branches(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        let begins = |task: &Task| task.is_branch() && matches!(task.doing, Doing::Step);
-        while let Some(agenda) = &self.state.agenda
-            && let Some(place) = agenda.tasks.iter().rposition(begins)
-        {
-            self.with(Which::Other(place), shard, cx, |_| {});
-        }
-    }
-
-    /// A branch is over: with the last one the session goes on.
-    fn join(&mut self, shard: &Lane) {
-        let mut others = self.state.agenda.iter().flat_map(|agenda| &agenda.tasks);
-        if others.any(Task::is_branch) || !matches!(self.session.doing, Doing::Join) {
-            return;
-        }
-        let (failed, leaves) = self.state.told_by_branches();
-        self.state.forget_agenda();
-        let mut session = self.session(shard);
-        session.task.doing = Doing::Step;
-        if let Some((step, cause)) = failed {
-            session.transactions_fail(step, cause);
-        }
-        match leaves {
-            true => session.leave_iteration(Onward::NextStep),
-            false => session.next_step(),
-        }
-    }
-
-    /// A pass through the steps is over, and its iteration with it: the session may begin another.
-    fn pass_over(&mut self, shard: &Lane) {
-        let (_, leaves) = self.state.told_by_branches();
-        let how = match leaves {
-            true => Iteration::Failed,
-            // When it began is known of the last one alone.
-            false => Iteration::Finished(None),
-        };
-        shard.iteration_ends(self.state.session, how);
-        match self.session.doing {
-            Doing::Join => {
-                (self.session.doing, self.session.due) = (Doing::Step, self.state.now);
-            }
-            // It asked for one when there was none, and does not ask again.
-            _ => shard.may_be_done(),
-        }
-    }
-
-    /// Connections that tasks of the agenda open.
-    pub(super) fn openings(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        let mut place = 0;
-        while let Some(agenda) = &mut self.state.agenda
-            && let Some(task) = agenda.tasks.get_mut(place)
-        {
-            let Doing::Opening(opening) = &mut task.doing else {
-                place += 1;
-                continue;
-            };
-            let Poll::Ready(opened) = opening.poll(cx) else {
-                place += 1;
-                continue;
-            };
-            self.state.now = shard.clock.now();
-            self.with(Which::Other(place), shard, cx, |active| active.opened(opened));
-        }
-    }
-
-    /// The socket has taken everything: bodies that have sent something go on.
-    pub(super) fn bodies_sent(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        let sends = |task: &Task| {
-            task.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Room)
-        };
-        while self.state.is_taken(line)
-            && let Some(agenda) = &self.state.agenda
-            && let Some(place) = agenda.tasks.iter().position(sends)
-        {
-            self.state.now = shard.clock.now();
-            self.with(Which::Other(place), shard, cx, |active| active.sent());
-        }
-    }
-
-    /// A moment has come for which something besides waits.
-    pub(super) fn agenda_woken(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        let count = self.state.agenda.as_ref().map_or(0, |agenda| agenda.every.len());
-        for index in 0..count {
-            let now = self.state.now;
-            let Some(agenda) = &mut self.state.agenda else { return };
-            let Some(one) = agenda.every.get_mut(index) else { break };
-            // What is due when a `stay` is over is not due any more, however late we are.
-            if one.due > now || (one.of_stay && one.due >= self.session.deadline) {
-                continue;
-            }
-            let (begun, of, body) = (one.due, one.of, one.body);
-            let mut skipped = 0;
-            one.due = one.due + one.time;
-            while one.due <= now {
-                one.due = one.due + one.time;
-                skipped += 1;
-            }
-            let runs = self.state.is_running(body);
-            let from = shard.recurs_late(begun, now);
-            shard.recorder.borrow_mut().messages.overdue += skipped + u64::from(runs);
-            // Who is to leave begins nothing more.
-            if !runs && !shard.seats.borrow().must_leave(self.state.slot) {
-                self.resume(shard, Task::body(body, of, from, false), cx, |_| {});
-            }
-        }
-        // Each has its turn once: what is due again at once waits for the next waking.
-        let due = |task: &Task, now: Time| task.deadline <= now;
-        let now = self.state.now;
-        let tasks = self.state.agenda.iter().flat_map(|agenda| &agenda.tasks);
-        let mut left = tasks.filter(|task| due(task, now)).count();
-        while left > 0
-            && let Some(agenda) = &self.state.agenda
-            && let Some(place) = agenda.tasks.iter().position(|one| due(one, self.state.now))
-        {
-            left -= 1;
-            self.with(Which::Other(place), shard, cx, |active| active.deadline_passed());
-        }
-    }
 }
 
 impl Active<'_> {
-    /// The verb `parallel`: the user begins the branches as soon as this task waits for them.
-    pub(super) fn parallel(&mut self, branches: &[u32]) {
-        let (session, now) = (&*self.task, self.user.now);
-        let agenda = self.user.agenda.get_or_insert_default();
-        agenda.tasks.extend(branches.iter().map(|begins| Task::branch(*begins, session, now)));
-        match branches {
-            [] => self.next_step(),
-            _ => self.wait_for(Doing::Join, Time::NEVER),
-        }
-    }
-
     /// Whether this task has nothing more to do.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.task.pc == GONE || self.task.is_pass() && self.task.pc == self.of_session().end
     }
 

@@ -9,12 +9,11 @@ use throng_metrics::Cause;
 use throng_program::{Beat, Heartbeat, Statement};
 use throng_protocol::framed::{MessageId, Packet, Protocol};
 
-use super::connection::mask_at;
+use super::State;
 use super::send::Sent;
 use super::task::at;
-use super::{State, User};
 use crate::code::Instruction;
-use crate::failure::{Ended, Failure, Finding};
+use crate::failure::Finding;
 use crate::look::Look;
 use crate::looked::Looked;
 use crate::prepared::Plan;
@@ -31,7 +30,7 @@ const GRID: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy)]
 pub(super) struct Beats {
     /// When the next one is due; [`Time::NEVER`] without any.
-    due: Time,
+    pub(super) due: Time,
     /// From when on the one counts that is not answered; [`Time::NEVER`] when there is none.
     asked: Time,
     /// How long the answer has, in milliseconds.
@@ -41,10 +40,10 @@ pub(super) struct Beats {
     /// On this connection; no more are counted than can be asked for.
     sent: u16,
     /// The row of the one that is not answered.
-    step: StepId,
+    pub(super) step: StepId,
     /// One was lost on this connection, and messages do not say which one they answer: what looks
     /// like an early answer may be a late one. It has no latency any more.
-    is_unsure: bool,
+    pub(super) is_unsure: bool,
     /// The `stay` at the program counter has a heartbeat of its own.
     of_stay: bool,
 }
@@ -71,7 +70,7 @@ impl Beats {
         self.asked + Duration::from_millis(u64::from(self.patience_ms))
     }
 
-    fn answered_at(&mut self) -> Time {
+    pub(super) fn answered_at(&mut self) -> Time {
         std::mem::replace(&mut self.asked, Time::NEVER)
     }
 
@@ -110,7 +109,7 @@ pub(super) fn first_time(user: UserId, every: Duration, now: Time, share: Share)
 impl State {
     /// The heartbeat that goes on now on a line, and how its answer is looked at; of a `stay`, it
     /// is the one there.
-    fn heartbeat<'a>(
+    pub(super) fn heartbeat<'a>(
         &self,
         shard: &'a Lane,
         line: u8,
@@ -127,7 +126,7 @@ impl State {
         Some((link.heartbeat.as_ref()?, &self.link_in(shard, line).hears.answer))
     }
 
-    fn beats(&mut self, line: u8) -> &mut Beats {
+    pub(super) fn beats(&mut self, line: u8) -> &mut Beats {
         &mut self.lines.get_mut(line).beats
     }
 
@@ -164,7 +163,7 @@ impl State {
     }
 
     /// Sends the heartbeat that is due.
-    fn beat(
+    pub(super) fn beat(
         &mut self,
         line: u8,
         heartbeat: &Heartbeat,
@@ -262,7 +261,7 @@ impl State {
         }
     }
 
-    fn beat_lost(&mut self, line: u8, heartbeat: &Heartbeat) {
+    pub(super) fn beat_lost(&mut self, line: u8, heartbeat: &Heartbeat) {
         let asked = self.beats(line).answered_at();
         if asked == Time::NEVER {
             return;
@@ -270,7 +269,7 @@ impl State {
         let waited = self.now - asked;
         // What carries a number is known when it comes late.
         let correlates = self.protocol(line).is_some_and(Protocol::correlates);
-        let is_bare = has_bare_pings(self, line);
+        let is_bare = self.lines.get(line).has_bare_pings();
         let beats = self.beats(line);
         let numbered = correlates && beats.number > 0;
         beats.is_unsure = is_bare || matches!(heartbeat.beat, Beat::Message(_)) && !numbered;
@@ -283,7 +282,7 @@ impl State {
     }
 
     /// A heartbeat that fails changes nothing for its user.
-    fn beat_failed(&mut self, step: StepId, attempt: &Attempt, finding: Finding) {
+    pub(super) fn beat_failed(&mut self, step: StepId, attempt: &Attempt, finding: Finding) {
         let (cause, detail) = finding;
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.failed(step, attempt, cause, self.now, || detail.clone());
@@ -309,110 +308,13 @@ impl State {
 
     /// These heartbeats are over: of the one that is not answered it will not be known whether it
     /// would have been.
-    fn beats_over(&mut self, line: u8) {
+    pub(super) fn beats_over(&mut self, line: u8) {
         if self.beats(line).answered_at() != Time::NEVER {
             let mut recorder = self.shard.recorder.borrow_mut();
             recorder.heartbeats.interrupted += 1;
             recorder.interrupted(self.lines.get(line).beats.step);
         }
         *self.beats(line) = Beats::NONE;
-    }
-}
-
-/// Whether a pong does not show which ping it answers.
-fn has_bare_pings(state: &State, line: u8) -> bool {
-    let traits = state.connection(line).map(|connection| connection.machine.traits());
-    traits.is_some_and(|traits| traits.pings && !traits.echoes)
-}
-
-/// Says what keeps a connection alive, where that is due.
-fn keep_alive(user: &mut User, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-    let now = user.state.now;
-    let Some(connection) = user.state.connection_mut(line) else { return };
-    if now < connection.machine.due() {
-        return;
-    }
-    let mut out = Vec::new();
-    let kept = connection.machine.keep_alive(now, mask_at(now), &mut out);
-    let sent = user.state.send(line, &out, cx);
-    match (kept, sent) {
-        (Err(violation), _) => {
-            let failure = Failure::new(Cause::HeartbeatLost, violation.said());
-            user.lost(shard, line, failure, Ended::TimedOut, cx);
-        }
-        (Ok(()), Err(error)) => user.broken(shard, line, &error, cx),
-        (Ok(()), Ok(())) => {}
-    }
-}
-
-impl User {
-    /// The moment may have come for the next heartbeat, or for the end of the wait for the last
-    /// one.
-    pub(super) fn beats_woken(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        for line in 0..self.state.lines.count() {
-            keep_alive(self, shard, line, cx);
-            let beats = &self.state.lines.get(line).beats;
-            let (now, due, until) = (self.state.now, beats.due, beats.waits_until());
-            if now < due && now < until {
-                continue;
-            }
-            let Some((heartbeat, _)) = self.state.heartbeat(shard, line, self.session.pc) else {
-                self.state.beats_over(line);
-                continue;
-            };
-            // Where the period is shorter than the deadline, an answer has its period.
-            self.state.beat_lost(line, heartbeat);
-            if now >= due
-                && let Err(error) = self.state.beat(line, heartbeat, cx)
-            {
-                self.broken(shard, line, &error, cx);
-            }
-        }
-    }
-
-    /// A pong came.
-    pub(super) fn pong(&mut self, shard: &Lane, line: u8, payload: &[u8]) {
-        let beats = &self.state.lines.get(line).beats;
-        let is_its = match has_bare_pings(&self.state, line) {
-            true => beats.waits(),
-            false => beats.is_answered_by_pong(payload),
-        };
-        if is_its {
-            shard.recorder.borrow_mut().messages.received += 1;
-            self.beat_answered(line, payload.len() as u64);
-        }
-    }
-
-    /// The heartbeat that was waited for is answered.
-    pub(super) fn beat_answered(&mut self, line: u8, bytes_in: u64) {
-        let shard = Rc::clone(&self.state.shard);
-        let Some((heartbeat, _)) = self.state.heartbeat(&shard, line, self.session.pc) else {
-            return;
-        };
-        let due = self.state.beats(line).answered_at();
-        shard.rearm(self.state.slot, self.alarm());
-        let is_unsure = self.state.beats(line).is_unsure;
-        let latency = (!is_unsure).then(|| self.state.now - due);
-        let attempt = Attempt { latency, bytes_in, ..Attempt::default() };
-        let mut recorder = shard.recorder.borrow_mut();
-        recorder.heartbeats.answered += 1;
-        recorder.ok(heartbeat.step, &attempt);
-        drop(recorder);
-        self.state.sample(line);
-        if shard.is_traced() {
-            self.state.trace_ended(heartbeat.step, &attempt, None);
-        }
-    }
-
-    pub(super) fn beat_broken(&mut self, line: u8, finding: Finding) {
-        let shard = Rc::clone(&self.state.shard);
-        let due = self.state.beats(line).answered_at();
-        shard.rearm(self.state.slot, self.alarm());
-        let latency = Some(self.state.now - due);
-        let attempt = Attempt { latency, ..Attempt::default() };
-        shard.recorder.borrow_mut().heartbeats.lost += 1;
-        let step = self.state.beats(line).step;
-        self.state.beat_failed(step, &attempt, finding);
     }
 }
 

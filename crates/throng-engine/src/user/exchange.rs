@@ -37,6 +37,8 @@ pub(super) enum Awaits {
     Message,
     /// Room in the socket for its own message.
     Room,
+    /// The handshake of TLS.
+    Tls,
 }
 
 /// Whether it is known of a request without an answer that the target has not looked at it.
@@ -137,6 +139,7 @@ impl Exchange {
                     "received {parts} packets of the reply, but not its last packet within {waited}"
                 )
             }
+            (Awaits::Tls, ..) => say!("the TLS handshake did not complete within {waited}"),
             (Awaits::Room, ..) => say!("the target did not read the message within {waited}"),
             (Awaits::Message, 0, _) => say!("no matching message within {waited}"),
             (Awaits::Message, bytes, _) => {

@@ -5,20 +5,16 @@ use std::task::Context;
 use std::time::Duration;
 
 use throng_base::Time;
-use throng_metrics::{Cause, Stage, UserState};
-use throng_program::{Parting, Retry};
+use throng_metrics::{Cause, Ending, Stage, UserState};
 
-use super::connection::{Connection, Life};
-use super::task::{Active, Doing, GONE};
-use super::transaction::End;
-use super::{State, Turn};
+use super::State;
+use super::connection::{Connection, Life, Loss};
+use super::task::{Active, Doing, Task};
 use crate::failure::Ended;
-use crate::recorder::Iteration;
+use crate::recorder::{Attempt, Iteration};
 
 /// A connection that was online for so long was no refusal.
 const LASTING: Duration = Duration::from_secs(10);
-/// How long a WebSocket may take to end in order once we have said goodbye.
-const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
 impl State {
     /// A life begins with the first attempt to open a connection that lasts.
@@ -106,10 +102,6 @@ impl State {
         self.online > 0
     }
 
-    pub(super) fn is_online_on(&self, line: u8) -> bool {
-        self.connection(line).is_some_and(|connection| connection.life == Life::Online)
-    }
-
     /// The target said something that nobody has asked for.
     pub(super) fn first_message(&mut self, line: u8) {
         let now = self.now;
@@ -130,19 +122,8 @@ impl State {
         }
     }
 
-    /// Asks the kernel how the connection is, now and then.
-    pub(super) fn sample(&mut self, line: u8) {
-        let Some(connection) = &self.lines.get(line).connection else { return };
-        let mut recorder = self.shard.recorder.borrow_mut();
-        if recorder.wants_tcp_sample()
-            && let Some(info) = connection.transport.tcp_info()
-        {
-            recorder.tcp_sample(&info);
-        }
-    }
-
     /// We begin to take leave: the user is not online any more.
-    fn goodbye_said(&mut self, line: u8) {
+    pub(super) fn goodbye_said(&mut self, line: u8) {
         self.end_beats(line, None);
         self.end_bodies(line, None);
         let now = self.now;
@@ -189,7 +170,7 @@ impl State {
     }
 
     /// A user that was online has lost the last of its connections, and is to come back.
-    fn goes_away(&mut self) {
+    pub(super) fn goes_away(&mut self) {
         if self.online > 0 {
             return;
         }
@@ -261,106 +242,156 @@ impl State {
         }
         self.lines.get_mut(line).alive = false;
     }
-}
 
-impl Active<'_> {
-    /// Told to fall out: whether what the user does can be left at once.
-    pub(super) fn parts_now(&self) -> bool {
-        let can = matches!(
-            self.task.doing,
-            Doing::Pause | Doing::Stay | Doing::Idle | Doing::Rendezvous(_) | Doing::Step
-        );
-        let may = !self.task.in_flight && !self.in_transaction() && !self.user.leaving;
-        can && may && self.user.is_online()
+    /// Bytes came that answer nothing: the connection cannot be trusted any more.
+    pub(super) fn unasked(&mut self, line: u8) {
+        self.shard.recorder.borrow_mut().messages.unasked += 1;
+        self.drop_connection(line, Ended::ByUs);
     }
 
-    /// The connections that last end in the way that is told, and the session begins anew.
-    pub(super) fn part(&mut self, how: Parting, cx: &mut Context<'_>) {
-        self.user.now = self.shard.clock.now();
-        self.break_off_step();
-        self.leave_transactions(End::CutOff);
-        self.iteration_over(Iteration::Interrupted);
-        self.shard.seats.borrow_mut().not_idle(self.user.slot);
-        self.go_to(0);
-        self.user.rejoins = true;
-        for line in 0..self.user.lines.count() {
-            if self.user.is_online_on(line) {
-                self.end_by(line, how, cx);
+    pub(super) fn drop_connections(&mut self, ended: Ended) {
+        for line in 0..self.lines.count() {
+            self.drop_connection(line, ended);
+        }
+    }
+
+    /// The connection is forgotten, and counted by who ended it.
+    pub(super) fn drop_connection(&mut self, line: u8, ended: Ended) {
+        self.end_connection(line, ended, ended.cause());
+    }
+
+    /// The connection is gone in the middle of something, or of nothing. Tasks that wait for it
+    /// hear of that from the user.
+    pub(super) fn lose(&mut self, line: u8, loss: Loss) {
+        let cause = (!loss.is_wanted).then(|| loss.cause());
+        self.end_connection(line, loss.ended, cause);
+        self.lines.get_mut(line).loss = Some(Box::new(loss));
+        self.has_loss = true;
+    }
+
+    /// As [`State::drop_connection`], with why it was not what we wanted, if it was not.
+    pub(super) fn end_connection(&mut self, line: u8, ended: Ended, cause: Option<Cause>) {
+        if self.connection(line).is_some() {
+            self.end_beats(line, cause);
+            self.end_bodies(line, cause);
+        }
+        // Nobody has asked for what was kept.
+        let kept = self.take_kept(line);
+        self.count_unasked(&kept);
+        let place = self.lines.get_mut(line);
+        let Some(connection) = place.connection.take() else {
+            // What they had of the budget is given back.
+            if let Some(loss) = &mut place.loss {
+                loss.left = None;
             }
-        }
-        self.user.fell_out = true;
-        self.user.goes_away();
-        if !matches!(self.task.doing, Doing::Closing) {
-            self.rejoin();
-        }
-    }
-
-    /// We end a connection, one way or another.
-    pub(super) fn end_by(&mut self, line: u8, how: Parting, cx: &mut Context<'_>) {
-        match how {
-            Parting::Fin => self.close(line, cx),
-            Parting::Reset => self.user.drop_connection(line, Ended::ResetByUs),
-            Parting::Vanish => self.user.drop_connection(line, Ended::Vanished),
-            Parting::HalfClose => self.user.drop_connection(line, Ended::HalfClosed),
-        }
-    }
-
-    /// Ends a connection in order: a WebSocket by its close handshake, others by FIN. Whoever
-    /// waits for the end of one already says goodbye to another without waiting.
-    pub(super) fn close(&mut self, line: u8, cx: &mut Context<'_>) {
-        let Some(connection) = self.user.connection(line) else { return };
-        let machine = &connection.machine;
-        let (closes, awaits_end) = (machine.traits().closes, machine.awaits_end());
-        if closes && self.user.send_close(line, 1000, cx).is_ok() && awaits_end {
-            self.user.goodbye_said(line);
-            if !matches!(self.task.doing, Doing::Closing) {
-                self.task.line = line;
-                return self.wait_for(Doing::Closing, self.user.now + GOODBYE_MAX);
-            }
-        }
-        if let Some(connection) = self.user.connection_mut(line) {
-            connection.transport.say_goodbye(cx);
-        }
-        self.user.drop_connection(line, Ended::ByUs);
-    }
-
-    /// The connection is closed, as it was to be until then.
-    pub(super) fn closed_in_order(&mut self, until: Time) -> Turn {
-        self.task.deadline = Time::NEVER;
-        self.task.doing = Doing::Step;
-        // The time that closing took is not the next step's; how late that is already is.
-        self.task.due = match self.task.is_scheduled {
-            true => self.task.due + GOODBYE_MAX.saturating_sub(until - self.user.now),
-            false => self.task.due.max(self.user.now),
+            return;
         };
-        if self.user.rejoins {
-            self.rejoin();
+        let is_lost = cause.is_some() || matches!(ended, Ended::ResetByUs | Ended::Vanished);
+        if is_lost && let Some(resume) = connection.machine.resume() {
+            self.memory().keep_resume(line, Some(resume));
         }
-        Turn::Again
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.gauges.connections_open -= 1;
+        let ending = match connection.life {
+            // Whatever the target made of our goodbye: it was ours.
+            Life::Ending { .. } => Ending::ClosedByUs,
+            _ => ended.ending(),
+        };
+        recorder.connection_ended(ending, true, self.now - connection.established);
+        drop(recorder);
+        match ended {
+            Ended::CutOff => self.cut_off(line, connection.life),
+            _ => {
+                let lived = (connection.life, connection.since);
+                self.connection_over(line, lived, (ended, cause));
+            }
+        }
+        match ended {
+            Ended::ResetByUs => connection.transport.reset(),
+            Ended::Vanished => self.shard.connector.vanish(connection.transport, self.now),
+            Ended::HalfClosed => self.shard.connector.half_close(connection.transport, self.now),
+            // It has taken leave and got our answer: the end is its own (RFC 6455, 7.1.1).
+            Ended::ByTarget if connection.machine.is_left() => {
+                self.shard.left.borrow_mut().keep(
+                    connection.transport,
+                    self.now,
+                    &self.shard.recorder,
+                );
+            }
+            _ => {}
+        }
+        let mut machine = connection.machine;
+        if machine.lost() {
+            self.memory().keep_machine(line, machine);
+        }
     }
 
-    /// Whose connection is gone comes back, as `reconnect` has it.
-    pub(super) fn rejoin(&mut self) {
-        self.user.rejoins = false;
-        if let Some(retry) = self.user.reconnects() {
-            self.reconnect(retry);
+    /// The connection is of no more use, and the target is to close it: nobody waits for that.
+    pub(super) fn leave_to_target(&mut self, line: u8) {
+        if let Some(connection) = self.lines.get_mut(line).connection.take() {
+            let Connection { transport, established, .. } = connection;
+            let mut left = self.shard.left.borrow_mut();
+            left.add(transport, established, self.now, &self.shard.recorder);
         }
     }
 
-    /// Waits before the session begins anew, longer with every loss in a row and no less than the
-    /// target has asked for; leaves when no attempt is left.
-    pub(super) fn reconnect(&mut self, retry: Retry) {
-        let user = &mut *self.user;
-        if retry.times.is_some_and(|times| u32::from(user.losses) >= times) {
-            user.leaving = true;
-            return self.go_to(GONE);
+    /// The last words of a user that goes without having disconnected.
+    pub(super) fn disconnect_all(&mut self, cx: &mut Context<'_>) {
+        for line in 0..self.lines.count() {
+            if self.connection(line).is_some_and(|it| it.machine.traits().goodbyes) {
+                let _ = self.send_close(line, 1000, cx);
+            }
+            if let Some(connection) = self.connection_mut(line) {
+                connection.transport.say_goodbye(cx);
+            }
+            self.drop_connection(line, Ended::ByUs);
         }
-        let most = retry.low.saturating_mul(1 << user.losses.min(30)).min(retry.high);
-        user.losses = user.losses.saturating_add(1);
-        let most = most.as_secs_f64();
-        // Half of it is chance, so that users who were lost together do not come back together.
-        let wait = Duration::from_secs_f64(user.random.uniform(most / 2.0, most));
-        let least = user.left_alone().unwrap_or_default();
-        self.hold(wait.max(least));
+    }
+
+    /// The connection has ended, for this cause if it was not us: nothing of what it is about is
+    /// done besides.
+    pub(super) fn end_bodies(&mut self, line: u8, cause: Option<Cause>) {
+        let Some(agenda) = &mut self.agenda else { return };
+        let (over, skipped) = agenda.end_of(line);
+        self.forget_agenda();
+        self.shard.recorder.borrow_mut().messages.skipped += skipped;
+        for task in over {
+            self.end_body(task, line, cause);
+        }
+    }
+
+    pub(super) fn end_body(&mut self, mut task: Task, line: u8, cause: Option<Cause>) {
+        let elsewhere = task.line != line;
+        let shard = std::rc::Rc::clone(&self.shard);
+        let mut active = Active { shard: &shard, user: self, task: &mut task, session: None };
+        if elsewhere && matches!(active.task.doing, Doing::Exchange(_)) {
+            // What it has asked for there would be taken for the answer of somebody else.
+            active.user.drop_connection(active.task.line, Ended::CutOff);
+        }
+        active.withdraw_exchange();
+        active.give_up();
+        if active.task.is_pass() {
+            shard.iteration_ends(active.user.session, Iteration::Interrupted);
+        }
+        let Some((step, place)) = active.take_begun() else { return };
+        let mut recorder = shard.recorder.borrow_mut();
+        recorder.gauges.in_flight -= u64::from(task.in_flight);
+        match cause {
+            Some(cause) => {
+                let detail = || say!("the connection ended before the reply arrived");
+                recorder.failed(step, &Attempt::default(), cause, self.now, detail);
+                if let Some(place) = place {
+                    recorder.targets.ended(place, &Attempt::default(), false);
+                }
+                if task.retries > 0 {
+                    recorder.given_up(step);
+                }
+            }
+            None => {
+                recorder.interrupted(step);
+                recorder.targets.interrupted(place);
+                recorder.population.interrupted += 1;
+            }
+        }
     }
 }

@@ -6,20 +6,18 @@ use std::sync::Arc;
 use std::task::Context;
 
 use throng_base::{Time, UserId};
-use throng_metrics::{Cause, Ending};
+use throng_metrics::Cause;
+use throng_protocol::framed::Protocol;
+use throng_protocol::machine::{Form, Parts};
 
 use super::State;
 use super::agenda::waiting_bytes;
 use super::beat::Beats;
 use super::connection::backlog::Backlog;
 use super::connection::{Connection, Later, Life, Loss};
-use super::task::{Doing, Task};
-use crate::failure::Ended;
-use crate::failure::Failure;
-use crate::failure::lost_failure;
+use crate::failure::{Ended, Failure};
 use crate::prepared::{LinkPlan, Prepared};
 use crate::shard::Lane;
-use crate::system::Received;
 
 /// A place for a connection.
 pub(super) struct Line {
@@ -47,6 +45,22 @@ impl Line {
             link,
             alive: false,
         }
+    }
+
+    /// A message that came over it, taken apart.
+    pub(super) fn parts<'a>(&self, payload: &'a [u8]) -> Parts<'a> {
+        let left = || self.loss.as_ref()?.left.as_ref();
+        match (&self.connection, left()) {
+            (Some(connection), _) => connection.machine.form().parts(payload),
+            (None, Some(left)) => left.form.parts(payload),
+            (None, None) => Form::Plain.parts(payload),
+        }
+    }
+
+    /// Whether a pong does not show which ping it answers.
+    pub(super) fn has_bare_pings(&self) -> bool {
+        let traits = self.connection.as_ref().map(|connection| connection.machine.traits());
+        traits.is_some_and(|traits| traits.pings && !traits.echoes)
     }
 
     /// When something is to be said that keeps the connection alive.
@@ -148,39 +162,6 @@ impl State {
         self.shard.prepared.link(self.session, link).first
     }
 
-    /// A line of a link over which nobody asks, an open one before any: neither a task of the
-    /// agenda nor the session, where that is another.
-    pub(super) fn free_line(&self, link: u8, session: Option<&Task>) -> Option<u8> {
-        let plan = self.shard.prepared.link(self.session, link);
-        if self.agenda.is_none() && session.is_none() {
-            return Some(plan.first);
-        }
-        let others = || {
-            let others = self.agenda.iter().flat_map(|agenda| agenda.tasks());
-            session.into_iter().chain(others)
-        };
-        let is_free = |line: &u8| match self.multiplexes(*line) {
-            true => self.is_shared(*line),
-            false => !others().any(|task| task.uses(*line)),
-        };
-        let lines = || plan.first..plan.first + plan.width;
-        // Whether the one that opens may be shared is known when it is open.
-        let opens = |line: u8| {
-            let opens = |task: &Task| task.line == line && matches!(task.doing, Doing::Opening(_));
-            others().any(opens)
-        };
-        if plan.multiplexes && lines().any(|line| opens(line) || self.awaits_settings(line)) {
-            return None;
-        }
-        let open = || lines().filter(|line| self.connection(*line).is_some());
-        // Where all iterations of a user go over one connection, another one is opened only as the
-        // target is leaving it.
-        let shares = plan.multiplexes && self.shard.prepared.program.connection.streams > 1;
-        let has_one = || shares && open().any(|line| !self.is_going(line));
-        let closed = || lines().filter(|line| !has_one() && self.connection(*line).is_none());
-        open().find(is_free).or_else(|| closed().find(is_free))
-    }
-
     /// Sends bytes, and keeps what the socket does not take at once.
     #[inline]
     pub(super) fn send(&mut self, line: u8, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
@@ -243,38 +224,6 @@ impl State {
         self.connection(line).is_none_or(taken)
     }
 
-    /// Looks whether the target has ended an idle connection, or said something that answers
-    /// nothing: it is of no more use then. Whether it is.
-    pub(super) fn is_still_good(&mut self, line: u8, cx: &mut Context<'_>) -> bool {
-        let mut buffer = [0; 64];
-        let now = self.now;
-        let Some(connection) = self.connection_mut(line) else { return false };
-        let Some(most) = connection.may_read(now, buffer.len()) else { return true };
-        let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
-        else {
-            return true;
-        };
-        self.now = self.shard.clock.now();
-        match read {
-            Ok(Received { bytes: 0, .. }) => self.drop_connection(line, Ended::ByTarget),
-            Ok(Received { bytes, .. }) => {
-                self.shard.recorder.borrow_mut().bytes_in += bytes as u64;
-                self.unasked(line);
-            }
-            Err(error) => {
-                let failure = lost_failure(&error);
-                self.drop_connection(line, ended_by(failure.cause));
-            }
-        }
-        false
-    }
-
-    /// Bytes came that answer nothing: the connection cannot be trusted any more.
-    pub(super) fn unasked(&mut self, line: u8) {
-        self.shard.recorder.borrow_mut().messages.unasked += 1;
-        self.drop_connection(line, Ended::ByUs);
-    }
-
     /// Whether messages wait for a step that takes them; they may outlive the connection.
     pub(super) fn keeps_something(&self, line: u8) -> bool {
         let place = self.lines.get(line);
@@ -311,14 +260,6 @@ impl State {
         }
     }
 
-    /// Keeps a message of a connection that is over for a step behind, where one may take it.
-    pub(super) fn keep_left(&mut self, line: u8, payload: &[u8], is_reply: bool) {
-        match self.lines.get_mut(line).loss.as_mut().and_then(|loss| loss.left.as_mut()) {
-            Some(left) => left.later.push(Later::Message { payload: payload.to_vec(), is_reply }),
-            None => self.pass(line, is_reply),
-        }
-    }
-
     /// What was taken and not used comes before all that is kept. No step takes it any more when
     /// the connection is gone and the end of it has been reported.
     pub(super) fn keep_all_again(&mut self, line: u8, first: Backlog<Later>) {
@@ -344,7 +285,7 @@ impl State {
         Some(loss)
     }
 
-    fn count_unasked(&self, kept: &Backlog<Later>) {
+    pub(super) fn count_unasked(&self, kept: &Backlog<Later>) {
         let mut recorder = self.shard.recorder.borrow_mut();
         for one in kept.iter() {
             match one {
@@ -355,102 +296,23 @@ impl State {
         }
     }
 
-    pub(super) fn drop_connections(&mut self, ended: Ended) {
-        for line in 0..self.lines.count() {
-            self.drop_connection(line, ended);
-        }
+    /// What the connection speaks, where it is declared.
+    pub(super) fn protocol(&self, line: u8) -> Option<&Protocol> {
+        self.link(line).protocol.as_deref()
     }
 
-    /// The connection is forgotten, and counted by who ended it.
-    pub(super) fn drop_connection(&mut self, line: u8, ended: Ended) {
-        self.end_connection(line, ended, ended.cause());
+    pub(super) fn is_online_on(&self, line: u8) -> bool {
+        self.connection(line).is_some_and(|connection| connection.life == Life::Online)
     }
 
-    /// The connection is gone in the middle of something, or of nothing. Tasks that wait for it
-    /// hear of that from the user.
-    pub(super) fn lose(&mut self, line: u8, loss: Loss) {
-        let cause = (!loss.is_wanted).then(|| loss.cause());
-        self.end_connection(line, loss.ended, cause);
-        self.lines.get_mut(line).loss = Some(Box::new(loss));
-        self.has_loss = true;
-    }
-
-    /// As [`State::drop_connection`], with why it was not what we wanted, if it was not.
-    fn end_connection(&mut self, line: u8, ended: Ended, cause: Option<Cause>) {
-        if self.connection(line).is_some() {
-            self.end_beats(line, cause);
-            self.end_bodies(line, cause);
-        }
-        // Nobody has asked for what was kept.
-        let kept = self.take_kept(line);
-        self.count_unasked(&kept);
-        let place = self.lines.get_mut(line);
-        let Some(connection) = place.connection.take() else {
-            // What they had of the budget is given back.
-            if let Some(loss) = &mut place.loss {
-                loss.left = None;
-            }
-            return;
-        };
-        let is_lost = cause.is_some() || matches!(ended, Ended::ResetByUs | Ended::Vanished);
-        if is_lost && let Some(resume) = connection.machine.resume() {
-            self.memory().keep_resume(line, Some(resume));
-        }
+    /// Asks the kernel how the connection is, now and then.
+    pub(super) fn sample(&mut self, line: u8) {
+        let Some(connection) = &self.lines.get(line).connection else { return };
         let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.gauges.connections_open -= 1;
-        let ending = match connection.life {
-            // Whatever the target made of our goodbye: it was ours.
-            Life::Ending { .. } => Ending::ClosedByUs,
-            _ => ended.ending(),
-        };
-        recorder.connection_ended(ending, true, self.now - connection.established);
-        drop(recorder);
-        match ended {
-            Ended::CutOff => self.cut_off(line, connection.life),
-            _ => {
-                let lived = (connection.life, connection.since);
-                self.connection_over(line, lived, (ended, cause));
-            }
-        }
-        match ended {
-            Ended::ResetByUs => connection.transport.reset(),
-            Ended::Vanished => self.shard.connector.vanish(connection.transport, self.now),
-            Ended::HalfClosed => self.shard.connector.half_close(connection.transport, self.now),
-            // It has taken leave and got our answer: the end is its own (RFC 6455, 7.1.1).
-            Ended::ByTarget if connection.machine.is_left() => {
-                self.shard.left.borrow_mut().keep(
-                    connection.transport,
-                    self.now,
-                    &self.shard.recorder,
-                );
-            }
-            _ => {}
-        }
-        let mut machine = connection.machine;
-        if machine.lost() {
-            self.memory().keep_machine(line, machine);
-        }
-    }
-
-    /// The connection is of no more use, and the target is to close it: nobody waits for that.
-    pub(super) fn leave_to_target(&mut self, line: u8) {
-        if let Some(connection) = self.lines.get_mut(line).connection.take() {
-            let Connection { transport, established, .. } = connection;
-            let mut left = self.shard.left.borrow_mut();
-            left.add(transport, established, self.now, &self.shard.recorder);
-        }
-    }
-
-    /// The last words of a user that goes without having disconnected.
-    pub(super) fn disconnect_all(&mut self, cx: &mut Context<'_>) {
-        for line in 0..self.lines.count() {
-            if self.connection(line).is_some_and(|it| it.machine.traits().goodbyes) {
-                let _ = self.send_close(line, 1000, cx);
-            }
-            if let Some(connection) = self.connection_mut(line) {
-                connection.transport.say_goodbye(cx);
-            }
-            self.drop_connection(line, Ended::ByUs);
+        if recorder.wants_tcp_sample()
+            && let Some(info) = connection.transport.tcp_info()
+        {
+            recorder.tcp_sample(&info);
         }
     }
 }

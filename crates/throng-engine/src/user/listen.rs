@@ -1,57 +1,33 @@
 //! Listening: what a user's connections have to say is read, and given to whom it is for; and what
 //! a task has left in the state for others is handed out.
 
+mod beats;
+mod ended;
 mod handle;
 mod hear;
+mod running;
+mod secure;
 mod streamed;
 
 use std::io;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use throng_metrics::Cause;
-use throng_program::Statement;
-use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
-
-use super::agenda::Agenda;
-use super::connection::{Connection, Later, Left, Loss, NOTHING_ASKED};
-use super::exchange::answer::{Ended as Over, Reading};
-use super::exchange::{Awaits, Exchange};
-use super::line::ended_by;
-use super::task::{Active, Doing, Task, Which, at};
-use super::verb::sql::queried;
-use super::verb::talk::awaited;
-use super::{Turn, User};
-use crate::code::Instruction;
-use crate::failure::Ended;
-use crate::failure::Failure;
-use crate::failure::Finding;
-use crate::failure::http_failure;
-use crate::failure::lost_failure;
-use crate::shard::Lane;
-use crate::system::Received;
 use hear::acknowledged::acknowledged;
 use hear::awaits_message;
+use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
-/// So many steps that take no time are looked over for the one that waits.
-const INSTANT_MAX: usize = 64;
-
-/// Some of the links of a session.
-#[derive(Clone, Copy, Default)]
-struct Links([u64; 4]);
-
-impl Links {
-    fn add(&mut self, link: u8) {
-        self.0[usize::from(link / 64)] |= 1 << (link % 64);
-    }
-
-    fn has(self, link: u8) -> bool {
-        self.0[usize::from(link / 64)] & 1 << (link % 64) != 0
-    }
-}
-
-/// As a code, the end of a WebSocket without a close (RFC 6455, 7.1.5).
-const NO_CLOSE: u16 = 1006;
+use super::connection::Later;
+use super::connection::backlog::Backlog;
+use super::exchange::Awaits;
+use super::exchange::answer::{Ended as Over, Reading};
+use super::listen::hear::acknowledged::queried;
+use super::task::{Doing, at};
+use super::verb::talk::awaited;
+use super::{Turn, User};
+use crate::failure::Ended;
+use crate::shard::Lane;
+use crate::system::Received;
+use hear::From;
 
 impl User {
     /// Writes what waits and reads what is there, until nothing is left to do or the session has
@@ -96,6 +72,9 @@ impl User {
         if let Err(error) = self.state.drain(line, cx) {
             self.broken(shard, line, &error, cx);
             return Turn::Again;
+        }
+        if self.awaits_tls(line) {
+            return self.secure_on(shard, line, cx);
         }
         if self.awaits_room(line) && self.state.is_taken(line) {
             self.state.now = shard.clock.now();
@@ -175,7 +154,7 @@ impl User {
         } else {
             let used = self.read_events(shard, line, bytes, cx);
             if let Some(connection) = self.state.connection_mut(line)
-                && matches!(connection.machine, Machine::Bytes(_))
+                && matches!(connection.machine, Machine::Bytes(_) | Machine::Declared(_))
                 && used < bytes.len()
             {
                 connection.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
@@ -218,7 +197,13 @@ impl User {
                 break read.map(drop);
             }
             match &read {
-                Ok(Some(event)) => self.happened(shard, line, event, &mut reading, cx),
+                Ok(Some(event)) => {
+                    self.happened(shard, line, event, &mut reading, cx);
+                    // Behind the reply that agrees to TLS, nothing may come in plain text.
+                    if self.secures_next(shard, line) {
+                        break Ok(());
+                    }
+                }
                 Ok(None) | Err(_) => break read.map(drop),
             }
         };
@@ -319,49 +304,6 @@ impl User {
         }
     }
 
-    /// Whose request is to be answered over this line.
-    pub(super) fn who_awaits_answer(&self, line: u8) -> Option<Which> {
-        let awaits = |exchange: &Exchange| matches!(exchange.awaits, Awaits::Answer { .. });
-        if self.session.exchange_on(line).is_some_and(awaits) {
-            return Some(Which::Session);
-        }
-        let others = self.state.agenda.as_ref()?.tasks();
-        let place = others.iter().position(|task| task.exchange_on(line).is_some_and(awaits))?;
-        Some(Which::Other(place))
-    }
-
-    pub(super) fn exchange_of(&mut self, which: Which) -> Option<&mut Exchange> {
-        let task = match which {
-            Which::Session => &mut self.session,
-            Which::Other(place) => self.state.agenda.as_mut()?.tasks_mut().get_mut(place)?,
-        };
-        match &mut task.doing {
-            Doing::Exchange(exchange) => Some(exchange),
-            _ => None,
-        }
-    }
-
-    /// Lets one of the tasks do something.
-    pub(super) fn with(
-        &mut self,
-        which: Which,
-        shard: &Lane,
-        cx: &mut Context<'_>,
-        work: impl FnOnce(&mut Active<'_>),
-    ) {
-        match which {
-            Which::Session => {
-                work(&mut self.session(shard));
-                self.settle(shard, cx);
-            }
-            Which::Other(place) => {
-                let Some(agenda) = &mut self.state.agenda else { return };
-                let task = agenda.tasks_mut().swap_remove(place);
-                self.resume(shard, task, cx, work);
-            }
-        }
-    }
-
     /// The rest of what waits cannot be sent. A target that refuses a body before it has read it
     /// says so and closes (RFC 9112, 9.6): what it has said is read first.
     fn unsendable(&mut self, shard: &Lane, line: u8, error: io::Error, cx: &mut Context<'_>) {
@@ -376,12 +318,6 @@ impl User {
         }
     }
 
-    /// Why a request was not sent to its end, once nothing more is to be read.
-    fn take_unsendable(&mut self, line: u8) -> Option<io::Error> {
-        let which = self.who_awaits_answer(line)?;
-        self.exchange_of(which)?.rare.as_mut()?.unsendable.take()
-    }
-
     /// The same while nothing is to be read, if nothing more can come. Where writing tells of a
     /// reset before the runtime does, what the target said before is read when it does.
     fn take_unsendable_for_good(&mut self, line: u8) -> Option<io::Error> {
@@ -391,257 +327,43 @@ impl User {
         unsendable.take_if(|error| !matches!(error.kind(), BrokenPipe | ConnectionReset))
     }
 
-    /// The target closed its side; `is_cut` where TLS does not say that this is the end of what it
-    /// sent.
-    fn ended_by_target(&mut self, shard: &Lane, line: u8, is_cut: bool, cx: &mut Context<'_>) {
-        let reader = match self.state.connection_mut(line).map(|one| &mut one.machine) {
-            Some(Machine::Http1(reader)) => Some(reader.close()),
-            _ => None,
-        };
-        if !matches!(reader, Some(Ok(true)))
-            && let Some(error) = self.take_unsendable(line)
+    /// A user begins to listen: what was kept may be what it wants.
+    pub(super) fn hear_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
+        if self.state.keeps_something(line) {
+            self.take_from_kept(shard, line, cx);
+        }
+        if self.state.connection(line).is_some() {
+            return;
+        }
+        // Nothing more can come.
+        if self.session.exchange_on(line).is_some() {
+            self.session(shard).exchange_lost(line);
+        } else if matches!(self.session.doing, Doing::Stay) && self.state.is_over_as_wanted(line) {
+            self.session(shard).stay_lost(line);
+        }
+    }
+
+    pub(super) fn take_from_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
+        let mut later = self.state.take_kept(line);
+        let mut passed = Backlog::default();
+        while matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay)
+            && let Some(one) = later.pop()
         {
-            return self.broken(shard, line, &error, cx);
-        }
-        if self.is_closing(line) {
-            // A WebSocket ends after our goodbye.
-            self.state.drop_connection(line, Ended::ByUs);
-            let until = self.session.deadline;
-            self.session(shard).closed_in_order(until);
-            return;
-        }
-        match (self.who_awaits_answer(line), reader) {
-            // Only the end of the connection is the end of its body (RFC 9112, 9.8).
-            (Some(_), Some(Ok(true))) if is_cut => {
-                let detail = say!(
-                    "the connection was closed without a TLS close_notify, so the response may be \
-                     incomplete"
-                );
-                let failure = Failure::new(Cause::ClosedEarly, detail);
-                self.lost(shard, line, failure, Ended::ByTarget, cx);
-            }
-            (Some(which), Some(Ok(true))) => {
-                self.state.drop_connection(line, Ended::ByTarget);
-                self.with(which, shard, cx, |active| active.answer_complete(false, None));
-            }
-            (Some(_), Some(Err(error))) => {
-                let failure = http_failure(&error);
-                self.lost(shard, line, failure, Ended::ByTarget, cx);
-            }
-            _ => {
-                let half = self.state.connection(line).and_then(Connection::half_a_packet);
-                let detail = half.unwrap_or(NOTHING_ASKED);
-                let machine = self.state.connection(line).map(|connection| &connection.machine);
-                let has_code = machine.is_some_and(|machine| machine.traits().codes);
-                let status = if has_code { NO_CLOSE } else { 0 };
-                let failure = Failure { status, ..Failure::new(Cause::ClosedEarly, detail) };
-                self.lost(shard, line, failure, Ended::ByTarget, cx);
-            }
-        }
-    }
-
-    /// Whether the session waits for the end of this connection.
-    pub(super) fn is_closing(&self, line: u8) -> bool {
-        matches!(self.session.doing, Doing::Closing) && self.session.line == line
-    }
-
-    /// Reading or writing failed.
-    pub(super) fn broken(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        error: &io::Error,
-        cx: &mut Context<'_>,
-    ) {
-        let failure = lost_failure(error);
-        // TLS ended without its last word: a close that TLS does not trust.
-        if failure.cause == Cause::ClosedEarly {
-            return self.ended_by_target(shard, line, true, cx);
-        }
-        let ended = ended_by(failure.cause);
-        if self.is_closing(line) {
-            self.state.drop_connection(line, ended);
-            let until = self.session.deadline;
-            self.session(shard).closed_in_order(until);
-            return;
-        }
-        self.lost(shard, line, failure, ended, cx);
-    }
-
-    /// The connection is gone in the middle of something, or of nothing.
-    pub(super) fn lost(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        failure: Failure,
-        ended: Ended,
-        cx: &mut Context<'_>,
-    ) {
-        let unheard = self.is_unheard(line, ended);
-        let (left, refused) = match self.take_left(line, ended) {
-            Ok(left) => (left, None),
-            Err((cause, detail)) => (None, Some(Failure::new(cause, detail))),
-        };
-        let messages = left.as_ref().map_or(0, |left| left.later.len());
-        let is_wanted = self.wants_end(shard, (line, messages), &failure, ended);
-        // Whoever wants what came before the end misses it because of us.
-        let failure = refused.unwrap_or(failure);
-        let dropped = self.state.dropped(line);
-        self.state.lose(line, Loss { failure, ended, unheard, is_wanted, dropped, left });
-        self.settle(shard, cx);
-    }
-
-    /// What the next steps of the session may take, although the connection is over.
-    fn take_left(&mut self, line: u8, ended: Ended) -> Result<Option<Left>, Finding> {
-        // A step that waits here now did not take them.
-        let waits = matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay | Doing::Closing)
-            && self.session.line == line;
-        if ended != Ended::ByTarget || waits || self.state.link(line).expected.is_empty() {
-            return Ok(None);
-        }
-        let purse = Rc::clone(&self.state.shard.purse);
-        match self.state.connection_mut(line) {
-            Some(connection) => connection.take_left(&purse),
-            None => Ok(None),
-        }
-    }
-
-    /// Whether the session waits for the connection to end so, or does next, behind steps that take
-    /// messages which have come already.
-    fn wants_end(
-        &self,
-        shard: &Lane,
-        (line, messages): (u8, usize),
-        failure: &Failure,
-        ended: Ended,
-    ) -> bool {
-        if ended != Ended::ByTarget || !matches!(self.session.doing, Doing::Stay | Doing::Step) {
-            return false;
-        }
-        // What takes no time may stand between the last message and the step that waits.
-        let mut pc = self.session.pc;
-        let mut messages = messages;
-        for _ in 0..INSTANT_MAX {
-            match at(shard, self.state.session, pc).0 {
-                Instruction::Do(Statement::Expect(expect))
-                    if messages > 0 && self.state.line_of(expect.link) == line =>
-                {
-                    messages -= 1;
-                    pc += 1;
+            match one {
+                Later::Surplus(bytes) => self.received(shard, line, &bytes, cx),
+                Later::Bytes { bytes, from } => {
+                    let from = from + self.read_events(shard, line, &bytes[from..], cx);
+                    if from < bytes.len() {
+                        later.push_first(Later::Bytes { bytes, from });
+                    }
                 }
-                Instruction::Do(Statement::Stay(stay)) => {
-                    let fits = stay.ends.as_ref().is_some_and(|ends| ends.has(failure.status));
-                    return fits && self.state.line_of(stay.link) == line;
+                Later::Message { payload, .. } => {
+                    self.hear(shard, line, &payload, From::Kept, cx);
                 }
-                Instruction::Do(
-                    Statement::Set { .. } | Statement::Tally { .. } | Statement::Log(_),
-                )
-                | Instruction::TransactionBegin { .. }
-                | Instruction::TransactionEnd { .. } => pc += 1,
-                _ => return false,
             }
+            // What it is not for is kept again, behind what came before it.
+            passed = passed.followed_by(self.state.take_kept(line));
         }
-        false
-    }
-
-    /// Whether the target closed an idle connection just as we used it again: it ended in order
-    /// (RFC 9112, 9.3.1), without a byte of an answer, and the target's host acknowledges nothing
-    /// of the request. One that it had taken before it closed was dropped by the target.
-    fn is_unheard(&mut self, line: u8, ended: Ended) -> bool {
-        let Some(which) = self.who_awaits_answer(line) else { return false };
-        if self.state.multiplexes(line) {
-            return false;
-        }
-        let Some(exchange) = self.exchange_of(which) else { return false };
-        let idle = exchange.awaits == Awaits::Answer { reused: true }
-            && exchange.bytes_in == 0
-            && ended == Ended::ByTarget;
-        let bytes = exchange.request_bytes();
-        idle && self.state.connection(line).is_some_and(|one| one.took_nothing(bytes))
-    }
-
-    /// Whoever waits for a connection that was lost hears of that.
-    pub(super) fn settle(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        if std::mem::take(&mut self.state.has_loss) {
-            self.tell_losses(shard, cx);
-        }
-        let is_served = |agenda: &Agenda| agenda.serves_queue;
-        if self.state.agenda.as_deref().is_some_and(is_served) {
-            return;
-        }
-        if self.state.agenda.is_some() || matches!(self.session.doing, Doing::Queued { .. }) {
-            self.serve_queued(shard, cx);
-        }
-    }
-
-    /// Tasks that wait for a connection that others used go on when one is free, in the order in
-    /// which they were due.
-    fn serve_queued(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        // The session goes on when the user does its next step: until then its line is kept for it.
-        let mut kept = Links::default();
-        while let Some((which, link)) = self.next_queued(shard, kept) {
-            if which == Which::Session {
-                self.session.doing = Doing::Step;
-                kept.add(link);
-                continue;
-            }
-            // Those that go on do not let others go on before it is their turn.
-            if let Some(agenda) = &mut self.state.agenda {
-                agenda.serves_queue = true;
-            }
-            self.with(which, shard, cx, |active| active.task.doing = Doing::Step);
-            if let Some(agenda) = &mut self.state.agenda {
-                agenda.serves_queue = false;
-            }
-        }
-    }
-
-    /// Of the tasks that wait for a connection, the first for which one is free, and its link.
-    fn next_queued(&self, shard: &Lane, mut full: Links) -> Option<(Which, u8)> {
-        let link_of = |task: &Task| match task.doing {
-            Doing::Queued { .. } => at(shard, self.state.session, task.pc).0.link(),
-            _ => None,
-        };
-        loop {
-            let others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks()).enumerate();
-            let others = others.map(|(place, task)| (Which::Other(place), task));
-            let all = std::iter::once((Which::Session, &self.session)).chain(others);
-            let waiting = all.filter_map(|(which, task)| {
-                let link = link_of(task).filter(|link| !full.has(*link))?;
-                Some((task.due, which, link))
-            });
-            let (_, which, link) = waiting.min_by_key(|(due, ..)| *due)?;
-            let session = Some(&self.session).filter(|_| which != Which::Session);
-            if self.state.free_line(link, session).is_some() {
-                return Some((which, link));
-            }
-            full.add(link);
-        }
-    }
-
-    fn tell_losses(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        for line in 0..self.state.lines.count() {
-            if self.state.connection(line).is_some() || self.state.lines.get(line).loss.is_none() {
-                continue;
-            }
-            while let Some(place) = self.state.agenda.as_ref().and_then(|agenda| {
-                agenda.tasks().iter().position(|task| task.exchange_on(line).is_some())
-            }) {
-                self.with(Which::Other(place), shard, cx, |active| active.exchange_lost(line));
-            }
-            match self.session.doing {
-                // It takes what had come before first.
-                Doing::Exchange(_) if self.state.keeps_something(line) => {}
-                Doing::Exchange(_) if self.session.line == line => {
-                    self.session(shard).exchange_lost(line);
-                }
-                Doing::Stay if self.state.link(line).lasts => {
-                    self.session(shard).stay_lost(line);
-                }
-                // HTTP users reconnect with their next request; others find out at their next
-                // step.
-                _ => {}
-            }
-        }
+        self.state.keep_all_again(line, passed.followed_by(later));
     }
 }

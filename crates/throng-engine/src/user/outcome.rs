@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Blame, Cause, UserState};
-use throng_program::{OnError, Retry, Statement};
+use throng_program::{OnError, Retry, Save, Statement};
 use throng_protocol::machine::Machine;
 
 use super::State;
@@ -18,6 +18,9 @@ use crate::evidence::{Evidence, Exchange};
 use crate::failure::Finding;
 use crate::recorder::{Attempt, Found, Iteration, RETRY_AFTER_MAX_S};
 use crate::trace::What;
+
+/// So many refusals in a row is a target worth that breaks the protocol.
+const BREAKS_REFUSALS: u8 = 6;
 
 /// What is kept of one field of a row.
 const FIELD_BYTES_MAX: usize = 200;
@@ -305,6 +308,60 @@ impl Active<'_> {
                 self.return_from_body();
             }
             false => self.leave_iteration(Onward::HoldBack),
+        }
+    }
+
+    /// Whether a user takes leave without the connection that its session opens: it never opened,
+    /// or the user has closed it. Steps over it are skipped.
+    pub(super) fn has_left(&self, line: u8) -> bool {
+        let place = self.user.lines.get(line);
+        self.user.leaving
+            && place.connection.is_none()
+            && place.loss.is_none()
+            && self.user.link_in(self.shard, line).lasts
+    }
+
+    /// A verb that needs a connection found none.
+    pub(super) fn without_connection(&mut self, step: StepId) {
+        if self.has_left(self.task.line) {
+            return self.next_step();
+        }
+        self.begin(step);
+        let never = say!("the step requires a connection, but none is open: use `connect` first");
+        let (code, (cause, detail)) = match &self.user.lines.get(self.task.line).loss {
+            Some(loss) => {
+                use Cause::{Malformed, MemoryLimit, TooLarge};
+                let cause = match loss.cause() {
+                    cause @ (Malformed | TooLarge | MemoryLimit | Cause::HeartbeatLost) => cause,
+                    cause if cause.has_reason_code() => cause,
+                    _ => Cause::Lost,
+                };
+                (loss.code(), (cause, loss.in_words()))
+            }
+            None => (0, (Cause::ScenarioFailed, never)),
+        };
+        // What the session can still take of it is not for a body to drop.
+        if !self.task.is_body() {
+            self.user.take_loss(self.task.line);
+        }
+        // Who speaks another language does so the next time, too.
+        let breaks = matches!(cause, Cause::Malformed | Cause::TooLarge);
+        if breaks {
+            self.user.refusals = self.user.refusals.max(BREAKS_REFUSALS);
+        }
+        let onward = Onward::Anew { refused: breaks || cause == Cause::ScenarioFailed };
+        self.step_failed(step, &Attempt { code, ..Attempt::default() }, (cause, detail), onward);
+    }
+
+    /// Values of a response were saved.
+    pub(super) fn saved(&mut self, saves: &[Save]) {
+        self.user.follow_audiences();
+        if !self.shard.is_traced() {
+            return;
+        }
+        for save in saves {
+            let value = self.user.memory().values().get(usize::from(save.slot)).cloned();
+            self.user.trace_saved(save.slot, &value.unwrap_or_default());
         }
     }
 }

@@ -13,9 +13,10 @@ use throng_metrics::Cause;
 use throng_program::mqtt::Order;
 use throng_program::redis::Commands;
 use throng_program::{Composed, Content, Message, MessageKind};
-use throng_protocol::framed::{self, EncodeError, Protocol};
+use throng_protocol::framed::{EncodeError, Protocol};
 use throng_protocol::machine::Machine;
-use throng_protocol::protobuf::{self, Schema};
+use throng_protocol::protobuf::Schema;
+use throng_protocol::{framed, protobuf};
 
 use super::State;
 use super::connection::Connection;
@@ -123,11 +124,6 @@ fn send_commands(
 }
 
 impl State {
-    /// What the connection speaks, where it is declared.
-    pub(super) fn protocol(&self, line: u8) -> Option<&Protocol> {
-        self.link(line).protocol.as_deref()
-    }
-
     /// Sends a message; the outer error is a message that could not be written. What was sent lies
     /// in the shard's buffer for a moment, unless it is the same for all users.
     pub(super) fn send_message(
@@ -150,7 +146,7 @@ impl State {
                 rendered.map_err(|fault| scope.finding(fault))?;
                 (*kind, 0)
             }
-            Content::Declared(declared) => (MessageKind::Binary, self.encode(line, declared)?),
+            Content::Declared(declared) => self.encode(line, declared)?,
             Content::Mqtt(order) => return send_order(self, line, (order, message.cut), cx),
             Content::Redis(commands) => {
                 return send_commands(self, line, (commands, message.cut), cx);
@@ -169,8 +165,13 @@ impl State {
         Ok(sent.map(|bytes| Sent { bytes, number, ..Sent::default() }))
     }
 
-    /// Writes a declared message into the shard's buffer; gives the number that its reply carries.
-    fn encode(&mut self, line: u8, declared: &Composed<framed::Template>) -> Result<u32, Finding> {
+    /// Writes a declared message into the shard's buffer; gives its kind, and the number that its
+    /// reply carries.
+    fn encode(
+        &mut self,
+        line: u8,
+        declared: &Composed<framed::Template>,
+    ) -> Result<(MessageKind, u32), Finding> {
         let shard = Rc::clone(&self.shard);
         let Some(protocol) = &self.link_in(&shard, line).protocol else {
             let detail = say!("the session has no protocol");
@@ -191,7 +192,11 @@ impl State {
         let mut leaf = |leaf: u16, out: &mut Vec<u8>| value_of(declared, leaf, &mut scope, out);
         let template = &declared.template;
         let encoded = protocol.encode(template, u64::from(number), &mut leaf, &mut out);
-        encoded.map(|()| number).map_err(|error| not_encoded(error, &scope))
+        let kind = match protocol.declaration().is_text {
+            true => MessageKind::Text,
+            false => MessageKind::Binary,
+        };
+        encoded.map(|()| (kind, number)).map_err(|error| not_encoded(error, &scope))
     }
 
     fn send_content(

@@ -35,6 +35,7 @@ impl User {
             Doing::Exchange(exchange) => match exchange.awaits {
                 Awaits::Answer { .. } => say!("a response"),
                 Awaits::Message => say!("a message"),
+                Awaits::Tls => say!("a TLS handshake"),
                 Awaits::Room => say!("space in the socket buffer"),
             },
             Doing::Join => say!("the end of its branches"),

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use throng_base::{StepId, Time};
-use throng_metrics::Cause;
+use throng_metrics::{Cause, Ending};
 use throng_program::{Parting, Statement};
 
 use super::State;
@@ -105,6 +105,30 @@ pub(super) struct Opening {
 impl Opening {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Opened, Failure>> {
         self.work.as_mut().poll(cx)
+    }
+
+    /// It is given up.
+    fn given_up(&self, shard: &Lane) {
+        shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        self.failed(shard, None);
+    }
+
+    /// It does not open. Where it was established, it has ended: counts who ended it.
+    pub(super) fn failed(&self, shard: &Lane, cause: Option<Cause>) {
+        let established = self.progress.established.get();
+        let ending = match cause {
+            // Nobody was there.
+            Some(Cause::ConnectTimeout) => Ending::TimedOut,
+            _ if established == Time::NEVER => return,
+            Some(Cause::ClosedEarly) => Ending::ClosedByTarget,
+            Some(Cause::Reset) => Ending::Reset,
+            Some(Cause::Timeout | Cause::Unreachable | Cause::NetworkFailed) => Ending::TimedOut,
+            // It was our word: the certificate, or the answer, is not to our liking; or all is
+            // over.
+            _ => Ending::ClosedByUs,
+        };
+        let lived = shard.clock.now() - established;
+        shard.recorder.borrow_mut().connection_ended(ending, false, lived);
     }
 }
 
@@ -318,27 +342,42 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// What a task does when its deadline has passed.
-    pub(super) fn deadline_passed(&mut self) {
-        let until = std::mem::replace(&mut self.task.deadline, Time::NEVER);
+    /// What the user waits for is given up: nobody counts on it any more.
+    pub(super) fn give_up(&mut self) {
         match std::mem::replace(&mut self.task.doing, Doing::Step) {
-            Doing::Step | Doing::Idle | Doing::Join => {}
-            Doing::Pause | Doing::Stay => self.pause_over(until),
-            Doing::Holding => {
-                self.paused();
-                self.task.due = self.user.now;
+            Doing::Opening(opening) => opening.given_up(self.shard),
+            Doing::Exchange(exchange) => exchange.forget(self.shard),
+            Doing::Rendezvous(waiting) => {
+                self.shard.meeting.go(self.user.slot, waiting.place);
+                self.shard.places.withdraw(waiting);
             }
-            Doing::Gate => self.task.due = self.user.now,
-            // It was looked at before its deadline was.
-            Doing::Rendezvous(waiting) => self.meeting_woken(waiting),
-            Doing::Closing => {
-                self.user.goodbye_unanswered(self.task.line);
-                self.user.drop_connection(self.task.line, super::Ended::ByUs);
-                self.closed_in_order(until);
+            _ => {}
+        }
+    }
+
+    /// The exchange that this task waits for; it does not any more.
+    pub(super) fn take_exchange(&mut self) -> Option<Exchange> {
+        match std::mem::replace(&mut self.task.doing, Doing::Step) {
+            Doing::Exchange(exchange) => Some(exchange),
+            other => {
+                self.task.doing = other;
+                None
             }
-            Doing::Queued { since } => self.queued_in_vain(since),
-            Doing::Opening(opening) => self.opening_timed_out(&opening),
-            Doing::Exchange(exchange) => self.exchange_timed_out(exchange),
+        }
+    }
+
+    /// What was sent is not to be expected anywhere.
+    pub(super) fn withdraw(&self, exchange: &Exchange) {
+        if let Some((row, id)) = exchange.rare.as_ref().and_then(|rare| rare.sent) {
+            self.user.withdraw_sent(row, id);
+        }
+    }
+
+    /// What this task asked for is of no use any more.
+    pub(super) fn withdraw_exchange(&mut self) {
+        if let Some(exchange) = self.take_exchange() {
+            self.withdraw(&exchange);
+            exchange.forget(self.shard);
         }
     }
 }

@@ -12,14 +12,10 @@ use throng_protocol::machine::{Field, Parts};
 
 use super::State;
 use super::exchange::Exchange;
-use super::task::{Active, Doing};
 use crate::code::Instruction;
 use crate::recorder::Attempt;
 use crate::spent::Times;
 use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, What, Who};
-
-/// How often a user that stands at the gate asks again.
-const GATE: Duration = Duration::from_millis(10);
 
 impl State {
     #[cold]
@@ -122,7 +118,7 @@ impl State {
             Some((protocol, packet.message, protocol.value(bytes, &decoded, &body)))
         });
         let Some((protocol, message, body)) = read else {
-            let Parts { content, fields } = self.message_parts(line, bytes);
+            let Parts { content, fields } = self.lines.get(line).parts(bytes);
             return match fields.get("topic").or(fields.get("channel")) {
                 Some(Field::Bytes(topic)) => Shown::of(&[topic, b"\n", content].concat()),
                 _ => Shown::of(bytes),
@@ -152,27 +148,6 @@ impl State {
     }
 }
 
-impl Active<'_> {
-    /// The instruction at the program counter is about to be done, for the first time or again.
-    /// False when the user has to wait at the gate.
-    #[cold]
-    pub(super) fn watched_step(&mut self) -> bool {
-        let instruction = self.instruction();
-        let Some(verb) = verb(instruction) else { return true };
-        let waits = !matches!(instruction, Instruction::TransactionBegin { .. });
-        if waits
-            && let Some(gate) = &self.shard.gate
-            && !gate.pass()
-        {
-            self.wait_for(Doing::Gate, self.user.now + GATE);
-            return false;
-        }
-        let (pc, retry) = (self.task.pc, u32::from(self.task.retries));
-        self.user.tell(What::StepBegins { step: instruction.step(), verb, pc, retry });
-        true
-    }
-}
-
 /// Tells a piece of a response of which this status is known, or 0.
 #[cold]
 pub(super) fn trace_piece(user: &mut State, status: u16, bytes: &[u8]) {
@@ -196,10 +171,11 @@ fn as_text(value: &Value) -> String {
 }
 
 /// The word of the language for what is worth telling.
-fn verb(instruction: &Instruction) -> Option<&'static str> {
+pub(super) fn verb(instruction: &Instruction) -> Option<&'static str> {
     Some(match instruction {
         Instruction::Do(Statement::Connect(_)) => "connect",
         Instruction::Do(Statement::Disconnect { .. }) => "disconnect",
+        Instruction::Do(Statement::Secure(_)) => "secure",
         Instruction::Do(Statement::Http(_)) => "http",
         Instruction::Do(Statement::Call(_)) => "grpc",
         Instruction::Do(Statement::Sql(_)) => "sql",

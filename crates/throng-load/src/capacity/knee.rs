@@ -12,8 +12,8 @@ const SLOPES: (f64, f64) = (0.75, 4.0 / 3.0);
 const APART: f64 = 1.15;
 /// Places between two levels at which the slope is computed.
 const STEPS: u32 = 16;
-/// Where responses do not become slower than this, times those of the fastest level, there is no
-/// knee in them: a slope is that of noise.
+/// If no level is slower than this multiple of the fastest one, there is no knee: the slope is only
+/// noise.
 const SLOWER: f64 = 1.5;
 /// A level is served as offered if its goodput is at least this part of the offered load.
 const SERVED: f64 = 0.98;
@@ -24,7 +24,7 @@ struct Spot {
     mean_s: f64,
 }
 
-/// What is served says nothing about a number of users: they may do nothing but stay.
+/// Goodput says nothing about a number of users, because users may only stay connected.
 pub(in crate::capacity) fn knee(levels: &[Level], unit: LoadUnit) -> Knee {
     let (maximum, collapse) = match unit {
         LoadUnit::PerS => maximum(levels),
@@ -39,7 +39,7 @@ pub(in crate::capacity) fn knee(levels: &[Level], unit: LoadUnit) -> Knee {
     Knee { optimal, maximum, collapse }
 }
 
-/// Levels that were served, in order of their load; those close together as their mean.
+/// Levels that were served, by load; the mean of those close together.
 fn spots(levels: &[Level]) -> Vec<Spot> {
     let mut sorted: Vec<&Level> = levels.iter().filter(|level| is_served(level)).collect();
     sorted.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -101,7 +101,7 @@ fn slopes(spots: &[Spot]) -> Vec<(f64, f64)> {
     slopes
 }
 
-/// The load at which the slope first reaches this and stays above; None where it does not.
+/// The load at which the slope first reaches this value and stays above; None if it never does.
 fn crossing(slopes: &[(f64, f64)], slope: f64) -> Option<f64> {
     let above = slopes.iter().rposition(|(_, it)| *it < slope).map_or(0, |last| last + 1);
     let (after, before) = (slopes.get(above)?, slopes.get(above.checked_sub(1)?)?);

@@ -20,7 +20,7 @@ use levels::{Levels, Visit};
 
 /// The first level is this part of the rate that a scenario or a virtual target has: surely light.
 pub const BASE_PART: f64 = 20.0;
-/// Before a level counts: what the level before left ends, and queues get their length.
+/// Settle time before a level counts: attempts of the previous level end, and queues fill.
 const SETTLE_S: u32 = 2;
 /// A drain that takes longer is repeated at half the load, at most `HALVINGS_MAX` times.
 const DRAIN_MAX_S: u32 = 60;
@@ -102,7 +102,7 @@ pub struct Search {
     order: Order,
     levels: Levels,
     spent_s: f64,
-    /// How often the present drain was repeated at half its load.
+    /// How often the current drain was repeated at half its load.
     halvings: u32,
     overload: Overload,
     collapses: u32,
@@ -153,13 +153,13 @@ impl Search {
         self.order
     }
 
-    /// Watches the hold that is ordered; None where none is.
+    /// Watches the ordered hold; None if there is none.
     pub fn judge(&self) -> Option<Judge> {
         let Order::Hold(hold) = self.order else { return None };
         Some(Judge::new(&self.settings.goals, hold, self.levels.usual_s(None).unwrap_or(0.0)))
     }
 
-    /// Watches the wait that is ordered; None where none is.
+    /// Watches the ordered wait; None if there is none.
     pub fn watch(&self) -> Option<Watch> {
         let Order::Wait(wait) = self.order else { return None };
         Some(Watch::new(&self.settings.goals, wait))
@@ -255,7 +255,7 @@ impl Search {
             }
             LevelVerdict::Met | LevelVerdict::NotMet(_) => {}
         }
-        // Users may do nothing but stay: what is served says nothing about their number.
+        // Users may only stay connected, so goodput says nothing about their number.
         let fell = self.settings.unit == LoadUnit::PerS && self.levels.has_collapsed();
         if fell && hold.purpose != Purpose::Beyond && self.collapsed(load, false) {
             return;

@@ -357,14 +357,17 @@ impl<'d> Builder<'d> {
                 let bytes_max = bytes_max.unwrap_or(BYTES_MAX).min(most);
                 Extents::Prefixed { prefix: *prefix, bytes_max }
             }
-            Extent::Delimited(bytes) => {
+            Extent::Delimited(bytes) | Extent::RestBefore(bytes) => {
                 if bytes.is_empty() {
                     let name = &field.id.value;
                     let message = say!("the delimiter of `{name}` is empty");
                     let help = say!("give at least one byte, as in `terminator: 0`");
                     self.mistake("protocol-bad-delimiter", place, message, say!("empty"), help);
                 }
-                Extents::Delimited(bytes.as_slice().into())
+                match extent {
+                    Extent::RestBefore(_) => Extents::RestBefore(bytes.as_slice().into()),
+                    _ => Extents::Delimited(bytes.as_slice().into()),
+                }
             }
             Extent::Field(name) => match self.counter(name, id, list) {
                 Some(node) => Extents::Field(node),
@@ -802,7 +805,7 @@ impl<'d> Builder<'d> {
             let is_open = node.is_open(lists);
             let item_is_open = match &node.shape {
                 Shape::List(list) => node.bound.is_none() && lists[*list as usize].is_open,
-                shape => matches!(shape.extent(), Some(Extents::Rest)),
+                shape => shape.extent().is_some_and(Extents::is_open),
             };
             let item_is_open = item_is_open && !matches!(node.job, Job::Kind(_));
             if is_open && index + 1 < fields.len() || item_is_open && node.repeat != Repeats::Once {

@@ -37,7 +37,9 @@ pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Sa
             }
             written.extend_from_slice(&content);
             match extent {
-                Extents::Delimited(delimiter) => written.extend_from_slice(delimiter),
+                Extents::Delimited(end) | Extents::RestBefore(end) => {
+                    written.extend_from_slice(end);
+                }
                 Extents::Fixed(bytes) => written.resize(*bytes as usize, 0),
                 _ => {}
             }

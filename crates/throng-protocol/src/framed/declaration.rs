@@ -26,6 +26,8 @@ pub struct Placed<T> {
 #[derive(Clone, Debug, Default)]
 pub struct Declaration {
     pub transport: Transport,
+    /// Over a WebSocket, packets are text messages instead of binary ones.
+    pub is_text: bool,
     pub endian: Endian,
     pub framing: Framing,
     /// The parts of every packet in wire order. One of them is the [`Role::Body`], unless no
@@ -69,7 +71,7 @@ pub enum Transport {
     Tls,
     /// One datagram is one packet.
     Udp,
-    /// One binary message is one packet.
+    /// One message is one packet.
     WebSocket,
     /// The same over TLS.
     WebSocketTls,
@@ -77,7 +79,7 @@ pub enum Transport {
 
 impl Transport {
     /// Whether packets are cut out of a stream.
-    pub(super) fn is_stream(self) -> bool {
+    pub fn is_stream(self) -> bool {
         matches!(self, Transport::Tcp | Transport::Tls)
     }
 }
@@ -184,6 +186,8 @@ pub enum Extent {
     Field(Placed<String>),
     /// What is left of the body or structure (Kaitai: `size-eos`).
     Rest,
+    /// What is left before these bytes, which end the body or structure.
+    RestBefore(Vec<u8>),
 }
 
 /// A number that says how much follows.

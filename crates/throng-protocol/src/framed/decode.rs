@@ -546,6 +546,10 @@ impl<'a> Decoder<'a> {
             }
             Extents::Field(told_by) => (self.told(id, *told_by, scope)?, 0),
             Extents::Rest => ((end - self.at) as u64, 0),
+            Extents::RestBefore(last) => match self.packet[self.at..end].strip_suffix(&**last) {
+                Some(content) => (content.len() as u64, last.len()),
+                None => return Err(self.without(id, last, end)),
+            },
         };
         if length > (end - self.at) as u64 {
             return Err(self.cut(id, length, end));

@@ -172,7 +172,7 @@ impl Describer<'_> {
                 if until < record.end {
                     let rest = Value::from(&view.packet[content.end..record.end as usize]);
                     let note = match extent {
-                        Extents::Delimited(_) => say!("delimiter"),
+                        Extents::Delimited(_) | Extents::RestBefore(_) => say!("delimiter"),
                         _ => say!("padding"),
                     };
                     let word = "bytes".to_owned();
@@ -332,7 +332,7 @@ fn item_bytes(table: &Table, node: &Node, lists: &[List]) -> String {
         None => "1…10".to_owned(),
         Some(Extents::Fixed(bytes)) => bytes.to_string(),
         Some(Extents::Prefixed { prefix, .. }) => format!("{} + n", prefix_text(*prefix)),
-        Some(Extents::Delimited(delimiter)) => format!("n + {}", delimiter.len()),
+        Some(Extents::Delimited(end) | Extents::RestBefore(end)) => format!("n + {}", end.len()),
         Some(Extents::Field(counter)) => format!("`{}`", table.node(*counter).name),
         Some(Extents::Rest) => "n".to_owned(),
     }

@@ -626,6 +626,7 @@ impl<'a, E> Encoder<'a, E> {
                     return Err(self.refuse(id, reason));
                 }
             }
+            Extents::RestBefore(last) => self.out.extend_from_slice(last),
             Extents::Field(_) | Extents::Rest => {}
         }
         Ok(())

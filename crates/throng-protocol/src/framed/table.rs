@@ -192,6 +192,14 @@ pub(super) enum Extents {
     Delimited(Box<[u8]>),
     Field(u32),
     Rest,
+    RestBefore(Box<[u8]>),
+}
+
+impl Extents {
+    /// It ends where what it lies in ends.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Extents::Rest | Extents::RestBefore(_))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -366,7 +374,7 @@ impl Node {
             Shape::Coded(coding) => coding.bytes_min() as u64,
             shape => match shape.extent() {
                 Some(Extents::Prefixed { prefix, .. }) => prefix_bytes_min(*prefix),
-                Some(Extents::Delimited(bytes)) => bytes.len() as u64,
+                Some(Extents::Delimited(end) | Extents::RestBefore(end)) => end.len() as u64,
                 Some(_) => 0,
                 None => 1,
             },
@@ -408,7 +416,7 @@ impl Node {
         self.repeat == Repeats::Rest
             || match &self.shape {
                 Shape::List(list) => self.bound.is_none() && lists[*list as usize].is_open,
-                shape => matches!(shape.extent(), Some(Extents::Rest)),
+                shape => shape.extent().is_some_and(Extents::is_open),
             }
     }
 

@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use md5::{Digest as _, Md5};
 use ring::digest;
 
 /// What a server may say in one header of challenges; a longer one is no challenge.
@@ -28,7 +27,7 @@ impl Algorithm {
             })
         };
         match self {
-            Algorithm::Md5 => hex(&Md5::digest(&bytes)),
+            Algorithm::Md5 => format!("{:x}", md5::compute(&bytes)),
             Algorithm::Sha256 => hex(digest::digest(&digest::SHA256, &bytes).as_ref()),
             Algorithm::Sha512Slash256 => hex(digest::digest(&digest::SHA512_256, &bytes).as_ref()),
         }

@@ -7,7 +7,10 @@ use super::parts::Parts;
 /// The longest text of the server that is repeated.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// An ErrorResponse.
+/// The field of an error that PostgreSQL does not have: the number that MySQL gives it.
+pub(super) const NUMBER: u8 = b'#';
+
+/// An error of the server: an ErrorResponse of PostgreSQL, an ERR packet of MySQL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerError {
     /// `ERROR`, `FATAL` or `PANIC`.
@@ -17,10 +20,12 @@ pub struct ServerError {
     pub message: String,
     /// Empty where it says none.
     pub detail: String,
+    /// Of MySQL; otherwise 0.
+    pub number: u16,
 }
 
 impl ServerError {
-    /// Reads the body of a message; what it does not say stays empty.
+    /// Reads the body of a message of PostgreSQL; what it does not say stays empty.
     pub fn read(body: &[u8]) -> ServerError {
         let (mut error, mut parts, mut local) = (ServerError::default(), Parts(body), "".into());
         while let Some(kind @ 1..) = parts.byte() {
@@ -32,6 +37,7 @@ impl ServerError {
                 b'C' => error.code = shown(text),
                 b'M' => error.message = shown(text),
                 b'D' => error.detail = shown(text),
+                NUMBER => error.number = shown(text).parse().unwrap_or(0),
                 _ => {}
             }
         }
@@ -47,14 +53,15 @@ impl ServerError {
     }
 
     pub fn status(&self) -> u16 {
-        sql::status(&self.code)
+        sql::status(self.number, &self.code)
     }
 
     pub fn said(&self) -> Said {
-        let ServerError { severity, code, message, detail } = self;
-        match detail.is_empty() {
-            true => say!("{severity} {code}: {message}"),
-            false => say!("{severity} {code}: {message} ({detail})"),
+        let ServerError { severity, code, message, detail, number } = self;
+        match (number, detail.is_empty()) {
+            (0, true) => say!("{severity} {code}: {message}"),
+            (0, false) => say!("{severity} {code}: {message} ({detail})"),
+            _ => say!("{severity} {number} ({code}): {message}"),
         }
     }
 }
@@ -87,6 +94,23 @@ pub enum SqlError {
     Unexpected(u8),
     /// The first message is none of PostgreSQL.
     NotPostgres(u8),
+    /// The first packet is none of MySQL.
+    NotMySql(u8),
+    /// The version of MySQL's protocol is not 10.
+    Version(u8),
+    /// Of MySQL, whose packets have no kinds.
+    PacketTooLarge {
+        bytes: usize,
+        bytes_max: usize,
+    },
+    /// What breaks MySQL's protocol.
+    Packet(&'static Said),
+    /// A method to log in to MySQL that throng does not know.
+    Plugin(String),
+    /// The server wants a password in cleartext on a connection that others can read.
+    Cleartext,
+    /// The key of the server for the password cannot be used.
+    Key,
     /// A way to log in that throng does not know.
     Authentication(u32),
     /// The server offers other mechanisms only.
@@ -97,6 +121,10 @@ pub enum SqlError {
 }
 
 impl SqlError {
+    pub fn is_too_large(&self) -> bool {
+        matches!(self, SqlError::TooLarge { .. } | SqlError::PacketTooLarge { .. })
+    }
+
     pub fn said(&self) -> Said {
         let name = |kind: &u8| char::from(*kind).escape_default().to_string();
         match self {
@@ -115,6 +143,26 @@ impl SqlError {
             SqlError::NotPostgres(kind) => {
                 say!("the server does not speak PostgreSQL: it sent `{}` first", name(kind))
             }
+            SqlError::NotMySql(kind) => {
+                say!("the server does not speak MySQL: it sent `{}` first", name(kind))
+            }
+            SqlError::Version(version) => say!(
+                "the server uses version {version} of the MySQL protocol, but throng supports only \
+                 version 10: connect to the port of the classic protocol, 3306"
+            ),
+            SqlError::PacketTooLarge { bytes, bytes_max } => {
+                say!("a MySQL packet has {bytes} bytes, more than the limit of {bytes_max}")
+            }
+            SqlError::Packet(reason) => (*reason).clone(),
+            SqlError::Plugin(name) => say!(
+                "the server requires the authentication plugin `{name}`, but throng supports only \
+                 mysql_native_password, caching_sha2_password and, with TLS, mysql_clear_password"
+            ),
+            SqlError::Cleartext => say!(
+                "the server requires the password in cleartext, which throng sends only with TLS: \
+                 write `?ssl-mode=REQUIRED` behind the target"
+            ),
+            SqlError::Key => say!("the server sent a public key that is not a valid RSA key"),
             SqlError::Authentication(kind) => say!(
                 "the server requires authentication method {kind}, but throng supports only \
                  SCRAM-SHA-256, MD5 and cleartext passwords"

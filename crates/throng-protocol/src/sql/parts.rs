@@ -22,6 +22,29 @@ impl<'a> Parts<'a> {
         Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
     }
 
+    /// A number of up to eight bytes, the lowest first.
+    pub(super) fn little(&mut self, bytes: usize) -> Option<u64> {
+        let digits = self.take(bytes)?.iter().rev();
+        Some(digits.fold(0, |number, digit| number << 8 | u64::from(*digit)))
+    }
+
+    /// A length-encoded integer of MySQL.
+    pub(super) fn counted(&mut self) -> Option<u64> {
+        match self.byte()? {
+            0xfc => self.little(2),
+            0xfd => self.little(3),
+            0xfe => self.little(8),
+            0xfb | 0xff => None,
+            byte => Some(byte.into()),
+        }
+    }
+
+    /// A text behind such a length.
+    pub(super) fn counted_text(&mut self) -> Option<&'a [u8]> {
+        let bytes = usize::try_from(self.counted()?).ok()?;
+        self.take(bytes)
+    }
+
     /// Up to a NUL.
     pub(super) fn text(&mut self) -> Option<&'a [u8]> {
         let end = memchr::memchr(0, self.0)?;

@@ -4,7 +4,7 @@ use super::error::ServerError;
 use super::parts::Parts;
 use crate::field::Field;
 
-/// Types whose values are not text (`pg_type.dat`).
+/// Types whose values are not text (`pg_type.dat`). What MySQL returns is kept in the same form.
 const BOOL: u32 = 16;
 const INTEGERS: [u32; 4] = [20, 21, 23, 26];
 const FLOATS: [u32; 2] = [700, 701];
@@ -69,6 +69,27 @@ fn column<'a>(columns: &mut Parts<'a>) -> Option<(&'a [u8], u32)> {
     let kind = columns.four()?;
     columns.take(8)?;
     Some((name, kind))
+}
+
+/// What a column is kept as that PostgreSQL has not described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Integer,
+    Float,
+    Text,
+}
+
+/// Describes a column as PostgreSQL does, behind the number of columns.
+pub(super) fn describe(name: &[u8], kind: Kind, out: &mut Vec<u8>) {
+    let kind = match kind {
+        Kind::Integer => INTEGERS[0],
+        Kind::Float => FLOATS[1],
+        Kind::Text => 0,
+    };
+    out.extend(name.iter().filter(|byte| **byte != 0));
+    out.extend_from_slice(&[0; 7]);
+    out.extend_from_slice(&kind.to_be_bytes());
+    out.extend_from_slice(&[0; 8]);
 }
 
 /// A value, which is sent as text.

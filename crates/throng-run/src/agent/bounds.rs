@@ -1,4 +1,4 @@
-//! Up to where the owner of a machine lets a part of a run go, whatever is ordered meanwhile.
+//! The limits that the owner of a machine sets for its part of a run, whatever the orders.
 
 use throng_fleet::wire::Ceiling;
 use throng_results::MachineInfo;

@@ -1,5 +1,5 @@
-//! What a child has told, in a file: read as it grows, by whole lines. Whether the child is gone is
-//! told by the lock that it holds on the file, so that the next life of an agent knows it too.
+//! The messages of a child in a file, read line by line as it grows. The child holds a lock on the
+//! file while it runs, so that a restarted agent can tell whether the child has exited.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};

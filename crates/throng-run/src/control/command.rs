@@ -1,4 +1,4 @@
-//! What a person may say to a run that goes on, by a key or by `throng control`.
+//! The commands that a user can send to a run, by a key or with `throng control`.
 
 use serde::{Deserialize, Serialize};
 use throng_base::Said;

@@ -1,5 +1,5 @@
-//! The socket of a run that goes on (`throng control`): a line of JSON to it, a line back. Only who
-//! owns the run is heard; whoever is slow or says nonsense holds nobody up.
+//! The socket of a run (`throng control`): a line of JSON in, a line out. Only the owner of the run
+//! can use it; a client that is slow or sends invalid lines delays nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use throng_base::system::{LocalListener, LocalStream, listen};
+use throng_base::{Diagnostic, Said};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::control::command::{Answer, LINE_BYTES_MAX, Request, SOCKET, VERSION};
@@ -16,6 +17,8 @@ use crate::system;
 
 /// Who says nothing for so long is not listened to any more.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A run that is so busy answers later than this only if it is stuck.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Who comes when there are so many is turned away.
 const CLIENTS_MAX: usize = 8;
 
@@ -46,9 +49,41 @@ impl Drop for Socket {
     }
 }
 
-/// To the run that is recorded there.
-pub fn connect(directory: &Path) -> std::io::Result<LocalStream> {
-    system::in_directory(directory, SOCKET, throng_base::system::connect)
+/// Asks the run that is recorded there; what is wrong says who may.
+///
+/// # Errors
+/// The run has ended, is stuck, or belongs to another account.
+pub fn ask(directory: &Path, request: &Request) -> Result<Answer, Box<Diagnostic>> {
+    let failed = |error: std::io::Error| {
+        let shown = directory.display();
+        let message = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                say!("the run in {shown} belongs to another account")
+            }
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
+                say!("the run in {shown} has ended")
+            }
+            _ => {
+                say!("the run in {shown} does not respond: {error}", error = Said::of_error(&error))
+            }
+        };
+        Box::new(Diagnostic::error("control-refused", message).help(say!(
+            "only a recorded run in progress can be changed, and only by the account that \
+             started it"
+        )))
+    };
+    let exchange = || {
+        let mut stream = system::in_directory(directory, SOCKET, throng_base::system::connect)?;
+        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        stream.set_write_timeout(Some(ANSWER_MAX))?;
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut answer = Vec::new();
+        BufReader::new(stream.take(LINE_BYTES_MAX)).read_until(b'\n', &mut answer)?;
+        Ok(serde_json::from_slice(&answer)?)
+    };
+    exchange().map_err(failed)
 }
 
 fn hear(listener: &LocalListener, asked: &UnboundedSender<Asked>) {

@@ -1,4 +1,4 @@
-//! The events of a run: their own thread begins them; here they are recorded, and change the load.
+//! Records the events of a run, which their own thread starts, and applies their load changes.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the desk does for audits.
+//! The tasks of the desk in audits.
 
 use throng_audit::Ask;
 use throng_metrics::Interval;

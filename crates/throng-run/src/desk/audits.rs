@@ -1,5 +1,5 @@
-//! The desk's side of audits: it answers what their threads ask, and makes events of what they
-//! find. The generators of a fleet judge their users themselves; what they find is summed here.
+//! The desk's side of audits: answers the questions of their threads, and records their findings as
+//! events. In a fleet, each generator judges its own users, and the findings are added here.
 
 mod sums;
 

@@ -1,4 +1,4 @@
-//! The CPU time of this process, and of targets on this host, read at the end of each second.
+//! CPU time of this process and of targets on this host, read at the end of each second.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -1,5 +1,4 @@
-//! A duel: the figures of both sides come together here, and the run ends when they are known
-//! closely enough.
+//! A duel: compares the figures of both sides, and ends the run once they are precise enough.
 
 use throng_base::Side;
 use throng_metrics::Interval;

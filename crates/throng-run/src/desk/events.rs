@@ -1,5 +1,5 @@
-//! The events of a run, at their times: a thread of its own begins them, so that nothing that the
-//! desk does delays them, and tells the desk, which records them. Only the desk of a run has them.
+//! Starts the events of a run at their times. A separate thread starts them, so that the desk
+//! cannot delay them; the desk records them. Only the desk of a run has events.
 //!
 //! - [`command`]: executes a command. [`timetable`]: when events are due.
 

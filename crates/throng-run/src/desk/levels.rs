@@ -1,5 +1,4 @@
-//! What a load is at, through all that was changed of it: what a change comes to, and whether it
-//! can be done.
+//! The current level of each load after all changes; whether a change is possible, and its result.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +11,15 @@ use crate::running::Running;
 use crate::wire::Change;
 
 pub(crate) struct Levels {
-    /// By load and phase within it: what it drives since it was changed.
+    /// By load and phase: the target value since the last change.
     changed: BTreeMap<(usize, usize), Drive>,
-    /// By load: users beyond those that were planned.
+    /// By load: users in addition to the planned ones.
     beyond: Vec<u64>,
-    /// How many of those there can be, and why not more.
+    /// Maximum number of additional users, and the resource that limits it.
     spare: Spare,
 }
 
-/// Nothing was changed: why, and what to do.
+/// Why nothing was changed, and what to do.
 pub(crate) type Refusal = (Said, Said);
 
 impl Levels {
@@ -28,12 +27,12 @@ impl Levels {
         Levels { changed: BTreeMap::new(), beyond: vec![0; program.loads.len()], spare }
     }
 
-    /// What there is no more of when users beyond the plan are refused.
+    /// The resource that is exhausted when additional users are refused.
     pub(super) fn limit(&self) -> SpareLimit {
         self.spare.limit
     }
 
-    /// What the load drives in the phase now, and how many users it is to have.
+    /// The current target value of the load in the phase, and its number of users.
     fn level(&self, load: &Load, number: usize, phase: usize) -> (Drive, Option<u64>) {
         let of =
             |phase: usize| self.changed.get(&(number, phase)).unwrap_or(&load.phases[phase].drive);
@@ -45,7 +44,7 @@ impl Levels {
         (of(phase).clone(), users)
     }
 
-    /// The change is taken: as many users of the load as may stay then.
+    /// Applies the change, and returns how many users of the load may stay.
     pub(crate) fn change(
         &mut self,
         (load, number): (&Load, usize),
@@ -105,7 +104,7 @@ impl Levels {
         Ok(users_max)
     }
 
-    /// Of the loads that go on.
+    /// The values of the loads that are not over.
     pub(crate) fn status(
         &self,
         program: &Program,
@@ -132,7 +131,7 @@ impl Levels {
     }
 }
 
-/// What lets the next run have more users: a limit that cannot be raised while users are there.
+/// How to allow more users in the next run: this limit cannot be raised during a run.
 fn more_room(limit: SpareLimit) -> Said {
     match limit {
         SpareLimit::Descriptors => {

@@ -1,4 +1,4 @@
-//! What is read of other sources while the run goes on: each reading becomes events of the record.
+//! Readings of other sources during a run: each becomes events in the record.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Names that lead elsewhere than before. Each process of a run looks a name up for itself, and
-//! finds what the others find: it is told once.
+//! Target names whose addresses have changed. Each process of a run resolves a name and finds the
+//! same change, which is reported once.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! Sets the load of a run by a search for its capacity: counts each second in the form that the
-//! search needs, and orders the levels that it asks for.
+//! Controls the load of a run by a capacity search: counts each second for the search, and orders
+//! the levels that it requests.
 
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Said, StepId};

@@ -1,4 +1,4 @@
-//! What machines leave out of a load is made by the others, where that is wanted.
+//! Redistributes the load that some machines do not generate to the others, if this is enabled.
 
 use throng_engine::GROWTH_AHEAD;
 use throng_results::{Event, MachineInfo};

@@ -1,5 +1,4 @@
-//! Conditions of the scenario that end a run (`abort_when`), and those while which it gets no more
-//! users (`hold_when`).
+//! Conditions of the scenario that end a run (`abort_when`) or pause its growth (`hold_when`).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A search for the capacity sets the load of the run.
+//! Applies the load levels of a capacity search to the run.
 
 use throng_base::Time;
 use throng_engine::SpareLimit;

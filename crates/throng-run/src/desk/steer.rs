@@ -1,4 +1,4 @@
-//! What a person says to a run that goes on: checked, ordered, written down.
+//! Checks, executes and records the commands that a user sends to a run.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A run that has begun, and whose controller is gone: what it is made of, and how it goes on at
-//! another desk. All its lines come again from the first on, so that the desk has every figure.
+//! A started run whose controller is gone: its files, and how it continues on another desk. All its
+//! lines are replayed from the first one, so that the new desk has every figure.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::bundle::{self, Given};
 use crate::desk::monitors::Hosts;
 use crate::desk::{Desk, Outlets, Posts};
 use crate::guard::Guard;
-use crate::permit::permit;
+use crate::guard::permit::permit;
 use crate::wire::{Past, Told};
 use crate::{Conduct, Operator, Settings, StopRequests};
 

@@ -1,5 +1,6 @@
-//! Between a desk and the controller of a fleet: orders one way, lines the other. An agent that is
-//! not heard any more is waited for, as its lines lie on its disk and come when it does.
+//! Connects a desk and the controller of a fleet: orders in one direction, lines in the other.
+//! Waits for an agent that is unreachable, because it keeps its lines on its disk and sends them
+//! later.
 
 use std::time::Duration;
 

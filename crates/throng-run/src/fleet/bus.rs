@@ -1,4 +1,4 @@
-//! The bus of a fleet as its operator uses it: the keys, a connection, and what went wrong.
+//! The operator's access to the bus of a fleet: keys, connection and errors.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The run that agents have kept on their disks, where the bus has lost it: what lies in their
-//! directories becomes one run, line by line as the log would have told it.
+//! Restores a run that the bus has lost from the disks of its agents: merges their directories into
+//! one run, line by line, in the order of the log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};

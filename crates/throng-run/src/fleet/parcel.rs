@@ -1,5 +1,5 @@
-//! What a run is made of, as agents get it, and whoever takes the run over: the bundle of a record,
-//! with its secrets, as there is nobody there who could give them.
+//! The files of a run for its agents and for a takeover: the bundle of a record, including its
+//! secrets, because no user is there to enter them.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
-//! A run of a fleet whose controller is gone is taken over: by a person who starts this, or by a
-//! standby that has waited for it. The bus has the plan, its files, the orders and every line.
+//! Takes over a fleet run whose controller is gone: started by the user, or by a standby that
+//! waited for it. The bus has the plan, its files, the orders and every line.
 
 use std::path::Path;
 use std::time::Duration;

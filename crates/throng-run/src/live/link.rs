@@ -1,4 +1,4 @@
-//! A page that is served: its port, and the link to it with a token, which is printed once.
+//! The address of a live page: its port, and its link with a token, which is printed once.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 

@@ -1,4 +1,4 @@
-//! What the thread of a live page does: it answers requests, and tells viewers of each second.
+//! The thread of a live page: responds to requests, and sends each second to its viewers.
 
 use std::cell::RefCell;
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
-//! What a page gives to be saved: a run as CSV, as JSON, or as a page of its own. It is made from
-//! the record, as `throng report` makes it, in a thread of its own; a client that does not take it
-//! is given up.
+//! Downloads of a live page: a run as CSV, as JSON, or as a separate page. A separate thread
+//! creates them from the record, as `throng report` does, and drops clients that do not read.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Carries the announcements of a post to the other machines of its run, and theirs to it, over the
-//! socket on which the process receives its orders. Nothing waits for an announcement: the bridge
-//! finds out what is missing.
+//! Exchanges announcements between a post and the other machines of its run, over the socket on
+//! which the process receives its orders. Nothing waits for an announcement: the bridge detects
+//! missing ones.
 
 use std::io::Write as _;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -1,5 +1,5 @@
-//! The audits of presence of a generator in a fleet: it compares its own users with what the views
-//! say, and tells the desk what it has found. Who is online never leaves the machine.
+//! Presence audits of a generator in a fleet: compares its own users with the views, and reports
+//! the differences to the desk. The list of online users never leaves the machine.
 
 use throng_audit::{Ask, Audits, Found, Heard, Own};
 use throng_base::{Clock, Share};

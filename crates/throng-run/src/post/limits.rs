@@ -1,9 +1,9 @@
-//! The limits of the generator itself: those it was told to keep (`--max-cpu`, `--max-memory`,
-//! `--max-bandwidth`, `--max-packets`) and the memory that the host needs. Pure: a reading comes
-//! in, what is to be done comes out.
+//! The limits of the generator: those set by flags (`--max-cpu`, `--max-memory`, `--max-bandwidth`,
+//! `--max-packets`) and the memory that the host needs. Without I/O: a reading goes in, an action
+//! comes out.
 //!
-//! At a limit nobody comes any more; below it again, users come as the load wants them. Where that
-//! does not happen soon, growth is given up: users who stay give no memory back.
+//! At a limit, growth is paused: no users start until the generator is below it again. If that
+//! takes too long, growth ends, because users that stay do not free memory.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Leaving the host to others (`--back-off`): where what they do goes over a bound for some time,
-//! less of the load is made here; when they are calm again, slowly more. Pure: a reading comes in,
-//! the portion that is to be made comes out.
+//! Yields the host to other programs (`--back-off`): while they use more than a limit for some
+//! time, this generator reduces its part of the load; afterwards, it slowly increases it again.
+//! Without I/O: a reading goes in, the portion to generate comes out.
 //!
-//! What others use does not get less because we use less, so the way back cannot swing.
+//! The use of other programs does not depend on ours, so the control loop cannot oscillate.
 
 use std::time::Duration;
 

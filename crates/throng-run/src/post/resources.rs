@@ -1,5 +1,5 @@
-//! What the run takes of its host, as intervals carry it: what the host's monitor reads, and what
-//! is reckoned from the number of users and connections.
+//! The resources that the run uses on its host, as intervals contain them: the readings of the
+//! host's monitor, and estimates from the number of users and connections.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

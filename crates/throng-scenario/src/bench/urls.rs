@@ -7,11 +7,14 @@
 //!
 //! A URL without a host goes to that of the command line. `#` begins a comment.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Said, Source, Span};
+use throng_base::clean::without_mark;
+use throng_base::{Diagnostic, Said, Source, Span, plain};
 
 use super::{Bench, BenchBody, Writer};
+use crate::syntax::SOURCE_BYTES_MAX;
 use crate::url::Url;
 
 /// More requests have no rows of their own in a report that a person can read.
@@ -26,6 +29,17 @@ pub struct BenchUrl {
     pub url: String,
     pub weight: u32,
     pub body: Option<String>,
+}
+
+/// Reads the list in a file.
+pub fn read_urls(path: &Path, base: &str) -> Result<Vec<BenchUrl>, Vec<Diagnostic>> {
+    let text = plain::read_given_text(path, SOURCE_BYTES_MAX).map_err(|error| {
+        let error = Said::of_error(&error);
+        let message = say!("cannot read the list of URLs {}: {error}", path.display());
+        let error = Diagnostic::error("file-unreadable", message);
+        vec![error.help(say!("set --urls to the path of a text file"))]
+    })?;
+    parse_urls(&Source::new(path.display().to_string(), without_mark(&text)), base)
 }
 
 /// Reads a list; all its mistakes at once. `base` is the URL of the command line.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_base::clean::without_mark;
 use throng_base::diagnostic::did_you_mean;
-use throng_base::{Diagnostic, Said, Source};
+use throng_base::{Diagnostic, Said, Source, plain};
 use throng_program::{Family, HttpVersion};
 
 use crate::bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
@@ -52,6 +53,21 @@ pub struct CurlRequest {
     pub http_version: HttpVersion,
     /// What is understood and done otherwise than curl does it.
     pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads the commands in a file.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
+    let unreadable = |reason: Said| {
+        let message = say!("cannot read the cURL file {}: {reason}", path.display());
+        let error = Diagnostic::error("file-unreadable", message);
+        vec![error.help(say!("set --curl to the path of a text file"))]
+    };
+    let text = plain::read_given_text(path, SOURCE_BYTES_MAX)
+        .map_err(|error| unreadable(Said::of_error(&error)))?;
+    Ok(Source::new(path.display().to_string(), without_mark(&text)))
 }
 
 /// Reads the one command of a file; all mistakes come back at once, every one with its place.

@@ -1,4 +1,5 @@
-//! The keys of the network of users, and of how fast users read and write.
+//! The keys of the network of users, of how fast users read and write, and of TLS that begins on an
+//! open connection.
 
 /// The keys of these maps, behind those of [`super`].
 macro_rules! network_maps {
@@ -14,6 +15,16 @@ macro_rules! network_maps {
         slow: OneOf(&[Words(&["off"]), Kind(&SPEED)]) =>
             "Limits how fast the user reads and writes after this step: `{read: 1KiB/s}`.",
         on: Text => ON_LINK,
+    }
+    SECURE Secure = "a `secure` step" {
+        secure: Nothing =>
+            "Starts TLS on the open connection (STARTTLS), with the options of `tls`. Write it \
+             after the reply with which the target agrees to TLS.",
+        on: Text => ON_LINK,
+        name: Text => ROW,
+        label: LABELS => LABEL,
+        timeout: Duration => "The timeout of the TLS handshake.",
+        on_error: ON_ERRORS => "The action if the step fails.",
     }
     SPEED Speed = "a speed" {
         read: Text => "Bytes per second: `1KiB/s`; `0B/s` reads nothing.",

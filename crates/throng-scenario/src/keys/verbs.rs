@@ -12,6 +12,7 @@ macro_rules! scenario_verbs {
             "sql" sql SQL Sql (target sql::read_sql),
             "connect" connect CONNECT Connect alone,
             "disconnect" disconnect DISCONNECT Disconnect alone (on act::read_disconnect),
+            "secure" secure SECURE Secure alone (on act::read_secure),
             "send" send SEND Send (on message::read_send),
             "expect" expect EXPECT Expect (on message::read_expect),
             "request" request REQUEST Request (on message::read_request),

@@ -9,71 +9,20 @@ use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 
 use crate::ast::{self, Field};
 use crate::keys;
+use crate::message::answer::Answer;
 use crate::message::declared;
 use crate::message::fields;
 use crate::message::grpc::{names_codes, read_codes};
 use crate::message::json;
 use crate::message::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
 use crate::native::{self, Headers};
+use crate::read::Context;
 use crate::read::foreign::{check_sign, warn_word};
 use crate::read::template::read_condition;
-use crate::read::{AnswerKind, Context, Scope};
-use crate::scope::{Kinds, Spoken};
+use crate::scope::Spoken;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
-
-/// What kind of answer is looked at.
-#[derive(Clone, Copy)]
-pub(crate) enum Answer<'k> {
-    Http,
-    Message,
-    /// A message with fields: of a declared protocol, or of protobuf.
-    Fields(&'k Kinds),
-    /// A reply of a gRPC call, which has a status and headers too.
-    Call(&'k Kinds),
-}
-
-impl<'k> Answer<'k> {
-    /// Reads something in which expressions may use `response` (and `message`, the same), which is
-    /// this.
-    pub(crate) fn read<T>(
-        self,
-        cx: &mut Context<'_>,
-        read: impl FnOnce(&mut Context<'_>) -> T,
-    ) -> T {
-        let kind = match self {
-            Answer::Fields(Kinds::Declared { .. }) => AnswerKind::Fields,
-            _ => AnswerKind::Parts,
-        };
-        let scope = Scope { answer: Some(kind), ..cx.scope };
-        read(&mut cx.scoped(scope))
-    }
-
-    /// What the message may be, where its fields are known.
-    pub(crate) fn kinds(self) -> Option<&'k Kinds> {
-        match self {
-            Answer::Fields(kinds) | Answer::Call(kinds) => Some(kinds),
-            Answer::Http | Answer::Message => None,
-        }
-    }
-
-    /// Whether it has a status and headers.
-    pub(crate) fn has_head(self) -> bool {
-        matches!(self, Answer::Http | Answer::Call(_))
-    }
-
-    /// Whether a key of a check, or what is saved, has a meaning of its own and is no field.
-    pub(crate) fn is_word(self, key: &str) -> bool {
-        // The bytes of protobuf are no text that anybody looks at.
-        let is_proto = matches!(self.kinds(), Some(Kinds::Proto { .. }));
-        let of_bytes = ["text", "body", "regex", "digest"].contains(&key);
-        match key {
-            "status" | "header" => self.has_head(),
-            key => OF_FIELDS.contains(&key) && !(is_proto && of_bytes),
-        }
-    }
-}
 
 /// Reads a `check:`; expressions in it may look at the answer.
 pub(crate) fn read_checks(
@@ -89,9 +38,6 @@ pub(crate) fn read_checks(
     }
     answer.read(cx, |cx| read_all(cx, node, answer))
 }
-
-/// The words of checks that hold for messages with fields too; all others are fields of them.
-const OF_FIELDS: &[&str] = &["text", "body", "regex", "size", "time", "digest", "that", "field"];
 
 fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check> {
     let mut checks = Vec::new();

@@ -8,7 +8,7 @@ use throng_protocol::framed::declaration::Role;
 use throng_protocol::framed::{self, Given, MessageId, Protocol};
 
 use crate::keys;
-use crate::message::checks::Answer;
+use crate::message::answer::Answer;
 use crate::message::fields::{SHOWN_MAX, place_of, read_field_map, read_fields, wrong_field};
 use crate::message::wants::{Meaning, read_want};
 use crate::read::Context;

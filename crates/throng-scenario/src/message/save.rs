@@ -5,7 +5,8 @@ use throng_extract::JsonPath;
 use throng_program::{Pick, Save};
 
 use crate::ast::{self, Field};
-use crate::message::checks::{Answer, json_path_of, no_fields};
+use crate::message::answer::Answer;
+use crate::message::checks::{json_path_of, no_fields};
 use crate::message::declared::packets_pick;
 use crate::message::fields::{field_pick, warn_hidden};
 use crate::message::headers::{self, is_token};

@@ -155,7 +155,10 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     };
     let native = native::of_scheme(Some(url.scheme));
     match native.url {
-        UrlSays::Database => return read_database(cx, node, url, weight),
+        UrlSays::Database => {
+            let dialect = url.scheme.dialect().unwrap_or_default();
+            return read_database(cx, node, (url, dialect), weight);
+        }
         UrlSays::Login => return read_login(cx, node, (&text, url), weight),
         UrlSays::Place => {}
     }
@@ -223,11 +226,12 @@ pub(crate) fn read_tls(
     cx: &mut Context<'_>,
     scenario: &ast::Scenario<'_>,
     targets: &[Target],
+    secures: bool,
 ) -> Tls {
     let mut tls = Tls::default();
     let Some(node) = scenario.tls.node() else { return tls };
     let Some(fields) = ast::Tls::read(cx, node) else { return tls };
-    let is_secure = targets.iter().any(Target::may_be_secure);
+    let is_secure = secures || targets.iter().any(Target::may_be_secure);
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", say!("`tls` has no effect here"), node.place)
@@ -236,8 +240,14 @@ pub(crate) fn read_tls(
                 false => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
             })
             .help(match scheme.may_be_secure() {
+                true if scheme == Scheme::MySql => {
+                    say!("write `?ssl-mode=REQUIRED` behind the target")
+                }
                 true => say!("write `?sslmode=require` behind the target"),
-                false => say!("only `https`, `wss`, `tls` and `grpcs` targets use TLS"),
+                false => say!(
+                    "only `https`, `wss`, `tls` and `grpcs` targets use TLS, and `tcp` targets after a \
+                     `secure` step"
+                ),
             });
         cx.note(warning);
     }

@@ -69,7 +69,7 @@ sessions:
     let source = throng_base::Source::new("test.yaml", text);
     let program = crate::tests::compile_set(&source, &[]).unwrap().0;
     let session = outline(&program, usize::MAX).sessions.remove(0);
-    let want = "sql insert into users values (1) [check status 23505]\n";
+    let want = "sql insert into users values (1) [check status 23505, 1062]\n";
     assert_eq!(tree(&session.steps), want);
 }
 

@@ -47,6 +47,11 @@ impl Words<'_> {
             Statement::Call(one) => self.call(one, &mut notes),
             Statement::Sql(one) => self.sql(one, &mut notes),
             Statement::Connect(one) => self.connect(one, &mut notes),
+            Statement::Secure(one) => {
+                self.name(one.step, "secure", &mut notes);
+                limits(Some(one.timeout), one.failing, &mut notes);
+                "secure".into()
+            }
             Statement::Disconnect { how: Parting::Fin, .. } => "disconnect".into(),
             Statement::Disconnect { how, .. } => format!("disconnect {}", how.word()),
             Statement::Send(one) => {

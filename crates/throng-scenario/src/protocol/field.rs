@@ -371,6 +371,15 @@ impl Reader<'_, '_> {
 
     /// Where a text, bytes, JSON or a message of protobuf ends.
     fn extent(&mut self, fields: &FieldMap<'_>) -> Option<Extent> {
+        if let (Some(last), Some(rest)) = (fields.terminator.node(), fields.rest.node())
+            && ast::first([fields.length, fields.size, fields.size_eos]).is_none()
+        {
+            let last = values::read_bytes(self.cx, last)?;
+            return Some(match self.cx.bool(rest)? {
+                true => Extent::RestBefore(last),
+                false => Extent::Delimited(last),
+            });
+        }
         let Some((key, node)) = ast::one_of(self.cx, &extents(fields)) else {
             return Some(Extent::Rest);
         };

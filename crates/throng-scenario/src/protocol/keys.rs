@@ -27,7 +27,10 @@ macro_rules! protocol_maps {
     PROTOCOL Protocol = "a protocol" {
         transport: Words(&["tcp", "tls", "udp", "ws", "wss"]) =>
             "The transport of the packets. With `udp`, a packet is a datagram; with `ws` and \
-             `wss`, it is a binary message. Default: `tcp`.",
+             `wss`, it is a message. Default: `tcp`.",
+        text: Bool =>
+            "`true`: over WebSocket, packets are text messages, not binary ones. A `tcp` protocol \
+             then also accepts `ws` and `wss` targets.",
         endian: ENDIANS => "The byte order of numbers. Default: `big`.",
         packet: FIELDS =>
             "The fields of every packet in wire order; `{id: body}` is the position of the \
@@ -106,7 +109,7 @@ macro_rules! protocol_maps {
         terminator: BYTES => "The bytes that end the field: `\"\\0\"`, `0`, `\"\\r\\n\"`.",
         rest: Bool =>
             "`true`: the field takes the rest of the body or structure. This is the default if \
-             nothing else sets the size.",
+             nothing else sets the size. With `terminator`, the rest must end with these bytes.",
         size_eos "size-eos": Bool => "The same as `rest`.",
         max: Size => "The maximum length in bytes.",
         r#const "const": Anything => "The constant value; scenarios do not set it.",

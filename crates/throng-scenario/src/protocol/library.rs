@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Source};
+use throng_program::Scheme;
 
+use crate::native;
 use crate::words::shorten;
 
 /// What a name of one of them begins with.
@@ -27,7 +29,10 @@ macro_rules! shipped {
     };
 }
 
-shipped!("dns" "memcached" "modbus" "nats" "redis");
+shipped! {
+    "amqp" "coap" "dns" "graphql" "imap" "ldap" "memcached" "modbus" "nats" "ocpp" "phoenix"
+    "signalr" "smtp" "socketio" "sockjs" "stomp" "xmpp"
+}
 
 impl Shipped {
     /// What it describes: the first line of its file.
@@ -49,6 +54,11 @@ pub fn find(name: &str) -> Option<Shipped> {
 pub fn unknown(name: &str) -> Diagnostic {
     let message = say!("`{PREFIX}{}` is not a built-in protocol", shorten(name));
     let error = Diagnostic::error("file-unreadable", message);
+    let scheme = Scheme::ALL.into_iter().find(|scheme| scheme.word() == name);
+    if let Some(own) = native::of_scheme(scheme).own {
+        let own = own.name;
+        return error.help(say!("{own} needs no file: write the target as `{name}://…`"));
+    }
     let names: Vec<String> = ALL.iter().map(|one| format!("{PREFIX}{}", one.name)).collect();
     match did_you_mean(name, ALL.iter().map(|one| one.name)) {
         Some(near) => error.help(say!("did you mean `{PREFIX}{near}`?")),

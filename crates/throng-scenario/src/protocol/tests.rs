@@ -277,6 +277,8 @@ fn types_are_those_of_the_declaration() {
         ("type: str, terminator: \"\\r\\n\"", text(Extent::Delimited(vec![13, 10]))),
         ("type: str", text(Extent::Rest)),
         ("type: str, rest: true", text(Extent::Rest)),
+        ("type: str, rest: true, terminator: end", text(Extent::RestBefore(b"end".to_vec()))),
+        ("type: str, rest: false, terminator: end", text(Extent::Delimited(b"end".to_vec()))),
         ("type: bytes, size-eos: true", Type::Bytes(Extent::Rest)),
         ("size: 4", Type::Bytes(Extent::Fixed(4))),
         ("rest: true", Type::Bytes(Extent::Rest)),
@@ -409,10 +411,11 @@ messages:
 #[test]
 fn packets_have_checksums_delimiters_and_fixed_sizes() {
     let delimited = declaration(
-        "transport: tls\nmeta: {id: x, endian: le}\ndelimiter: \"\\r\\n\"\nmax: 1KiB\npacket: \
-         [{id: body}]\nmessages: {line: {body: [{id: text, type: str}]}}\n",
+        "transport: tls\ntext: true\nmeta: {id: x, endian: le}\ndelimiter: \"\\r\\n\"\nmax: 1KiB\n\
+         packet: [{id: body}]\nmessages: {line: {body: [{id: text, type: str}]}}\n",
     );
     assert_eq!((delimited.transport, delimited.endian), (Transport::Tls, Endian::Little));
+    assert!(delimited.is_text);
     let Framing::Delimiter { bytes, bytes_max } = delimited.framing else { panic!("delimiter") };
     assert_eq!((&bytes.value[..], bytes_max), (&b"\r\n"[..], 1024));
 

@@ -1,10 +1,14 @@
-//! Small steps: `set`, `log`, `next`, `leave`, `stop`, `disconnect`, `slow`.
+//! Small steps: `set`, `log`, `next`, `leave`, `stop`, `disconnect`, `slow`, `secure`.
+
+mod secure;
 
 use std::sync::Arc;
 
 use throng_base::Said;
 use throng_base::units::{self, UnitError};
 use throng_program::{Escape, Parting, Slow, Statement, Text};
+
+pub(super) use secure::read_secure;
 
 use crate::ast::{self, Field};
 use crate::load::read_parting;

@@ -41,6 +41,7 @@ impl Inside {
         match verb {
             Verb::Connect(_)
             | Verb::Disconnect(_)
+            | Verb::Secure(_)
             | Verb::Stay(_)
             | Verb::Rendezvous(_)
             | Verb::Transaction(_)

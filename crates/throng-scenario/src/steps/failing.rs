@@ -144,11 +144,14 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     for node in nodes {
         let text = cx.text(node, say!("a status or a cause"))?;
         let cause = || Cause::ALL.iter().find(|cause| cause.word() == text.trim());
-        match (parse_status(&text).or_else(|| code_of(&text)).or_else(|| state_of(&text)), cause())
-        {
-            (Some(range), _) => statuses.push(Some(range)),
-            (None, Some(cause)) => causes.push(Some(*cause)),
-            (None, None) => {
+        let found = match parse_status(&text).or_else(|| code_of(&text)) {
+            Some(range) => vec![range],
+            None => states_of(&text),
+        };
+        match (found.is_empty(), cause()) {
+            (false, _) => statuses.extend(found.into_iter().map(Some)),
+            (true, Some(cause)) => causes.push(Some(*cause)),
+            (true, None) => {
                 let message = say!("`{}` is neither a status nor a cause", shorten(&text));
                 let words = Cause::ALL.iter().map(|cause| cause.word());
                 let error = cx.error("bad-value", message, node.place);
@@ -170,10 +173,10 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     Some(RetryOn::Only { statuses, causes })
 }
 
-/// The SQLSTATE of an error, by its code or its name.
-fn state_of(text: &str) -> Option<(u16, u16)> {
-    let status = sql::named(text.trim()).filter(|status| *status != sql::status("00000"))?;
-    Some((status, status))
+/// The errors of a database with this SQLSTATE, number or name.
+fn states_of(text: &str) -> Vec<(u16, u16)> {
+    let errors = sql::named(text.trim()).filter(|status| *status != sql::SUCCESS);
+    errors.map(|status| (status, status)).collect()
 }
 
 /// A number of attempts, or None for `forever`.

@@ -7,7 +7,8 @@ use throng_protocol::grpc::{Encoding, metadata};
 use throng_protocol::protobuf::{CallKind, Template};
 
 use crate::ast::{self, Field};
-use crate::message::checks::{Answer, read_checks};
+use crate::message::answer::Answer;
+use crate::message::checks::read_checks;
 use crate::message::fields::read_proto;
 use crate::message::save::read_saves;
 use crate::read::Context;

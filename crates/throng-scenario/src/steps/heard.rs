@@ -11,7 +11,8 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Items, Steps};
-use crate::message::checks::{Answer, read_checks};
+use crate::message::answer::Answer;
+use crate::message::checks::read_checks;
 use crate::message::save::read_saves;
 use crate::reach::Reach;
 use crate::read::Context;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use throng_program::{Escape, Http, Segment, Statement, StepKind, Text};
 
 use crate::ast;
+use crate::message::answer::Answer;
 use crate::message::body::{read_body, read_pairs};
-use crate::message::checks::{Answer, read_checks};
+use crate::message::checks::read_checks;
 use crate::message::headers::{check_method, check_path, read_step_cookies, read_step_headers};
 use crate::message::save::read_saves;
 use crate::network::target::read_redirects;

@@ -4,7 +4,7 @@ use throng_base::Said;
 use throng_program::{Check, Escape, Pick, Text, Want, Which};
 
 use crate::ast::{self, Field};
-use crate::message::checks::Answer;
+use crate::message::answer::Answer;
 use crate::message::declared::{self, Meant};
 use crate::message::fields::read_field_map;
 use crate::message::json::read_json_checks;

@@ -12,8 +12,9 @@ use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Field, Map as _};
 use crate::keys;
+use crate::message::answer::Answer;
 use crate::message::body::read_body;
-use crate::message::checks::{Answer, read_checks};
+use crate::message::checks::read_checks;
 use crate::message::declared::{self, check_kind, is_message, read_declared};
 use crate::message::headers::{
     Headers, check_path, is_token, read_step_cookies, read_step_headers,

@@ -166,6 +166,7 @@ pub(crate) fn rest_of(instruction: &Statement) -> Rest {
         Statement::Stay(stay) => stay.time.is_none_or(|time| !time.is_zero()),
         Statement::Send(_) => return Rest::Sends,
         Statement::Connect(_)
+        | Statement::Secure(_)
         | Statement::Expect(_)
         | Statement::Request(_)
         | Statement::Rendezvous(_) => true,

@@ -5,8 +5,8 @@ mod scan;
 use std::sync::Arc;
 
 use throng_base::{Said, sql};
-use throng_program::{Check, Pick, Save, Sql, Statement, StatusSet, StepKind, Text, Want};
-use throng_protocol::sql::PARAMETERS_MAX;
+use throng_program::{Check, Pick, Save, Scheme, Sql, Statement, StatusSet, StepKind, Text, Want};
+use throng_protocol::sql::{Dialect, PARAMETERS_MAX};
 
 use crate::ast::{self, Field};
 use crate::keys;
@@ -34,7 +34,8 @@ pub(super) fn read_sql(
         Kind::Scalar { text, .. } => text.as_str(),
         _ => "",
     };
-    let found = scan(written);
+    let dialect = via.reach.scheme.and_then(Scheme::dialect).unwrap_or_default();
+    let found = scan(written, dialect);
     warn_quoted(cx, node, written, &found);
     let with = read_with(cx, fields.with);
     let prepares = fields.prepare.node().map_or(Some(true), |node| cx.bool(node));
@@ -63,8 +64,11 @@ fn warn_quoted(cx: &mut Context<'_>, node: &Node, written: &str, found: &Scan) {
     let Some(range) = found.quoted.first().cloned() else { return };
     let place = cx.place_of(node, &written[range.clone()]);
     let value = written[range.clone()].trim_matches('\'');
-    let number = found.parameters + 1;
-    let rest = format!("{}${number}{}", &written[..range.start], &written[range.end..]);
+    let mark = match found.dialect {
+        Dialect::Postgres => format!("${}", found.parameters + 1),
+        Dialect::MySql => "?".into(),
+    };
+    let rest = format!("{}{mark}{}", &written[..range.start], &written[range.end..]);
     let warning = cx.warning("sql-quotes", say!("this value becomes part of the statement"), place);
     let warning = warning.label(say!("a quote in the value would change the statement"));
     let help = say!("write `sql: {}` with `with: [\"{}\"]`", shorten(&rest), shorten(value));
@@ -98,14 +102,28 @@ fn check_parameters(
         return cx.fail(error.help(say!("use fewer parameters")));
     }
     if has != wants {
-        let message = match with {
-            None => say!("the statement has parameters up to `${wants}`, but there is no `with`"),
-            Some(_) => say!("the statement has {wants} parameters, but `with` has {has} values"),
+        let message = match (with, found.dialect) {
+            (None, Dialect::Postgres) => {
+                say!("the statement has parameters up to `${wants}`, but there is no `with`")
+            }
+            (None, Dialect::MySql) => {
+                say!("the statement has {wants} parameters, but there is no `with`")
+            }
+            (Some(_), _) => {
+                say!("the statement has {wants} parameters, but `with` has {has} values")
+            }
         };
         let error = cx.error("sql-parameters", message, place);
         let error = error.label(say!("the numbers differ"));
-        return cx.fail(error.help(match wants {
-            0 => say!("remove `with`, or write `$1` where a value belongs"),
+        return cx.fail(error.help(match (found.dialect, wants) {
+            (Dialect::Postgres, 0) if found.has_foreign => {
+                say!("on PostgreSQL, write `$1`, `$2` and so on instead of `?`")
+            }
+            (Dialect::MySql, 0) if found.has_foreign => {
+                say!("on MySQL, write `?` for each value instead of `$1`, `$2` and so on")
+            }
+            (Dialect::Postgres, 0) => say!("remove `with`, or write `$1` where a value belongs"),
+            (Dialect::MySql, 0) => say!("remove `with`, or write `?` where a value belongs"),
             _ => say!("write `with: […]` with a value for each parameter"),
         }));
     }
@@ -158,13 +176,14 @@ fn read_states(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
     let mut ranges = Vec::new();
     for node in nodes {
         let text = cx.text(node, say!("a SQLSTATE"))?;
-        let Some(status) = sql::named(text.trim()) else {
+        let before = ranges.len();
+        ranges.extend(sql::named(text.trim()).map(|status| (status, status)));
+        if ranges.len() == before {
             let message = say!("`{}` is not a SQLSTATE that throng knows", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(say!("unknown"));
             let help = say!("write a code such as `23505`, or a name such as `unique_violation`");
             return cx.fail(error.help(help));
-        };
-        ranges.push((status, status));
+        }
     }
     Some(StatusSet { ranges })
 }

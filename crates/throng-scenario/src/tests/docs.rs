@@ -431,20 +431,23 @@ fn rows(key: &KeyDoc, before: &str, within: &str) -> String {
     out
 }
 
-/// Functions; other names and the variants for base64 share the row of the function.
+/// What the names of variants of a function end with, and what is said of them.
+const VARIANTS: [(&str, &str); 2] = [("_base64", ", or in base64"), ("_bytes", ", or as bytes")];
+
+/// Functions; other names and variants share the row of the function.
 fn functions() -> String {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for function in FUNCTIONS {
         let signature = function.signature();
         let name = signature.split('(').next().unwrap_or_default().to_string();
         let (call, doc) = (format!("`{}`", cell(&signature)), cell(&function.doc.english()));
-        let other = doc.strip_prefix("the same as ").or(name.strip_suffix("_base64"));
+        let variant =
+            VARIANTS.iter().find_map(|(end, says)| Some((name.strip_suffix(*end)?, *says)));
+        let other = doc.strip_prefix("the same as ").or(variant.map(|(of, _)| of));
         match rows.iter_mut().find(|row| other == Some(row[0].as_str())) {
             Some([_, calls, result, _]) => {
                 *calls += &format!(", {call}");
-                if name.ends_with("_base64") {
-                    *result += ", or in base64";
-                }
+                *result += variant.map_or("", |(_, says)| says);
             }
             None => rows.push([name, call, doc, cell(function.example)]),
         }

@@ -6,7 +6,6 @@
 
 use std::fmt::Write as _;
 
-use md5::{Digest as _, Md5};
 use ring::digest::{SHA256, digest};
 use throng_base::Random;
 
@@ -41,7 +40,7 @@ impl Algorithm {
     fn of(self, text: &str) -> String {
         match self {
             Algorithm::Sha256 => hex(digest(&SHA256, text.as_bytes()).as_ref()),
-            Algorithm::Md5 => hex(&Md5::digest(text)),
+            Algorithm::Md5 => format!("{:x}", md5::compute(text)),
         }
     }
 }

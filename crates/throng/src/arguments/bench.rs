@@ -53,8 +53,8 @@ const BENCH_HELP: &str = "Examples:\n\
 #[command(after_help = BENCH_HELP)]
 pub(crate) struct BenchArguments {
     /// URL to load: http://, https://, ws://, wss://, tcp://, tls://, udp://, a gRPC method as
-    /// grpc://HOST:PORT/package.Service/Method, a topic as mqtt://HOST/TOPIC, redis://HOST/DB, or
-    /// postgres://USER:PASSWORD@HOST/DATABASE
+    /// grpc://HOST:PORT/package.Service/Method, a topic as mqtt://HOST/TOPIC, redis://HOST/DB,
+    /// postgres://USER:PASSWORD@HOST/DATABASE, or mysql://USER:PASSWORD@HOST/DATABASE
     pub(crate) url: Option<String>,
 
     /// Concurrent users, each with its own connection

@@ -105,7 +105,7 @@ impl Exchange {
 
     /// More of a body that may be looked at for what it is like.
     #[inline]
-    pub(in crate::user) fn sample_body(&mut self, piece: &[u8]) {
+    fn sample_body(&mut self, piece: &[u8]) {
         if let Some(sample) = self.rare.as_mut().and_then(|rare| rare.sample.as_mut()) {
             sample.digest.write(piece);
         }
@@ -164,7 +164,7 @@ impl Exchange {
     }
 
     /// More of a body that nobody looks at: a piece of it is kept behind a head that is evidence.
-    pub(in crate::user) fn witness_body(&mut self, piece: &[u8]) {
+    fn witness_body(&mut self, piece: &[u8]) {
         let Some(rare) = self.rare.as_deref_mut().filter(|rare| !rare.witnessed.is_empty()) else {
             return;
         };

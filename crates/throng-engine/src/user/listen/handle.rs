@@ -13,7 +13,7 @@ use crate::scope::scope;
 use crate::shard::Lane;
 use crate::user::agenda::{Waiting, no_room};
 use crate::user::outcome::Onward;
-use crate::user::task::{Active, Doing, Task};
+use crate::user::task::{Active, Doing};
 use crate::user::{State, User};
 
 impl User {
@@ -56,59 +56,6 @@ impl User {
         match handler.failing.then {
             OnError::Stop => session.stop_for(handler.step, finding.0, finding.1.clone()),
             then => session.answer_unasked(then),
-        }
-    }
-
-    /// The same with a message that has waited for the body, and was counted when it came.
-    fn handle_waited(&mut self, shard: &Lane, one: &Waiting, cx: &mut Context<'_>) {
-        let Waiting { line, body, payload } = one;
-        let found = shard.prepared.handler_with(self.state.session, *body);
-        let Some((handler, plan)) = found else { return };
-        let protocol = &self.state.link_in(shard, *line).protocol;
-        let mut decoded = shard.decoded.take();
-        let packet = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
-        let parts = self.state.message_parts(*line, payload);
-        let mut looked = Looked::message(payload, parts, self.state.now - self.session.due);
-        if let (Some(protocol), Some(Ok(packet))) = (protocol, packet) {
-            looked.declared = Some((protocol, &decoded, packet.message));
-        }
-        looked.proto = self.state.link_in(shard, *line).reply(&shard.prepared);
-        let mut scope = scope!(self.state, shard);
-        let verdict = plan.look.judge(&handler.checks, &handler.saves, &looked, &mut scope);
-        shard.decoded.replace(decoded);
-        self.state.follow_audiences();
-        match verdict {
-            Ok(()) => self.answer(shard, *line, *body, cx),
-            // It was good when it came, and is counted so; what the body needs of it is not there.
-            Err(_) => shard.recorder.borrow_mut().messages.skipped += 1,
-        }
-    }
-
-    /// Begins the body of a handler. Its message came a while ago, as the kernel has it: what the
-    /// body sends counts from now.
-    fn answer(&mut self, shard: &Lane, line: u8, body: u32, cx: &mut Context<'_>) {
-        let came = self.state.now;
-        self.state.now = shard.clock.now();
-        let task = Task::body(body, line, self.state.now, true);
-        self.resume(shard, task, cx, |_| {});
-        self.state.now = came;
-    }
-
-    /// The body is free again: it does with what waits for it what it did with what came before.
-    pub(in crate::user) fn serve_waiting(&mut self, shard: &Lane, body: u32, cx: &mut Context<'_>) {
-        // A body that ends at once comes here again: whoever began goes on.
-        match &mut self.state.agenda {
-            Some(agenda) if !agenda.is_serving => agenda.is_serving = true,
-            _ => return,
-        }
-        while !self.state.is_running(body)
-            && let Some(agenda) = &mut self.state.agenda
-            && let Some(one) = agenda.waiting.take_first(|one| one.body == body)
-        {
-            self.handle_waited(shard, &one, cx);
-        }
-        if let Some(agenda) = &mut self.state.agenda {
-            agenda.is_serving = false;
         }
     }
 }

@@ -7,24 +7,21 @@ use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_metrics::Cause;
 use throng_program::{Content, Handler, OnError, Statement};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
 use throng_protocol::grpc::CallError;
-use throng_protocol::machine::{Form, Parts, Violation};
-
-use throng_base::Said;
+use throng_protocol::machine::Violation;
 
 use crate::code::Instruction;
 use crate::connector::sql_failure;
-use crate::failure::Ended;
-use crate::failure::{Failure, http_failure, http2_failure, shown};
+use crate::failure::{Ended, Failure, http_failure, http2_failure, shown};
 use crate::looked::Looked;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Lane;
-use crate::user::connection::backlog::Backlog;
 use crate::user::connection::{Came, Connection, Later};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
@@ -33,7 +30,7 @@ use crate::user::{State, User};
 
 /// Where a message comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
+pub(super) enum From {
     Target,
     /// From what was kept for whoever asks next.
     Kept,
@@ -140,7 +137,14 @@ impl User {
     }
 
     /// Gives a message to whom it is for.
-    fn hear(&mut self, shard: &Lane, line: u8, payload: &[u8], from: From, cx: &mut Context<'_>) {
+    pub(super) fn hear(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        payload: &[u8],
+        from: From,
+        cx: &mut Context<'_>,
+    ) {
         let protocol = &self.state.link_in(shard, line).protocol;
         let mut decoded = shard.decoded.take();
         let packet = match protocol {
@@ -154,7 +158,7 @@ impl User {
                 }
             },
         };
-        let parts = self.state.message_parts(line, payload);
+        let parts = self.state.lines.get(line).parts(payload);
         let mut looked = Looked::message(payload, parts, self.state.now - self.session.due);
         if let (Some(protocol), Some(packet)) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
@@ -345,46 +349,6 @@ impl User {
             && next.link() == Some(self.state.lines.get(self.session.line).link)
     }
 
-    /// A user begins to listen: what was kept may be what it wants.
-    pub(in crate::user) fn hear_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        if self.state.keeps_something(line) {
-            self.take_from_kept(shard, line, cx);
-        }
-        if self.state.connection(line).is_some() {
-            return;
-        }
-        // Nothing more can come.
-        if self.session.exchange_on(line).is_some() {
-            self.session(shard).exchange_lost(line);
-        } else if matches!(self.session.doing, Doing::Stay) && self.state.is_over_as_wanted(line) {
-            self.session(shard).stay_lost(line);
-        }
-    }
-
-    fn take_from_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        let mut later = self.state.take_kept(line);
-        let mut passed = Backlog::default();
-        while matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay)
-            && let Some(one) = later.pop()
-        {
-            match one {
-                Later::Surplus(bytes) => self.received(shard, line, &bytes, cx),
-                Later::Bytes { bytes, from } => {
-                    let from = from + self.read_events(shard, line, &bytes[from..], cx);
-                    if from < bytes.len() {
-                        later.push_first(Later::Bytes { bytes, from });
-                    }
-                }
-                Later::Message { payload, .. } => {
-                    self.hear(shard, line, &payload, From::Kept, cx);
-                }
-            }
-            // What it is not for is kept again, behind what came before it.
-            passed = passed.followed_by(self.state.take_kept(line));
-        }
-        self.state.keep_all_again(line, passed.followed_by(later));
-    }
-
     /// A packet breaks the declaration; the next one can be read. Where it is known who waits for
     /// it, that step has failed; whose any other was is not known, and it is counted alone.
     fn packet_broken(
@@ -480,17 +444,6 @@ impl State {
                 self.shard.recorder.borrow_mut().first_event(step, time);
                 None
             }
-        }
-    }
-
-    /// A message that came over a line, taken apart.
-    pub(in crate::user) fn message_parts<'a>(&self, line: u8, payload: &'a [u8]) -> Parts<'a> {
-        let place = self.lines.get(line);
-        let left = || place.loss.as_ref()?.left.as_ref();
-        match (&place.connection, left()) {
-            (Some(connection), _) => connection.machine.form().parts(payload),
-            (None, Some(left)) => left.form.parts(payload),
-            (None, None) => Form::Plain.parts(payload),
         }
     }
 
@@ -592,6 +545,14 @@ impl State {
     fn count_broken(&mut self, detail: Said) {
         if let Some(step) = self.shard.prepared.program.broken {
             self.failed_apart(step, &Attempt::default(), &(Cause::Malformed, detail.clone()));
+        }
+    }
+
+    /// Keeps a message of a connection that is over for a step behind, where one may take it.
+    fn keep_left(&mut self, line: u8, payload: &[u8], is_reply: bool) {
+        match self.lines.get_mut(line).loss.as_mut().and_then(|loss| loss.left.as_mut()) {
+            Some(left) => left.later.push(Later::Message { payload: payload.to_vec(), is_reply }),
+            None => self.pass(line, is_reply),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::task::Context;
 use throng_metrics::Cause;
 use throng_program::Statement;
 use throng_protocol::http1::{Event as Part, Jar};
-use throng_protocol::http2::{self, ErrorCode, Token};
+use throng_protocol::http2;
+use throng_protocol::http2::{ErrorCode, Token};
 use throng_protocol::machine::Machine;
 
 use crate::code::Instruction;
@@ -13,14 +14,13 @@ use crate::failure::{Ended as Closed, Failure, http_failure, http2_failure};
 use crate::prepared::Plan;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
-use crate::user::User;
 use crate::user::connection::{Connection, Loss};
 use crate::user::exchange::answer::{Ended, Piece};
 use crate::user::exchange::{Exchange, Unheard};
 use crate::user::task::{Active, Doing, Task, Which, at};
 use crate::user::verb::grpc::Listened;
 use crate::user::verb::http::{Listening, trace_head};
-use crate::user::watched;
+use crate::user::{User, watched};
 
 /// Who asked over a stream, and reads what comes of it.
 enum Asker<'a> {
@@ -138,7 +138,7 @@ impl User {
     }
 
     /// Whose stream it is.
-    pub(in crate::user) fn who_asked(&self, line: u8, token: Token) -> Option<Which> {
+    fn who_asked(&self, line: u8, token: Token) -> Option<Which> {
         let is_its = |task: &Task| {
             let its = |one: &Exchange| one.number == token.0 && one.awaits.is_answer();
             task.exchange_on(line).is_some_and(its)

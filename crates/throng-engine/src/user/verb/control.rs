@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::units::parse_duration;
-use throng_base::{Random, Said, StepId};
+use throng_base::{Random, Said, StepId, Time};
 use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
 use throng_program::{Pause, Rendezvous, Statement, Text, tallied};
@@ -16,7 +16,7 @@ use crate::recorder::Attempt;
 use crate::rendezvous::{Standing, Waiting};
 use crate::scope::scope;
 use crate::user::outcome::Onward;
-use crate::user::task::{Active, Doing};
+use crate::user::task::{Active, Doing, Task};
 
 /// When a user looks again for what another shard is about to write.
 const SOON: Duration = Duration::from_millis(1);
@@ -293,16 +293,16 @@ impl Active<'_> {
         }
     }
 
-    /// What the user waits for is given up: nobody counts on it any more.
-    pub(in crate::user) fn give_up(&mut self) {
-        match std::mem::replace(&mut self.task.doing, Doing::Step) {
-            Doing::Opening(opening) => self.user.opening_given_up(&opening),
-            Doing::Exchange(exchange) => exchange.forget(self.shard),
-            Doing::Rendezvous(waiting) => {
-                self.shard.meeting.go(self.user.slot, waiting.place);
-                self.shard.places.withdraw(waiting);
-            }
-            _ => {}
+    /// The verb `parallel`: the user begins the branches as soon as this task waits for them.
+    pub(in crate::user) fn parallel(&mut self, branches: &[u32]) {
+        let (session, now) = (&*self.task, self.user.now);
+        let agenda = self.user.agenda.get_or_insert_default();
+        agenda
+            .tasks_mut()
+            .extend(branches.iter().map(|begins| Task::branch(*begins, session, now)));
+        match branches {
+            [] => self.next_step(),
+            _ => self.wait_for(Doing::Join, Time::NEVER),
         }
     }
 }

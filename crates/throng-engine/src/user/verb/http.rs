@@ -5,27 +5,28 @@ mod follow;
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hasher as _};
-use std::io::{self, Write as _};
+use std::io;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::{Random, Said, StepId, Time};
+use digest::insert_authorization;
+use throng_base::{Random, Said, Time};
 use throng_expression::Fault;
-use throng_load::Schedule;
 use throng_metrics::Cause;
-use throng_program::{Check, Http, Save, Statement, Text, Trace};
+use throng_program::{Check, Http, Statement, Text, Trace};
 use throng_protocol::http1::digest::Challenge;
 use throng_protocol::http1::{ContentDecoder, Head, Headers, Jar, retry_after};
-use throng_protocol::http2::{self, Body};
+use throng_protocol::http2;
+use throng_protocol::http2::Body;
 use throng_protocol::machine::Machine;
 
 use crate::code::Instruction;
 use crate::cookies::{Place, SeenFrom};
-use crate::evidence::{self, EVIDENCE_BYTES_MAX};
-use crate::failure::Ended;
-use crate::failure::Failure;
-use crate::failure::Finding;
+use crate::evidence;
+use crate::evidence::EVIDENCE_BYTES_MAX;
+use crate::failure::{Ended, Finding};
 use crate::looked::Looked;
 use crate::memory::Origin;
 use crate::prepared::{HttpPlan, Plan, Written};
@@ -33,31 +34,21 @@ use crate::rare::Sample;
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
-use crate::spent::OpeningTimes;
 use crate::template::{Detour as Way, Extras, Parts, SentTo, Template, own_host};
 use crate::trace::{Shown, What, text_of_head};
 use crate::user::connection::Connection;
 use crate::user::exchange::answer::coding_failed;
-use crate::user::exchange::{Awaits, Exchange, Unheard};
-use crate::user::jar;
+use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
-use crate::user::redirect::{self, Again, Redirect, path_of};
+use crate::user::redirect::{Again, Redirect, path_of};
 use crate::user::streams::Asked;
-use crate::user::task::{Active, Doing, at};
-use crate::user::verb::http::digest::insert_authorization;
-use crate::user::verb::sql::login;
+use crate::user::task::{Active, Doing};
+use crate::user::{jar, redirect};
 use crate::verify::look_at_headers;
 
 /// What follows such an answer is another protocol (RFC 9110, 15.2.2).
 const SWITCHING_PROTOCOLS: u16 = 101;
 const UNAUTHORIZED: u16 = 401;
-/// The words for a close that met a request on its way.
-const CLOSED_WHILE_IDLE: Said =
-    say!("the target closed the idle connection just as the request was sent");
-
-/// So often a request is sent once more that the target says it has not looked at: a target that
-/// refuses all is not asked for ever. It is what Go's client does.
-const RESENDS_MAX: u8 = 6;
 
 /// Why a request was not sent.
 enum Unsent {
@@ -98,7 +89,7 @@ impl Active<'_> {
         exchange.is_first(self.opened_for(reused), self.shard);
         let sent = self.send_request(http, plan, target, &mut exchange, cx);
         if let Err(Unsent::Fault(finding)) = sent {
-            self.forget_redirect();
+            self.task.detour = None;
             exchange.forget(self.shard);
             let nothing = Attempt::default();
             return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
@@ -121,153 +112,14 @@ impl Active<'_> {
         self.wait_for(Doing::Exchange(exchange), until);
     }
 
-    /// The connection that has just been opened for the request, where one has.
-    pub(in crate::user) fn opened_for(&self, reused: bool) -> Option<OpeningTimes> {
-        if reused {
-            return None;
-        }
-        let (user, times) = self.shard.opening.take()?;
-        (user == self.user.id).then_some(times)
-    }
-
-    /// Until when a request that is sent now has to be answered: one that is sent once more has no
-    /// more time than it had.
-    pub(in crate::user) fn until(&self, timeout: Duration) -> Time {
-        let again = self.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
-        let again = again.filter(|again| again.is_of(self.task.pc, self.task.due));
-        (self.user.now + timeout).min(again.map_or(Time::NEVER, |again| again.until))
-    }
-
     /// When the first request of this try was handed over, where this one follows from its answer;
     /// else now.
     fn sent_first(&self) -> Time {
         self.redirect().map_or(self.user.now, |redirect| redirect.sent.min(self.user.now))
     }
 
-    /// Takes a line of the link for a request. False where all are in use: then the task waits.
-    pub(in crate::user) fn takes_line(&mut self, link: u8, timeout: Duration) -> bool {
-        let own = self.task.line;
-        let goes_on = self.task.in_flight
-            && self.user.lines.get(own).link == link
-            && (!self.user.multiplexes(own) || self.user.is_shared(own));
-        let free = || match self.is_behind_others(link) {
-            true => None,
-            false => self.user.free_line(link, self.session),
-        };
-        match Some(own).filter(|_| goes_on).or_else(free) {
-            Some(line) => {
-                self.task.line = line;
-                true
-            }
-            None => {
-                self.flight_ends();
-                let queued = Doing::Queued { since: self.user.now };
-                self.wait_for(queued, self.until(timeout));
-                false
-            }
-        }
-    }
-
-    /// Whether a request that was due before this one waits for a connection of the link: first
-    /// come, first served.
-    fn is_behind_others(&self, link: u8) -> bool {
-        let others = self.user.agenda.iter().flat_map(|agenda| agenda.tasks());
-        self.session.into_iter().chain(others).any(|task| {
-            let waits = matches!(task.doing, Doing::Queued { .. }) && task.due < self.task.due;
-            waits && at(self.shard, self.user.session, task.pc).0.link() == Some(link)
-        })
-    }
-
-    /// Begins a try of a request. Whether the connection to its target was used before; None where
-    /// it is to be opened first.
-    pub(in crate::user) fn connected_to(
-        &mut self,
-        target: u16,
-        step: StepId,
-        timeout: Duration,
-        cx: &mut Context<'_>,
-    ) -> Option<bool> {
-        let line = self.task.line;
-        let (schedule, now) = (self.shard.schedule(), self.user.now);
-        let fits = self.user.connection(line).map(|connection| {
-            connection.target == target && !is_of_before(connection, &schedule, now)
-        });
-        drop(schedule);
-        if fits == Some(false) {
-            self.user.drop_connection(line, Ended::ByUs);
-        }
-        self.flight_begins(step);
-        if fits != Some(true) {
-            let left = self.until(timeout) - self.user.now;
-            if left.is_zero() {
-                self.out_of_time(step);
-                return None;
-            }
-            let connect = self.shard.prepared.program.connection.connect_timeout;
-            let handshake = login(self.user, target);
-            self.open(target, handshake, connect.min(left));
-            return None;
-        }
-        // Whether the target has closed it since the last answer is checked before this request is
-        // sent.
-        let reused = self.user.connection(line).is_some_and(|one| one.used > Time::ZERO);
-        let is_good = !reused || self.user.multiplexes(line) || self.user.is_still_good(line, cx);
-        if is_good {
-            self.goes_out();
-        }
-        is_good.then_some(reused)
-    }
-
-    /// The request was to be sent once more, over a new connection, and its time was over.
-    fn out_of_time(&mut self, step: StepId) {
-        self.withdraw_again();
-        self.forget_redirect();
-        let detail = say!("no time was left to send the request again over a new connection");
-        self.step_failed(step, &Attempt::default(), (Cause::Timeout, detail), Onward::NextStep);
-    }
-
-    /// What is to be sent once more, where this try is that.
-    pub(in crate::user) fn take_again(&mut self) -> Option<Again> {
-        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
-        again.filter(|again| again.is_of(self.task.pc, self.task.due))
-    }
-
-    /// All connections were in use until the request had no more time.
-    pub(in crate::user) fn queued_in_vain(&mut self, since: Time) {
-        let instruction = self.instruction();
-        let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
-        let plan = self.shard.prepared.link(self.user.session, link);
-        self.begin(step);
-        self.withdraw_again();
-        self.forget_redirect();
-        let waited = throng_base::units::format_duration(self.user.now - since);
-        let is_over_one = self.task.is_pass() || self.user.multiplexes(plan.first);
-        let (max, width) = (self.user.streams_max(plan), plan.width);
-        let mut lines = plan.first..plan.first + width;
-        let detail = match (is_over_one, max) {
-            (true, Some(max)) => {
-                say!(
-                    "no stream was free within {waited}: the target allows {max} concurrent \
-                     streams"
-                )
-            }
-            (true, None) if lines.all(|line| self.user.is_going(line)) => say!(
-                "no connection was available for {waited}: the target announced that it would \
-                 close all {width} connections, and did not answer the requests on them"
-            ),
-            (true, None) => say!("no connection was ready for the request within {waited}"),
-            (false, _) => say!("all {width} connections to the target were in use for {waited}"),
-        };
-        let finding = (Cause::Timeout, detail);
-        self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
-    }
-
     pub(in crate::user) fn redirect(&self) -> Option<&Redirect> {
         self.task.detour.as_ref()?.redirect.as_ref()
-    }
-
-    fn forget_redirect(&mut self) {
-        self.task.detour = None;
     }
 
     /// Where the request goes, by a redirect or without one.
@@ -443,14 +295,6 @@ impl Active<'_> {
         exchange.is_delivered(sent, self.shard);
     }
 
-    /// A request that was to be sent once more is not.
-    pub(in crate::user) fn withdraw_again(&mut self) {
-        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
-        if let Some((row, id)) = again.and_then(|again| again.sent) {
-            self.user.withdraw_sent(row, id);
-        }
-    }
-
     /// Writes a request that differs from user to user, or from time to time; without a body that
     /// lies elsewhere.
     ///
@@ -555,7 +399,7 @@ impl Active<'_> {
             Ok(()) => self.note_origins(http, plan, &exchange),
             Err((cause, _)) => self.witness(*cause, &exchange, whole),
         }
-        self.forget_redirect();
+        self.task.detour = None;
         match verdict {
             Ok(()) => {
                 // A login that is answered is not enough where what it is for lets nobody in.
@@ -588,18 +432,6 @@ impl Active<'_> {
             (true, _) => {}
             (false, true) => self.user.leave_to_target(line),
             (false, false) => self.user.drop_connection(line, Ended::ByUs),
-        }
-    }
-
-    /// Values of a response were saved.
-    pub(in crate::user) fn saved(&mut self, saves: &[Save]) {
-        self.user.follow_audiences();
-        if !self.shard.is_traced() {
-            return;
-        }
-        for save in saves {
-            let value = self.user.memory().values().get(usize::from(save.slot)).cloned();
-            self.user.trace_saved(save.slot, &value.unwrap_or_default());
         }
     }
 
@@ -683,55 +515,6 @@ impl Active<'_> {
         };
         self.task.detour.get_or_insert_default().redirect = Some(redirect);
         Ok(())
-    }
-
-    /// No answer comes any more, or not the rest of it. A request that the target has not looked at
-    /// has not failed: it is sent once more, and its time goes on.
-    pub(in crate::user) fn answer_lost(
-        &mut self,
-        exchange: Exchange,
-        failure: &Failure,
-        unheard: Unheard,
-        until: Time,
-    ) {
-        if self.goes_again(&exchange, unheard) {
-            let rare = exchange.rare.as_deref();
-            let again = Again {
-                bytes_out: exchange.bytes_out,
-                resends: exchange.resends() + 1,
-                until,
-                before: rare.and_then(|rare| rare.before.clone()),
-                sent: rare.and_then(|rare| rare.sent),
-                pc: self.task.pc,
-                due: self.task.due,
-            };
-            self.task.detour.get_or_insert_default().again = Some(again);
-            exchange.forget(self.shard);
-            self.task.doing = Doing::Step;
-            return;
-        }
-        let detail = match (unheard, exchange.resends()) {
-            (Unheard::Idle, _) => CLOSED_WHILE_IDLE,
-            (Unheard::Told, resends @ 1..) => {
-                let (detail, times) = (failure.detail.clone(), resends + 1);
-                say!("{detail}; the request was sent {times} times")
-            }
-            _ => failure.detail.clone(),
-        };
-        self.exchange_failed(exchange, (failure.cause, detail), false, Onward::NextStep);
-    }
-
-    /// Whether a request that was lost is sent once more.
-    fn goes_again(&self, exchange: &Exchange, unheard: Unheard) -> bool {
-        let may = match (unheard, self.at_pc().1) {
-            (Unheard::No, _) => false,
-            // What only seems so is safe with what may be done twice.
-            (Unheard::Idle, Plan::Http(plan)) => plan.idempotent,
-            (Unheard::Idle, _) => false,
-            // What the target says holds for every method (RFC 9113, 8.7).
-            (Unheard::Told, _) => exchange.resends() < RESENDS_MAX,
-        };
-        may && self.shard.prepared.program.connection.resend
     }
 
     /// Keeps what was sent and what came, if this is the first failure of its kind.
@@ -886,13 +669,6 @@ fn is_cached(headers: &Headers<'_>) -> bool {
 
 fn contains_hit(value: &[u8]) -> bool {
     value.windows(3).any(|three| three.eq_ignore_ascii_case(b"hit"))
-}
-
-/// Whether a connection is of an earlier slice of a duel, and is in use by no other request.
-fn is_of_before(connection: &Connection, schedule: &Schedule, now: Time) -> bool {
-    let machine = &connection.machine;
-    let is_in_use = matches!(machine, Machine::Http2(client) if client.open_streams() > 0);
-    schedule.renews(connection.established, now) && !is_in_use
 }
 
 /// How long a body is that lies elsewhere.

@@ -1,13 +1,12 @@
 //! How a connection of a user comes to be, or does not.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::{Said, Time};
 use throng_expression::Fault;
-use throng_metrics::{Cause, Ending, Stage};
+use throng_metrics::{Cause, Stage};
 use throng_program::{Body, Connect, Link, Scheme, Statement};
 use throng_protocol::events::Resume;
 use throng_protocol::framed::PacketReader;
@@ -18,24 +17,22 @@ use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::Key;
 
 use crate::code::Instruction;
-use crate::connector::{self, Ask, Handshake, Hello, Opened, Order, Progress, Upgrade};
-use crate::failure::Ended;
-use crate::failure::Failure;
-use crate::failure::Finding;
+use crate::connector;
+use crate::connector::{Ask, Handshake, Hello, Opened, Upgrade};
+use crate::failure::{Ended, Failure, Finding};
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
 use crate::scope::{UserScope, scope};
 use crate::spent::OpeningTimes;
 use crate::template::{finish_cookies, write_own_cookies};
-use crate::user::State;
 use crate::user::connection::{Connection, Later};
-use crate::user::jar;
 use crate::user::outcome::Onward;
-use crate::user::redirect::{self, is_plain_path};
+use crate::user::redirect::is_plain_path;
 use crate::user::send::mqtt;
 use crate::user::task::{Active, Doing, Opening};
 use crate::user::verb::http::unix_seconds;
 use crate::user::verb::sql::database_of;
+use crate::user::{State, jar, redirect};
 
 impl State {
     /// A link as the scenario has it.
@@ -68,24 +65,6 @@ impl State {
         jar::keep(own, (place, &set.path), values, &shard, (who, now));
     }
 
-    /// A connection that was established ended before it was open: counts who ended it.
-    fn ended_unopened(&self, progress: &Progress, cause: Option<Cause>) {
-        let established = progress.established.get();
-        let ending = match cause {
-            // Nobody was there.
-            Some(Cause::ConnectTimeout) => Ending::TimedOut,
-            _ if established == Time::NEVER => return,
-            Some(Cause::ClosedEarly) => Ending::ClosedByTarget,
-            Some(Cause::Reset) => Ending::Reset,
-            Some(Cause::Timeout | Cause::Unreachable | Cause::NetworkFailed) => Ending::TimedOut,
-            // It was our word: the certificate, or the answer, is not to our liking; or all is
-            // over.
-            _ => Ending::ClosedByUs,
-        };
-        let lived = self.shard.clock.now() - established;
-        self.shard.recorder.borrow_mut().connection_ended(ending, false, lived);
-    }
-
     /// It is known which address the connection of a line went to, past those that refused it.
     fn settles(&mut self, line: u8, opening: &Opening) {
         self.lines.get_mut(line).place = opening.progress.place();
@@ -95,12 +74,6 @@ impl State {
         {
             self.memory().keep_machine(line, machine);
         }
-    }
-
-    /// A connection that opens is given up.
-    pub(in crate::user) fn opening_given_up(&self, opening: &Opening) {
-        self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
-        self.ended_unopened(&opening.progress, None);
     }
 
     /// What a stream of events that was lost is asked to go on with.
@@ -156,39 +129,6 @@ impl State {
 }
 
 impl Active<'_> {
-    /// Opens a connection to a target; `opened` goes on from there.
-    pub(in crate::user) fn open(
-        &mut self,
-        target: u16,
-        handshake: Option<Handshake>,
-        timeout: Duration,
-    ) {
-        let user = &mut *self.user;
-        let turn = user.id.0.wrapping_add(u64::from(user.turn));
-        user.turn = user.turn.wrapping_add(1);
-        let route = user.shard.routes.to(target);
-        let progress = Rc::new(Progress::new(route, turn));
-        if let Some(Handshake::Mqtt(greeting)) = &handshake {
-            progress.machine.set(greeting.machine.take());
-        }
-        let place = progress.place();
-        let slow = user.link(self.task.line).slow;
-        let (times, who) = (Cell::default(), user.who());
-        let order = Order { target, handshake, times, who, slow, progress: Rc::clone(&progress) };
-        let work = connector::open(Rc::clone(&user.shard), order);
-        self.user.lines.get_mut(self.task.line).place = place;
-        self.goes_out();
-        let mut recorder = self.shard.recorder.borrow_mut();
-        if let Some(row) = recorder.targets.of(place) {
-            row.connections_attempted += 1;
-        }
-        recorder.connections.attempted += 1;
-        recorder.gauges.connections_opening += 1;
-        drop(recorder);
-        let opening = Opening { work: Box::pin(work), progress, begun: self.user.now, target };
-        self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
-    }
-
     /// The verb `connect`: on a WebSocket target with the upgrade, to an event stream with its
     /// request.
     pub(in crate::user) fn connect(&mut self, connect: &Connect, plan: &Plan) {
@@ -290,7 +230,7 @@ impl Active<'_> {
         let opened = match result {
             Ok(opened) => opened,
             Err(failure) => {
-                self.user.ended_unopened(&opening.progress, Some(failure.cause));
+                opening.failed(self.shard, Some(failure.cause));
                 return self.not_opened(&failure);
             }
         };
@@ -386,7 +326,7 @@ impl Active<'_> {
         }
         recorder.stage_failed(stage, failure.cause);
         drop(recorder);
-        self.user.ended_unopened(&opening.progress, Some(failure.cause));
+        opening.failed(self.shard, Some(failure.cause));
         self.not_opened(&failure);
     }
 }

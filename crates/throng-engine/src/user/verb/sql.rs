@@ -8,12 +8,12 @@ use throng_base::{Said, Time, sql};
 use throng_expression::Value;
 use throng_metrics::Cause;
 use throng_program::{Check, Database, Sql, Statement};
-use throng_protocol::machine::{Fields, Machine};
-use throng_protocol::sql::{Ask, Came, Reply, ServerError, Values};
+use throng_protocol::machine::{Field, Fields, Machine};
+use throng_protocol::sql::{Ask, Dialect, Reply, ServerError, Values};
 
 use crate::code::Instruction;
-use crate::connector::{self, Handshake};
-use crate::evidence::{self, EVIDENCE_BYTES_MAX};
+use crate::connector::Handshake;
+use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::Finding;
 use crate::looked::{Looked, value_of};
 use crate::prepared::{Plan, SqlPlan};
@@ -21,15 +21,22 @@ use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};
+use crate::user::State;
 use crate::user::connection::Connection;
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
-use crate::user::{State, User};
+use crate::{connector, evidence};
 
 /// What a target is, where it speaks SQL.
 pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
     shard.prepared.targets[usize::from(target)].target.database.as_deref()
+}
+
+/// Which SQL the database of a task speaks.
+fn dialect_of(active: &Active<'_>) -> Dialect {
+    let target = active.user.lines.get(active.task.line).target;
+    database_of(active.shard, target).map_or(Dialect::default(), |it| it.dialect)
 }
 
 /// How a request opens its connection: with a login where the target asks for one.
@@ -37,27 +44,6 @@ pub(in crate::user) fn login(user: &mut State, target: u16) -> Option<Handshake>
     let shard = Rc::clone(&user.shard);
     let login = database_of(&shard, target).map(|it| connector::login(it, &mut user.random));
     login.map(Handshake::Sql)
-}
-
-/// Something came of a statement.
-pub(in crate::user) fn queried(
-    user: &mut User,
-    shard: &Lane,
-    line: u8,
-    came: &Came<'_>,
-    cx: &mut Context<'_>,
-) {
-    let Some(which) = user.who_awaits_answer(line) else { return };
-    match came {
-        Came::Open => {}
-        Came::FirstRow => {
-            let now = user.state.now;
-            if let Some(exchange) = user.exchange_of(which) {
-                exchange.first_byte = now;
-            }
-        }
-        Came::Done(reply) => user.with(which, shard, cx, |active| done(active, reply)),
-    }
 }
 
 /// The verb `sql`: sends the statement, on a new connection if there is none.
@@ -102,11 +88,12 @@ fn send(
 ) -> Result<io::Result<()>, Finding> {
     let (shard, line) = (active.shard, active.task.line);
     let iteration = active.task.iteration(active.user.iterations);
-    let number = u16::try_from(active.task.pc).ok().filter(|_| sql.prepares);
+    let (dialect, number) = (dialect_of(active), u16::try_from(active.task.pc).ok());
+    let number = number.filter(|_| sql.prepares);
     let mut rendered = shard.content_buffer.borrow_mut();
     let mut scope = scope!(active.user, shard);
     scope.iterations = iteration;
-    let values = sql.with.as_ref().map(|_| values_of(sql, &mut scope)).transpose()?;
+    let values = sql.with.as_ref().map(|_| values_of(sql, dialect, &mut scope)).transpose()?;
     let text = match sql.text.as_literal() {
         Some(literal) => literal,
         None => {
@@ -120,7 +107,7 @@ fn send(
         return Err((Cause::ScenarioFailed, NUL));
     }
     if shard.is_traced() {
-        let shown = shown(text, sql, &mut scope);
+        let shown = shown(text, sql, dialect, &mut scope);
         shard.tell(scope.who(), scope.now, || What::Sent(Shown::of(&shown)));
     }
     let mut out = shard.write_buffer.borrow_mut();
@@ -136,7 +123,7 @@ fn send(
 }
 
 /// Everything that the statement returned is there.
-fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
+pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     let (shard, line) = (active.shard, active.task.line);
     let (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) = active.at_pc() else { return };
     let Some(mut exchange) = active.take_exchange() else { return };
@@ -149,7 +136,7 @@ fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
         exchange.first_byte = now;
     }
     let error = reply.error();
-    exchange.status = error.as_ref().map_or(sql::status("00000"), ServerError::status);
+    exchange.status = error.as_ref().map_or(sql::SUCCESS, ServerError::status);
     if shard.is_traced() {
         trace_result(active.user, reply, error.as_ref());
     }
@@ -175,9 +162,10 @@ fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
         }
         Err((cause, detail)) => {
             if shard.recorder.borrow().is_new(sql.step, cause, exchange.status) {
+                let dialect = dialect_of(active);
                 let mut scope = scope!(active.user, shard);
                 let text = sql.text.as_literal().unwrap_or_default();
-                let text = shown(text, sql, &mut scope);
+                let text = shown(text, sql, dialect, &mut scope);
                 let sent = Some(Shown::first(&text, EVIDENCE_BYTES_MAX));
                 let received = None;
                 shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
@@ -204,21 +192,36 @@ fn trace_result(user: &mut State, reply: &Reply<'_>, error: Option<&ServerError>
 }
 
 /// The values of its parameters.
-fn values_of(sql: &Sql, scope: &mut UserScope<'_>) -> Result<Values, Finding> {
+fn values_of(sql: &Sql, dialect: Dialect, scope: &mut UserScope<'_>) -> Result<Values, Finding> {
     let (mut values, mut text) = (Values::default(), Vec::new());
     for one in sql.with.iter().flatten() {
         let value = one.value(scope).map_err(|fault| scope.finding(fault))?;
         text.clear();
-        write_value(&value, &mut text);
-        if text.contains(&0) {
+        let field = match (dialect, &value) {
+            (_, Value::Null) => Field::Null,
+            (Dialect::MySql, Value::Bool(value)) => Field::Bool(*value),
+            (Dialect::MySql, Value::Int(value)) => Field::Number(*value),
+            (Dialect::MySql, Value::Float(value)) => Field::Float(*value),
+            (Dialect::MySql, Value::Bytes(bytes)) => Field::Bytes(bytes),
+            (Dialect::MySql, value) => {
+                // Lists and maps as JSON, for columns of that type.
+                value.write_text(&mut text);
+                Field::Bytes(&text)
+            }
+            (Dialect::Postgres, value) => {
+                write_value(value, &mut text);
+                Field::Bytes(&text)
+            }
+        };
+        if dialect == Dialect::Postgres && text.contains(&0) {
             return Err((Cause::ScenarioFailed, NUL));
         }
-        values.push((!value.is_null()).then_some(&text));
+        values.push(dialect, field);
     }
     Ok(values)
 }
 
-/// A value as the server reads it: a list as an array, bytes in hexadecimal digits.
+/// A value as PostgreSQL reads it: a list as an array, bytes in hexadecimal digits.
 fn write_value(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Bytes(bytes) => {
@@ -261,7 +264,7 @@ fn write_item(item: &Value, out: &mut Vec<u8>) {
 
 /// A statement as a person reads it, its parameters behind it.
 #[cold]
-fn shown(text: &[u8], sql: &Sql, scope: &mut UserScope<'_>) -> Vec<u8> {
+fn shown(text: &[u8], sql: &Sql, dialect: Dialect, scope: &mut UserScope<'_>) -> Vec<u8> {
     let mut shown = text.to_vec();
     for (number, one) in (1..).zip(sql.with.iter().flatten()) {
         // What is drawn anew for a person is drawn from a copy.
@@ -269,7 +272,11 @@ fn shown(text: &[u8], sql: &Sql, scope: &mut UserScope<'_>) -> Vec<u8> {
         std::mem::swap(scope.random, &mut random);
         let value = one.value(scope).unwrap_or_default();
         std::mem::swap(scope.random, &mut random);
-        shown.extend_from_slice(format!("\n${number} = ").as_bytes());
+        let mark = match dialect {
+            Dialect::Postgres => format!("\n${number} = "),
+            Dialect::MySql => "\n? = ".into(),
+        };
+        shown.extend_from_slice(mark.as_bytes());
         value.write_json(&mut shown);
     }
     shown

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use throng_base::Time;
 use throng_metrics::Cause;
-use throng_program::Stay;
+use throng_program::{Statement, Stay};
 
+use crate::code::Instruction;
 use crate::prepared::StayPlan;
 use crate::recorder::Attempt;
 use crate::user::outcome::Onward;
@@ -66,7 +67,7 @@ impl Active<'_> {
     }
 
     /// The target did not end the connection in time.
-    pub(in crate::user) fn end_missed(&mut self, stay: &Stay) {
+    fn end_missed(&mut self, stay: &Stay) {
         let waited = throng_base::units::format_duration(self.user.now - self.task.due);
         let detail = say!("the target did not close the connection within {waited}");
         let attempt = self.awaited(stay);
@@ -79,11 +80,19 @@ impl Active<'_> {
         Attempt { latency, ..Attempt::default() }
     }
 
-    /// What went on besides a `stay` ends with it.
-    pub(in crate::user) fn stay_over(&mut self) {
-        for line in 0..self.user.lines.count() {
-            self.user.stay_beats_over(line);
+    /// The time of thinking or staying is over.
+    pub(in crate::user) fn pause_over(&mut self, until: Time) {
+        if let Instruction::Do(Statement::Stay(stay)) = self.instruction() {
+            if stay.awaits_end {
+                return self.end_missed(stay);
+            }
+            self.step_ok(stay.step, &Attempt::default());
         }
-        self.user.end_every_of_stay();
+        self.paused();
+        // One without length; any other in a late iteration was caught up with.
+        match until <= self.task.due {
+            true => self.pass_on(),
+            false => self.next_step(),
+        }
     }
 }

@@ -12,9 +12,9 @@ use throng_protocol::framed::{MessageId, Packet};
 use throng_protocol::stream::Answer;
 
 use crate::code::Instruction;
-use crate::evidence::{self, EVIDENCE_BYTES_MAX};
-use crate::failure::Finding;
-use crate::failure::lost_failure;
+use crate::evidence;
+use crate::evidence::EVIDENCE_BYTES_MAX;
+use crate::failure::{Finding, lost_failure};
 use crate::look::Look;
 use crate::looked::Looked;
 use crate::prepared::{AnswerPlan, LinkPlan, Plan};
@@ -247,7 +247,10 @@ impl Exchange {
         instruction: &Instruction,
         shard: &Lane,
     ) {
-        let is_its = |pick: &Pick| matches!(pick, Pick::Field(paths) if paths.iter().any(|path| path.message == message));
+        let is_its = |pick: &Pick| match pick {
+            Pick::Field(paths) => paths.iter().any(|path| path.message == message),
+            _ => false,
+        };
         let rare = self.rare(shard);
         if !rare.parts.add(message) {
             return;

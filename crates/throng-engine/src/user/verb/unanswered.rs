@@ -1,17 +1,27 @@
 //! What a task does whose exchange ends badly, or whose connection is lost while it waits.
 
-use throng_base::Time;
+use throng_base::{Said, Time};
 use throng_metrics::Cause;
 use throng_program::Statement;
 
 use crate::code::Instruction;
 use crate::failure::{Ended, Failure, Finding};
+use crate::prepared::Plan;
 use crate::recorder::Attempt;
 use crate::user::agenda::no_room;
 use crate::user::connection::Loss;
 use crate::user::exchange::{Awaits, Exchange, Unheard};
 use crate::user::outcome::Onward;
+use crate::user::redirect::Again;
 use crate::user::task::{Active, Doing};
+
+/// The words for a close that met a request on its way.
+const CLOSED_WHILE_IDLE: Said =
+    say!("the target closed the idle connection just as the request was sent");
+
+/// So often a request is sent once more that the target says it has not looked at: a target that
+/// refuses all is not asked for ever. It is what Go's client does.
+const RESENDS_MAX: u8 = 6;
 
 impl Active<'_> {
     /// It did not end in time. Where messages do not say what they answer, what still comes could
@@ -39,7 +49,7 @@ impl Active<'_> {
                 Onward::NextStep
             }
             Awaits::Message if named => Onward::NextStep,
-            Awaits::Message | Awaits::Room => {
+            Awaits::Message | Awaits::Room | Awaits::Tls => {
                 self.lose(Failure::new(Cause::Timeout, detail.clone()), Ended::TimedOut);
                 Onward::Anew { refused: false }
             }
@@ -94,7 +104,7 @@ impl Active<'_> {
                 self.witness(cause, &exchange, None);
                 self.task.detour = None;
             }
-            Awaits::Message => {}
+            Awaits::Message | Awaits::Tls => {}
             Awaits::Room => attempt = Attempt::default(),
         }
         if !timed {
@@ -104,32 +114,6 @@ impl Active<'_> {
         let finding = (cause, exchange.traced(detail));
         exchange.forget(self.shard);
         self.step_failed(step, &attempt, finding, onward);
-    }
-
-    /// What was sent is not to be expected anywhere.
-    pub(in crate::user) fn withdraw(&self, exchange: &Exchange) {
-        if let Some((row, id)) = exchange.rare.as_ref().and_then(|rare| rare.sent) {
-            self.user.withdraw_sent(row, id);
-        }
-    }
-
-    /// The exchange that this task waits for; it does not any more.
-    pub(in crate::user) fn take_exchange(&mut self) -> Option<Exchange> {
-        match std::mem::replace(&mut self.task.doing, Doing::Step) {
-            Doing::Exchange(exchange) => Some(exchange),
-            other => {
-                self.task.doing = other;
-                None
-            }
-        }
-    }
-
-    /// What this task asked for is of no use any more.
-    pub(in crate::user) fn withdraw_exchange(&mut self) {
-        if let Some(exchange) = self.take_exchange() {
-            self.withdraw(&exchange);
-            exchange.forget(self.shard);
-        }
     }
 
     /// The connection was lost while the user was there and listened.
@@ -175,11 +159,60 @@ impl Active<'_> {
         }
         match exchange.awaits {
             Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard, until),
-            Awaits::Message | Awaits::Room => {
+            Awaits::Message | Awaits::Room | Awaits::Tls => {
                 let finding = lacking.unwrap_or((failure.cause, failure.detail));
                 let onward = Onward::Anew { refused: false };
                 self.exchange_failed(exchange, finding, false, onward);
             }
         }
+    }
+
+    /// No answer comes any more, or not the rest of it. A request that the target has not looked at
+    /// has not failed: it is sent once more, and its time goes on.
+    pub(in crate::user) fn answer_lost(
+        &mut self,
+        exchange: Exchange,
+        failure: &Failure,
+        unheard: Unheard,
+        until: Time,
+    ) {
+        if self.goes_again(&exchange, unheard) {
+            let rare = exchange.rare.as_deref();
+            let again = Again {
+                bytes_out: exchange.bytes_out,
+                resends: exchange.resends() + 1,
+                until,
+                before: rare.and_then(|rare| rare.before.clone()),
+                sent: rare.and_then(|rare| rare.sent),
+                pc: self.task.pc,
+                due: self.task.due,
+            };
+            self.task.detour.get_or_insert_default().again = Some(again);
+            exchange.forget(self.shard);
+            self.task.doing = Doing::Step;
+            return;
+        }
+        let detail = match (unheard, exchange.resends()) {
+            (Unheard::Idle, _) => CLOSED_WHILE_IDLE,
+            (Unheard::Told, resends @ 1..) => {
+                let (detail, times) = (failure.detail.clone(), resends + 1);
+                say!("{detail}; the request was sent {times} times")
+            }
+            _ => failure.detail.clone(),
+        };
+        self.exchange_failed(exchange, (failure.cause, detail), false, Onward::NextStep);
+    }
+
+    /// Whether a request that was lost is sent once more.
+    pub(in crate::user) fn goes_again(&self, exchange: &Exchange, unheard: Unheard) -> bool {
+        let may = match (unheard, self.at_pc().1) {
+            (Unheard::No, _) => false,
+            // What only seems so is safe with what may be done twice.
+            (Unheard::Idle, Plan::Http(plan)) => plan.idempotent,
+            (Unheard::Idle, _) => false,
+            // What the target says holds for every method (RFC 9113, 8.7).
+            (Unheard::Told, _) => exchange.resends() < RESENDS_MAX,
+        };
+        may && self.shard.prepared.program.connection.resend
     }
 }

@@ -1,4 +1,4 @@
-//! The levels that a search has held: what passed, what failed, and what they say of the service.
+//! The levels that a search has held: which passed, which failed, and what they show.
 
 use throng_metrics::capacity::{FailedBy, Level, LevelVerdict, Purpose};
 
@@ -36,7 +36,7 @@ pub(super) struct Visit {
     was_skipped: bool,
 }
 
-/// See the module's description.
+/// The levels of a search; see the module's description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Levels {
     visits: Vec<Visit>,
@@ -116,7 +116,7 @@ impl Levels {
         is_gone || failed && is_above && visit.tail() < COLLAPSED * highest
     }
 
-    /// Whether the last level was no light one.
+    /// Whether the last level was not light.
     pub(super) fn is_strained(&self) -> bool {
         let Some(Visit { level, attempts, .. }) = self.last() else { return false };
         let lost = attempts * (1.0 - level.served / level.offered);
@@ -160,8 +160,8 @@ impl Levels {
         (0..shares).map(|index| visits.iter().map(|visit| point(visit, index)).collect()).collect()
     }
 
-    /// The time in which the service forgets what was before. The mean response time of each second
-    /// shows it of a queue, bad attempts show it of a limiter.
+    /// The time after which the service no longer depends on its past: for a queue from the mean
+    /// response time of each second, for a rate limiter from its bad attempts.
     pub(super) fn forgets_s(&self, curve: Curve) -> f64 {
         let near = self.visits.iter().filter(|visit| {
             let near = (visit.level.load.ln() - curve.border).abs() <= WINDOW;
@@ -196,7 +196,7 @@ impl Visit {
         let counted = goals.shares.iter().enumerate().map(|(index, share)| {
             let mut tally = Tally::default();
             held.seconds.iter().for_each(|second| tally.add(&second.counted[index]));
-            // Those without a response are as many of each step as those with one.
+            // Attempts without a response are assumed to be distributed over steps like the others.
             let part = if ended > 0.0 { tally.attempts / ended } else { 1.0 };
             let overdue = part * share.within_s.map_or(0.0, overdue);
             Tally { attempts: tally.attempts + overdue, bad: tally.bad + overdue }

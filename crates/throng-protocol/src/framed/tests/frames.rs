@@ -242,6 +242,19 @@ fn lengths_count_what_the_protocol_says() {
 }
 
 #[test]
+fn bytes_may_end_what_is_left() {
+    let rest = || field("data", Type::Json(Extent::RestBefore(b"}]".to_vec())));
+    let protocol = compiled(one(vec![uint("id", 8), rest()]));
+    let given = values(r#"{"id": 7, "data": {"a": [{}]}}"#);
+    let packet = write(&protocol, "it", &given, 0);
+    assert_eq!(packet, b"\x07{\"a\":[{}]}}]", "its own bytes may be in it");
+    assert_eq!(get(&protocol, b"\x0721}]", "data"), Some(Value::Int(21)));
+    assert_eq!(wrong(&protocol, b"\x071]"), "byte 1, `data`: its delimiter 7d 5d is missing");
+    let followed = Protocol::compile(one(vec![rest(), uint("id", 8)]));
+    assert_eq!(followed.unwrap_err()[0].code, "protocol-rest-not-last");
+}
+
+#[test]
 fn structures_have_lengths_and_the_last_fields_may_be_missing() {
     let mqtt = mqtt();
     let properties = r#"{"list": [{"id": 31, "value": "no"}]}"#;

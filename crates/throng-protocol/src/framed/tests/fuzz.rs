@@ -271,9 +271,13 @@ impl Lot<'_> {
             fields.push(role(&self.id(), Type::Unsigned(32), over));
         }
         if is_last {
-            match self.pick(3) {
+            match self.pick(4) {
                 0 => fields.push(field(&self.id(), Type::Bytes(Extent::Rest))),
                 1 => {
+                    let rest = Extent::RestBefore(b"ab".to_vec());
+                    fields.push(field(&self.id(), Type::Bytes(rest)));
+                }
+                2 => {
                     let tail = field(&self.id(), Type::Coded(Coding::Ber));
                     fields.push(Field { is_optional: true, ..tail });
                 }

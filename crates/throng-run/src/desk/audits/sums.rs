@@ -1,5 +1,5 @@
-//! Rounds of the generators of a fleet, each of which has judged its own users, as one round of all
-//! users. Generators read the views by the same timetable; one that is late leaves rounds out.
+//! Adds the rounds of the generators of a fleet, each of which judges its own users, to one round
+//! of all users. Generators read the views by the same timetable; a late one skips rounds.
 
 use std::collections::BTreeMap;
 

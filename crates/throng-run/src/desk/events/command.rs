@@ -1,6 +1,6 @@
-//! Executes a command of an event: in a process group of its own, without input, with as much of
-//! its output kept as a person reads, for no longer than it may take. A command that writes
-//! without end is slowed down; what it leaves in the background lives on.
+//! Executes the command of an event: in its own process group, without input and with a timeout.
+//! Keeps as much of its output as a person reads. A command that writes without end is throttled;
+//! its background processes continue to run.
 
 use std::collections::VecDeque;
 use std::io::Read;

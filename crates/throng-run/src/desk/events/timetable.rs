@@ -1,4 +1,4 @@
-//! When events are due, as far as that is known. Pure: what happened comes in, with its time.
+//! When events are due, as far as this is known. Without I/O: its input is what happened, and when.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,9 +1,11 @@
-//! Targets that are databases: `postgres://user:password@host/database?sslmode=require`.
+//! Targets that are databases: `postgres://user:password@host/database?sslmode=require`,
+//! `mysql://user:password@host/database?ssl-mode=REQUIRED`.
 
 use std::sync::Arc;
 
 use throng_base::Said;
 use throng_program::{Database, SslMode, Target, UnixSocket};
+use throng_protocol::sql::Dialect;
 
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
@@ -11,25 +13,66 @@ use crate::syntax::Node;
 use crate::url::{Url, percent_decode};
 use crate::words::shorten;
 
-const HELP: Said = say!("write `postgres://USER:PASSWORD@HOST:5432/DATABASE`");
+/// What the clients of a dialect call the parts of a URL.
+struct Words {
+    ssl_mode: &'static str,
+    modes: [(&'static str, SslMode); 3],
+    /// Where a Unix socket is.
+    socket: &'static str,
+    url: &'static Said,
+    parameters: &'static Said,
+    modes_help: &'static Said,
+}
+
+use SslMode::{Disable, Prefer, Require};
+
+static POSTGRES: Words = Words {
+    ssl_mode: "sslmode",
+    modes: [("disable", Disable), ("prefer", Prefer), ("require", Require)],
+    socket: "host",
+    url: &say!("write `postgres://USER:PASSWORD@HOST:5432/DATABASE`"),
+    parameters: &say!("available: `sslmode`, and `host` for the folder of a Unix socket"),
+    modes_help: &say!(
+        "write `disable`, `prefer` or `require`; throng verifies certificates unless `tls: \
+         {{verify: false}}`"
+    ),
+};
+
+static MYSQL: Words = Words {
+    ssl_mode: "ssl-mode",
+    modes: [("DISABLED", Disable), ("PREFERRED", Prefer), ("REQUIRED", Require)],
+    socket: "socket",
+    url: &say!("write `mysql://USER:PASSWORD@HOST:3306/DATABASE`"),
+    parameters: &say!("available: `ssl-mode`, and `socket` for the path of a Unix socket"),
+    modes_help: &say!(
+        "write `DISABLED`, `PREFERRED` or `REQUIRED`; throng verifies certificates unless `tls: \
+         {{verify: false}}`"
+    ),
+};
 
 /// The target of a URL of a database.
 pub(super) fn read_database(
     cx: &mut Context<'_>,
     node: &Node,
-    url: Url,
+    (url, dialect): (Url, Dialect),
     weight: u32,
 ) -> Option<Target> {
     let Url { scheme, user, host, port, path } = url;
+    let words = match dialect {
+        Dialect::Postgres => &POSTGRES,
+        Dialect::MySql => &MYSQL,
+    };
     let (path, query) = path.split_once('?').unwrap_or((&path, ""));
     let Some((user, password)) = user.filter(|(user, _)| !user.is_empty()) else {
         let message = say!("the URL of a database must contain a user name");
         let error = cx.error("bad-url", message, node.place);
-        return cx.fail(error.label(say!("the user name is missing")).help(HELP));
+        return cx.fail(error.label(say!("the user name is missing")).help(words.url.clone()));
     };
     let name = percent_decode(path.trim_start_matches('/'));
+    let of_user = name.is_empty() && dialect == Dialect::Postgres;
     let mut database = Database {
-        name: if name.is_empty() { user.clone() } else { name },
+        dialect,
+        name: if of_user { user.clone() } else { name },
         password: Some(password).filter(|password| !password.is_empty()),
         user,
         tls: SslMode::default(),
@@ -38,42 +81,40 @@ pub(super) fn read_database(
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         let value = percent_decode(value);
-        match key {
-            "sslmode" => database.tls = read_mode(cx, node, &value)?,
-            // The folder of the socket, as libpq has it.
-            "host" if value.starts_with('/') => {
-                let path = format!("{}/.s.PGSQL.{port}", value.trim_end_matches('/'));
-                unix_socket = Some(UnixSocket::Path(path.into()));
-            }
-            key => {
-                let message = say!("`{}` is not a parameter of a database URL", shorten(key));
-                let error = cx.error("bad-url", message, cx.place_of(node, key));
-                let error = error.label(match did_you_mean(key, ["sslmode", "host"]) {
-                    Some(near) => say!("did you mean `{near}`?"),
-                    None => say!("unknown"),
-                });
-                let help = say!("available: `sslmode`, and `host` for the folder of a Unix socket");
-                return cx.fail(error.help(help));
-            }
+        if key == words.ssl_mode {
+            database.tls = read_mode(cx, node, words, &value)?;
+        } else if key == words.socket && value.starts_with('/') {
+            let path = match dialect {
+                // The folder of the socket, as libpq has it.
+                Dialect::Postgres => format!("{}/.s.PGSQL.{port}", value.trim_end_matches('/')),
+                Dialect::MySql => value,
+            };
+            unix_socket = Some(UnixSocket::Path(path.into()));
+        } else {
+            let message = say!("`{}` is not a parameter of a database URL", shorten(key));
+            let error = cx.error("bad-url", message, cx.place_of(node, key));
+            let error = error.label(match did_you_mean(key, [words.ssl_mode, words.socket]) {
+                Some(near) => say!("did you mean `{near}`?"),
+                None => say!("unknown"),
+            });
+            return cx.fail(error.help(words.parameters.clone()));
         }
     }
     let database = Some(Arc::new(database));
     Some(Target { weight, unix_socket, database, ..Target::new(scheme, host, port) })
 }
 
-fn read_mode(cx: &mut Context<'_>, node: &Node, value: &str) -> Option<SslMode> {
-    if let Some((_, mode)) = SslMode::ALL.iter().find(|(word, _)| *word == value) {
+fn read_mode(cx: &mut Context<'_>, node: &Node, words: &Words, value: &str) -> Option<SslMode> {
+    let is_it = |word: &str| word.eq_ignore_ascii_case(value);
+    if let Some((_, mode)) = words.modes.iter().find(|(word, _)| is_it(word)) {
         return Some(*mode);
     }
-    let message = say!("`{}` is not a value of `sslmode`", shorten(value));
+    let message = say!("`{}` is not a value of `{}`", shorten(value), words.ssl_mode);
     let error = cx.error("bad-url", message, cx.place_of(node, value));
-    let error = error.label(match value {
-        "verify-ca" | "verify-full" | "allow" => say!("not supported"),
-        _ => say!("unknown"),
+    let others = ["verify-ca", "verify-full", "allow", "verify_ca", "verify_identity"];
+    let error = error.label(match others.iter().any(|word| is_it(word)) {
+        true => say!("not supported"),
+        false => say!("unknown"),
     });
-    let help = say!(
-        "write `disable`, `prefer` or `require`; throng verifies certificates unless `tls: \
-         {{verify: false}}`"
-    );
-    cx.fail(error.help(help))
+    cx.fail(error.help(words.modes_help.clone()))
 }

@@ -11,7 +11,8 @@ use throng_program::{
 };
 
 use crate::ast::{self, Field};
-use crate::message::checks::{Answer, need_header, read_checks};
+use crate::message::answer::Answer;
+use crate::message::checks::{need_header, read_checks};
 use crate::message::save::read_saves;
 use crate::read::Context;
 use crate::read::template::Escape;

@@ -2,35 +2,56 @@
 
 use std::ops::Range;
 
+use throng_protocol::sql::Dialect;
+
 /// What a text has.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Scan {
+    pub(super) dialect: Dialect,
     pub(super) statements: usize,
-    /// The highest number of a parameter.
+    /// The highest number of a parameter; of MySQL, how many there are.
     pub(super) parameters: usize,
-    /// Expressions between single quotes, quotes and all, where there is nothing else in them.
+    /// It has what looks like a parameter of the other dialect.
+    pub(super) has_foreign: bool,
+    /// Expressions between quotes of a text, quotes and all, where there is nothing else in them.
     pub(super) quoted: Vec<Range<usize>>,
     pub(super) has_expressions: bool,
 }
 
-/// Reads the text once, as PostgreSQL's lexer does as far as it matters here.
-pub(super) fn scan(text: &str) -> Scan {
-    let (bytes, mut scan, mut at) = (text.as_bytes(), Scan::default(), 0);
-    let mut is_open = false;
+/// Reads the text once, as the database's lexer does as far as it matters here.
+pub(super) fn scan(text: &str, dialect: Dialect) -> Scan {
+    let (bytes, mut scan, mut at) = (text.as_bytes(), Scan { dialect, ..Scan::default() }, 0);
+    let (mut is_open, is_mysql) = (false, dialect == Dialect::MySql);
     while let Some(byte) = bytes.get(at) {
         let rest = &text[at..];
         let is_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
         let end = match byte {
             b'\'' => {
-                let escapes = at > 0 && matches!(bytes[at - 1], b'e' | b'E');
+                let escapes = is_mysql || at > 0 && matches!(bytes[at - 1], b'e' | b'E');
                 quote(text, at, escapes, &mut scan)
             }
+            // To MySQL, a text too.
+            b'"' if is_mysql => quote(text, at, true, &mut scan),
             b'"' => at + 1 + until(&rest[1..], "\""),
-            b'-' if rest.starts_with("--") => at + until(rest, "\n"),
+            b'`' if is_mysql => at + 1 + until(&rest[1..], "`"),
+            b'#' if is_mysql => at + until(rest, "\n"),
+            b'-' if rest.starts_with("--") && (!is_mysql || is_comment(rest)) => {
+                at + until(rest, "\n")
+            }
+            b'/' if rest.starts_with("/*") && is_mysql => at + until(rest, "*/"),
             b'/' if rest.starts_with("/*") => at + comment(rest),
             b'$' if rest.starts_with("${") => {
                 scan.has_expressions = true;
                 at + until(rest, "}")
+            }
+            b'?' => {
+                scan.parameters += usize::from(is_mysql);
+                scan.has_foreign |= !is_mysql;
+                at + 1
+            }
+            b'$' if is_mysql => {
+                scan.has_foreign |= bytes.get(at + 1).is_some_and(u8::is_ascii_digit);
+                at + 1
             }
             b'$' if !is_word => match dollar(rest) {
                 Dollar::Parameter { number, length } => {
@@ -45,7 +66,7 @@ pub(super) fn scan(text: &str) -> Scan {
         match byte {
             b';' => is_open = false,
             byte if byte.is_ascii_whitespace() => {}
-            b'-' | b'/' if end > at + 1 => {}
+            b'-' | b'/' | b'#' if end > at + 1 => {}
             _ if !std::mem::replace(&mut is_open, true) => scan.statements += 1,
             _ => {}
         }
@@ -79,16 +100,21 @@ fn dollar(rest: &str) -> Dollar<'_> {
     }
 }
 
-/// The end of a text in single quotes that begins at `at`.
+/// MySQL wants a space behind the dashes.
+fn is_comment(rest: &str) -> bool {
+    rest.as_bytes().get(2).is_none_or(u8::is_ascii_whitespace)
+}
+
+/// The end of a text in quotes that begins at `at`.
 fn quote(text: &str, at: usize, escapes: bool, scan: &mut Scan) -> usize {
     let bytes = text.as_bytes();
-    let mut end = at + 1;
+    let (mark, mut end) = (bytes[at], at + 1);
     let mut has_expression = false;
     while let Some(byte) = bytes.get(end) {
         match byte {
             b'\\' if escapes => end += 1,
-            b'\'' if bytes.get(end + 1) == Some(&b'\'') => end += 1,
-            b'\'' => break,
+            byte if *byte == mark && bytes.get(end + 1) == Some(&mark) => end += 1,
+            byte if *byte == mark => break,
             b'$' if text[end..].starts_with("${") => {
                 has_expression = true;
                 end += until(&text[end..], "}") - 1;
@@ -148,20 +174,41 @@ mod tests {
             ("select 'ü", 1, 0),
             ("select $", 1, 0),
         ] {
-            let scan = scan(text);
+            let scan = scan(text, Dialect::Postgres);
             assert_eq!((scan.statements, scan.parameters), (statements, parameters), "{text}");
         }
     }
 
     #[test]
+    fn mysql_counts_question_marks_outside_of_texts_and_comments() {
+        for (text, statements, parameters) in [
+            ("select ?, ?", 1, 2),
+            ("select '?', \"?;\", `?;`, ?", 1, 1),
+            ("select 'it\\'s ?', ?", 1, 1),
+            ("select 1 -- ?\n, ?", 1, 1),
+            ("select 1--?", 1, 1),
+            ("select ? # ; ?\n; select 2", 2, 1),
+            ("select /* ? /* ; */ ?", 1, 1),
+            ("# nothing", 0, 0),
+        ] {
+            let scan = scan(text, Dialect::MySql);
+            assert_eq!((scan.statements, scan.parameters), (statements, parameters), "{text}");
+        }
+        assert!(scan("select $1", Dialect::MySql).has_foreign);
+        assert!(scan("select ?", Dialect::Postgres).has_foreign);
+    }
+
+    #[test]
     fn expressions_in_quotes_are_found() {
         let text = "select * from t where a = '${user.id}' and b = ${iteration}";
-        let found = scan(text);
+        let found = scan(text, Dialect::Postgres);
         assert!(found.has_expressions && found.statements == 1);
         assert_eq!(
             found.quoted.iter().map(|it| &text[it.clone()]).collect::<Vec<_>>(),
             ["'${user.id}'"]
         );
-        assert!(scan("select ${'a;b'}").quoted.is_empty());
+        assert!(scan("select ${'a;b'}", Dialect::Postgres).quoted.is_empty());
+        let text = "select \"${user.id}\"";
+        assert_eq!(scan(text, Dialect::MySql).quoted, std::slice::from_ref(&(7..19)));
     }
 }

@@ -1,5 +1,7 @@
 //! Declared protocols on every transport, against servers that know nothing of the declaration.
 
+mod replies;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -16,7 +16,7 @@ use crate::scenarios::{one_session, running, times};
 use crate::servers::{Nginx, free_port};
 
 /// PostgreSQL refuses root.
-const NOBODY: u32 = 65_534;
+pub(super) const NOBODY: u32 = 65_534;
 
 /// Roles with the password `word`, each with another way to log in.
 const ROLES: &str = "set password_encryption = 'scram-sha-256'; create role ann login password \
@@ -45,10 +45,14 @@ fn program(name: &str) -> PathBuf {
     })
 }
 
+pub(super) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
+}
+
 /// A command of a user that is not root.
 fn unprivileged(name: &str) -> Command {
     let mut command = Command::new(program(name));
-    if std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0) {
+    if is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
     command
@@ -77,6 +81,20 @@ impl Postgres {
         let server = Postgres { child, home, flags, port };
         server.value(ROLES);
         server
+    }
+
+    /// With TLS.
+    #[track_caller]
+    fn with_tls(papers: &Papers) -> Postgres {
+        for name in ["self.pem", "self.key"] {
+            // Only root may, and only root has to.
+            let _ = chown(papers.path(name), Some(NOBODY), Some(NOBODY));
+        }
+        let place = |name: &str| papers.path(name).display().to_string();
+        let _ = chown(papers.path("self.pem").parent().expect("a folder"), Some(NOBODY), None);
+        let certificate = format!("ssl_cert_file={}", place("self.pem"));
+        let key = format!("ssl_key_file={}", place("self.key"));
+        Postgres::start_with(&["ssl=on", &certificate, &key])
     }
 
     fn serve(home: &Path, port: u16, flags: &Vec<String>) -> Child {
@@ -124,13 +142,13 @@ impl Postgres {
     }
 }
 
-fn ok(run: &Run, row: &str) -> u64 {
+pub(super) fn ok(run: &Run, row: &str) -> u64 {
     run.row("steps", row)["ok"].as_u64().expect("a number")
 }
 
 /// The only kind of failure of a run: its cause, who is blamed, its status.
 #[track_caller]
-fn failure(run: &Run) -> (String, String, String) {
+pub(super) fn failure(run: &Run) -> (String, String, String) {
     let json = run.json();
     let errors = json["errors"].as_array().cloned().unwrap_or_default();
     run.check(errors.len() == 1, "there is one kind of failure");
@@ -202,17 +220,10 @@ fn who_knows_the_password_comes_in() {
 #[test]
 fn tls_is_asked_for_before_the_login() {
     let papers = Papers::own();
-    for name in ["self.pem", "self.key"] {
-        // Only root may, and only root has to.
-        let _ = chown(papers.path(name), Some(NOBODY), Some(NOBODY));
-    }
-    let place = |name: &str| papers.path(name).display().to_string();
-    let _ = chown(papers.path("self.pem").parent().expect("a folder"), Some(NOBODY), None);
-    let certificate = format!("ssl_cert_file={}", place("self.pem"));
-    let key = format!("ssl_key_file={}", place("self.key"));
-    let server = Postgres::start_with(&["ssl=on", &certificate, &key]);
+    let server = Postgres::with_tls(&papers);
     let sql = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
-    let head = format!("tls: {{ca: {}}}\n{}", place("self.pem"), times(4, 2));
+    let certificate = papers.path("self.pem");
+    let head = format!("tls: {{ca: {}}}\n{}", certificate.display(), times(4, 2));
     for (query, wanted) in [("?sslmode=require", "true"), ("?sslmode=prefer", "true")] {
         let steps = format!("- {{sql: {sql}, check: {{column.ssl: {wanted}}}}}");
         running(&one_session(&server.url("ann", query), &head, &steps)).run().exits(0);
@@ -369,4 +380,48 @@ fn the_example_is_run() {
     assert_eq!(sold, orders, "{run}");
     let tried = throng("try shop.yaml").file("shop.yaml", &text).run();
     tried.check(tried.out.contains("$1 = "), "the parameters of a statement");
+}
+
+/// The protocol as raw bytes: SSLRequest, TLS, a login by SCRAM, and a statement.
+const RAW: &str = r#"- connect
+- request: {hex: 00 00 00 08 04 d2 16 2f}
+  expect: {length: 1}
+  check: {text: {equals: S}}
+  name: ssl
+- secure
+- request: {text: '${bytes.big(36, 4) + bytes.big(196608, 4)
+    + bytes("user\u0000ann\u0000database\u0000postgres\u0000\u0000")}'}
+  expect: {length: 43}
+  check: {text: SCRAM-SHA-256}
+  name: hello
+- set: {first: "${scram.first('', random.string(24))}"}
+- request: {text: '${bytes("p") + bytes.big(saved.first.size() + 22, 4) + bytes("SCRAM-SHA-256\u0000")
+    + bytes.big(saved.first.size(), 4) + bytes(saved.first)}'}
+  expect: {length: 93}
+  save: {challenge: {regex: '(r=.*)'}}
+  name: first
+- set: {last: "${scram.sha256_last(saved.first, saved.challenge, 'word')}"}
+- request: {text: '${bytes("p") + bytes.big(saved.last.size() + 4, 4) + bytes(saved.last)}'}
+  expect: {length: 64}
+  check: {text: "${scram.sha256_signature(saved.first, saved.challenge, 'word')}"}
+  name: last
+- set: {sql: insert into seen select ssl from pg_stat_ssl where pid = pg_backend_pid()}
+- request: {text: '${bytes("Q") + bytes.big(saved.sql.size() + 5, 4) + bytes(saved.sql + "\u0000")}'}
+  expect: {pattern: "INSERT 0 1"}
+  name: insert
+- disconnect"#;
+
+#[test]
+fn raw_bytes_ask_for_tls_and_log_in_by_scram() {
+    let papers = Papers::own();
+    let server = Postgres::with_tls(&papers);
+    server.value("create table seen (ssl boolean); grant all on seen to ann");
+    let head = format!("tls: {{verify: false}}\n{}", times(12, 3));
+    let text = one_session(&format!("tcp://127.0.0.1:{}", server.port), &head, RAW);
+    let run = running(&text).run().exits(0);
+    run.has("/total/failed", 0);
+    for name in ["ssl", "secure", "hello", "first", "last", "insert"] {
+        run.check(run.row("steps", name)["ok"] == 12, name);
+    }
+    assert_eq!(server.value("select count(*) from seen where ssl"), "12", "{run}");
 }

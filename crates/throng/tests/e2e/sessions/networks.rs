@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::run::{Throng, binary, throng, throng_first};
 use crate::servers::{Target, program};
 
-/// A run whose wire does not wait for what else this machine does: late packets would make it invalid.
+/// A run whose wire does not wait for what else this machine does: late packets would make it
+/// invalid.
 fn running(text: &str) -> Throng {
     throng_first("run scenario.yaml --json --out record").file("scenario.yaml", text)
 }

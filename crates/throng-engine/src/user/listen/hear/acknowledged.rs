@@ -7,6 +7,7 @@ use throng_metrics::Cause;
 use throng_program::{Check, Pick, Statement};
 use throng_protocol::machine::{Answered, Fields};
 use throng_protocol::redis;
+use throng_protocol::sql::Came;
 
 use crate::code::Instruction;
 use crate::connector::redis_error;
@@ -16,6 +17,7 @@ use crate::shard::Lane;
 use crate::user::User;
 use crate::user::send::mqtt;
 use crate::user::task::{Active, Task, Which, at};
+use crate::user::verb::sql::done;
 
 /// Continues the task that waits for it. No task waits for what was sent without waiting, or before
 /// the last connection was lost.
@@ -89,4 +91,25 @@ fn refusal(checks: &[Check], answer: &redis::Answer<'_>) -> Option<(u16, Finding
     }
     let status = base::status(word);
     Some((status, (Cause::of_status(status), redis_error(error))))
+}
+
+/// Something came of a statement.
+pub(in crate::user) fn queried(
+    user: &mut User,
+    shard: &Lane,
+    line: u8,
+    came: &Came<'_>,
+    cx: &mut Context<'_>,
+) {
+    let Some(which) = user.who_awaits_answer(line) else { return };
+    match came {
+        Came::Open => {}
+        Came::FirstRow => {
+            let now = user.state.now;
+            if let Some(exchange) = user.exchange_of(which) {
+                exchange.first_byte = now;
+            }
+        }
+        Came::Done(reply) => user.with(which, shard, cx, |active| done(active, reply)),
+    }
 }

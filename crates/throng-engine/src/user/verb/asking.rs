@@ -1,0 +1,272 @@
+//! How a request gets its connection: one of its link that is free, or one that is opened for it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::task::Context;
+use std::time::Duration;
+
+use crate::connector::Order;
+use throng_base::{StepId, Time};
+use throng_load::Schedule;
+use throng_metrics::Cause;
+use throng_protocol::machine::Machine;
+
+use crate::connector;
+use crate::connector::{Handshake, Progress};
+use crate::failure::{Ended, lost_failure};
+use crate::recorder::Attempt;
+use crate::spent::OpeningTimes;
+use crate::system::Received;
+use crate::user::State;
+use crate::user::connection::Connection;
+use crate::user::line::ended_by;
+use crate::user::outcome::Onward;
+use crate::user::redirect::Again;
+use crate::user::task::{Active, Doing, Opening, Task, at};
+use crate::user::verb::sql::login;
+
+impl State {
+    /// A line of a link over which nobody asks, an open one before any: neither a task of the
+    /// agenda nor the session, where that is another.
+    pub(in crate::user) fn free_line(&self, link: u8, session: Option<&Task>) -> Option<u8> {
+        let plan = self.shard.prepared.link(self.session, link);
+        if self.agenda.is_none() && session.is_none() {
+            return Some(plan.first);
+        }
+        let others = || {
+            let others = self.agenda.iter().flat_map(|agenda| agenda.tasks());
+            session.into_iter().chain(others)
+        };
+        let is_free = |line: &u8| match self.multiplexes(*line) {
+            true => self.is_shared(*line),
+            false => !others().any(|task| task.uses(*line)),
+        };
+        let lines = || plan.first..plan.first + plan.width;
+        // Whether the one that opens may be shared is known when it is open.
+        let opens = |line: u8| {
+            let opens = |task: &Task| task.line == line && matches!(task.doing, Doing::Opening(_));
+            others().any(opens)
+        };
+        if plan.multiplexes && lines().any(|line| opens(line) || self.awaits_settings(line)) {
+            return None;
+        }
+        let open = || lines().filter(|line| self.connection(*line).is_some());
+        // Where all iterations of a user go over one connection, another one is opened only as the
+        // target is leaving it.
+        let shares = plan.multiplexes && self.shard.prepared.program.connection.streams > 1;
+        let has_one = || shares && open().any(|line| !self.is_going(line));
+        let closed = || lines().filter(|line| !has_one() && self.connection(*line).is_none());
+        open().find(is_free).or_else(|| closed().find(is_free))
+    }
+
+    /// Looks whether the target has ended an idle connection, or said something that answers
+    /// nothing: it is of no more use then. Whether it is.
+    fn is_still_good(&mut self, line: u8, cx: &mut Context<'_>) -> bool {
+        let mut buffer = [0; 64];
+        let now = self.now;
+        let Some(connection) = self.connection_mut(line) else { return false };
+        let Some(most) = connection.may_read(now, buffer.len()) else { return true };
+        let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
+        else {
+            return true;
+        };
+        self.now = self.shard.clock.now();
+        match read {
+            Ok(Received { bytes: 0, .. }) => self.drop_connection(line, Ended::ByTarget),
+            Ok(Received { bytes, .. }) => {
+                self.shard.recorder.borrow_mut().bytes_in += bytes as u64;
+                self.unasked(line);
+            }
+            Err(error) => {
+                let failure = lost_failure(&error);
+                self.drop_connection(line, ended_by(failure.cause));
+            }
+        }
+        false
+    }
+}
+
+impl Active<'_> {
+    /// Takes a line of the link for a request. False where all are in use: then the task waits.
+    pub(in crate::user) fn takes_line(&mut self, link: u8, timeout: Duration) -> bool {
+        let own = self.task.line;
+        let goes_on = self.task.in_flight
+            && self.user.lines.get(own).link == link
+            && (!self.user.multiplexes(own) || self.user.is_shared(own));
+        let free = || match self.is_behind_others(link) {
+            true => None,
+            false => self.user.free_line(link, self.session),
+        };
+        match Some(own).filter(|_| goes_on).or_else(free) {
+            Some(line) => {
+                self.task.line = line;
+                true
+            }
+            None => {
+                self.flight_ends();
+                let queued = Doing::Queued { since: self.user.now };
+                self.wait_for(queued, self.until(timeout));
+                false
+            }
+        }
+    }
+
+    /// Whether a request that was due before this one waits for a connection of the link: first
+    /// come, first served.
+    fn is_behind_others(&self, link: u8) -> bool {
+        let others = self.user.agenda.iter().flat_map(|agenda| agenda.tasks());
+        self.session.into_iter().chain(others).any(|task| {
+            let waits = matches!(task.doing, Doing::Queued { .. }) && task.due < self.task.due;
+            waits && at(self.shard, self.user.session, task.pc).0.link() == Some(link)
+        })
+    }
+
+    /// Begins a try of a request. Whether the connection to its target was used before; None where
+    /// it is to be opened first.
+    pub(in crate::user) fn connected_to(
+        &mut self,
+        target: u16,
+        step: StepId,
+        timeout: Duration,
+        cx: &mut Context<'_>,
+    ) -> Option<bool> {
+        let line = self.task.line;
+        let (schedule, now) = (self.shard.schedule(), self.user.now);
+        let fits = self.user.connection(line).map(|connection| {
+            connection.target == target && !is_of_before(connection, &schedule, now)
+        });
+        drop(schedule);
+        if fits == Some(false) {
+            self.user.drop_connection(line, Ended::ByUs);
+        }
+        self.flight_begins(step);
+        if fits != Some(true) {
+            let left = self.until(timeout) - self.user.now;
+            if left.is_zero() {
+                self.out_of_time(step);
+                return None;
+            }
+            let connect = self.shard.prepared.program.connection.connect_timeout;
+            let handshake = login(self.user, target);
+            self.open(target, handshake, connect.min(left));
+            return None;
+        }
+        // Whether the target has closed it since the last answer is checked before this request is
+        // sent.
+        let reused = self.user.connection(line).is_some_and(|one| one.used > Time::ZERO);
+        let is_good = !reused || self.user.multiplexes(line) || self.user.is_still_good(line, cx);
+        if is_good {
+            self.goes_out();
+        }
+        is_good.then_some(reused)
+    }
+
+    /// The request was to be sent once more, over a new connection, and its time was over.
+    fn out_of_time(&mut self, step: StepId) {
+        self.withdraw_again();
+        self.task.detour = None;
+        let detail = say!("no time was left to send the request again over a new connection");
+        self.step_failed(step, &Attempt::default(), (Cause::Timeout, detail), Onward::NextStep);
+    }
+
+    /// All connections were in use until the request had no more time.
+    pub(in crate::user) fn queued_in_vain(&mut self, since: Time) {
+        let instruction = self.instruction();
+        let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
+        let plan = self.shard.prepared.link(self.user.session, link);
+        self.begin(step);
+        self.withdraw_again();
+        self.task.detour = None;
+        let waited = throng_base::units::format_duration(self.user.now - since);
+        let is_over_one = self.task.is_pass() || self.user.multiplexes(plan.first);
+        let (max, width) = (self.user.streams_max(plan), plan.width);
+        let mut lines = plan.first..plan.first + width;
+        let detail = match (is_over_one, max) {
+            (true, Some(max)) => {
+                say!(
+                    "no stream was free within {waited}: the target allows {max} concurrent \
+                     streams"
+                )
+            }
+            (true, None) if lines.all(|line| self.user.is_going(line)) => say!(
+                "no connection was available for {waited}: the target announced that it would \
+                 close all {width} connections, and did not answer the requests on them"
+            ),
+            (true, None) => say!("no connection was ready for the request within {waited}"),
+            (false, _) => say!("all {width} connections to the target were in use for {waited}"),
+        };
+        let finding = (Cause::Timeout, detail);
+        self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
+    }
+
+    /// The connection that has just been opened for the request, where one has.
+    pub(in crate::user) fn opened_for(&self, reused: bool) -> Option<OpeningTimes> {
+        if reused {
+            return None;
+        }
+        let (user, times) = self.shard.opening.take()?;
+        (user == self.user.id).then_some(times)
+    }
+
+    /// Until when a request that is sent now has to be answered: one that is sent once more has no
+    /// more time than it had.
+    pub(in crate::user) fn until(&self, timeout: Duration) -> Time {
+        let again = self.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
+        let again = again.filter(|again| again.is_of(self.task.pc, self.task.due));
+        (self.user.now + timeout).min(again.map_or(Time::NEVER, |again| again.until))
+    }
+
+    /// What is to be sent once more, where this try is that.
+    pub(in crate::user) fn take_again(&mut self) -> Option<Again> {
+        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
+        again.filter(|again| again.is_of(self.task.pc, self.task.due))
+    }
+
+    /// A request that was to be sent once more is not.
+    pub(in crate::user) fn withdraw_again(&mut self) {
+        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
+        if let Some((row, id)) = again.and_then(|again| again.sent) {
+            self.user.withdraw_sent(row, id);
+        }
+    }
+
+    /// Opens a connection to a target; `opened` goes on from there.
+    pub(in crate::user) fn open(
+        &mut self,
+        target: u16,
+        handshake: Option<Handshake>,
+        timeout: Duration,
+    ) {
+        let user = &mut *self.user;
+        let turn = user.id.0.wrapping_add(u64::from(user.turn));
+        user.turn = user.turn.wrapping_add(1);
+        let route = user.shard.routes.to(target);
+        let progress = Rc::new(Progress::new(route, turn));
+        if let Some(Handshake::Mqtt(greeting)) = &handshake {
+            progress.machine.set(greeting.machine.take());
+        }
+        let place = progress.place();
+        let slow = user.link(self.task.line).slow;
+        let (times, who) = (Cell::default(), user.who());
+        let order = Order { target, handshake, times, who, slow, progress: Rc::clone(&progress) };
+        let work = connector::open(Rc::clone(&user.shard), order);
+        self.user.lines.get_mut(self.task.line).place = place;
+        self.goes_out();
+        let mut recorder = self.shard.recorder.borrow_mut();
+        if let Some(row) = recorder.targets.of(place) {
+            row.connections_attempted += 1;
+        }
+        recorder.connections.attempted += 1;
+        recorder.gauges.connections_opening += 1;
+        drop(recorder);
+        let opening = Opening { work: Box::pin(work), progress, begun: self.user.now, target };
+        self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
+    }
+}
+
+/// Whether a connection is of an earlier slice of a duel, and is in use by no other request.
+fn is_of_before(connection: &Connection, schedule: &Schedule, now: Time) -> bool {
+    let machine = &connection.machine;
+    let is_in_use = matches!(machine, Machine::Http2(client) if client.open_streams() > 0);
+    schedule.renews(connection.established, now) && !is_in_use
+}

@@ -1,0 +1,79 @@
+//! The verb `secure`: TLS on a connection that is open, as the steps before it have agreed on it
+//! with the target (STARTTLS). Until the handshake is over, nothing else goes over the connection;
+//! what was read of it before in plain text is not trusted behind it.
+
+use throng_metrics::Cause;
+use throng_program::Secure;
+
+use crate::failure::{Ended, Failure};
+use crate::user::State;
+use crate::user::connection::{Connection, Later};
+use crate::user::exchange::{Awaits, Exchange};
+use crate::user::outcome::Onward;
+use crate::user::task::{Active, Doing};
+
+impl Active<'_> {
+    /// The verb `secure`: done when TLS is spoken.
+    pub(in crate::user) fn secure(&mut self, secure: &Secure) {
+        let line = self.user.line_of(secure.link);
+        self.task.line = line;
+        if self.user.connection(line).is_none() {
+            return self.without_connection(secure.step);
+        }
+        self.flight_begins(secure.step);
+        self.goes_out();
+        let exchange = Exchange::new(Awaits::Tls, self.user.now);
+        self.wait_for(Doing::Exchange(exchange), self.user.now + secure.timeout);
+        if let Err(failure) = self.user.forget_plain(line) {
+            self.not_secured(failure);
+        }
+    }
+
+    pub(in crate::user) fn secured(&mut self) {
+        let Some(exchange) = self.take_exchange() else { return };
+        if let Some(step) = self.instruction().step() {
+            self.step_ok(step, &exchange.attempt(self.user.now, self.task.due));
+        }
+        exchange.forget(self.shard);
+        self.next_step();
+    }
+
+    pub(in crate::user) fn not_secured(&mut self, failure: Failure) {
+        let Some(exchange) = self.take_exchange() else { return };
+        let finding = (failure.cause, failure.detail.clone());
+        self.lose(failure, Ended::ByUs);
+        self.exchange_failed(exchange, finding, false, Onward::Anew { refused: true });
+    }
+}
+
+impl State {
+    /// Forgets what the target has said in plain text (RFC 3207, 4.2). What lies behind the reply
+    /// that agreed to TLS is a mistake of the target, or was put there on the way.
+    fn forget_plain(&mut self, line: u8) -> Result<(), Failure> {
+        let Some(Connection { transport, machine, .. }) = self.connection(line) else {
+            return Ok(());
+        };
+        if !transport.is_plain() {
+            let detail =
+                say!("the connection already uses TLS: `secure` runs once after `connect`");
+            return Err(Failure::new(Cause::ScenarioFailed, detail));
+        }
+        let mut unread = machine.half();
+        let mut later = self.take_kept(line);
+        while let Some(one) = later.pop() {
+            match one {
+                Later::Message { .. } => self.shard.recorder.borrow_mut().messages.pushes += 1,
+                Later::Surplus(bytes) => unread += bytes.len(),
+                Later::Bytes { bytes, from } => unread += bytes.len() - from,
+            }
+        }
+        if unread == 0 {
+            return Ok(());
+        }
+        let detail = say!(
+            "the target sent {unread} bytes in plain text after the reply that agrees to TLS; \
+             nothing may follow that reply"
+        );
+        Err(Failure::new(Cause::Malformed, detail))
+    }
+}

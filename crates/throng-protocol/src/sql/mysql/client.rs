@@ -1,0 +1,509 @@
+//! The client of one connection: bytes in, results out; statements in, bytes out.
+
+use throng_base::Said;
+
+use super::login::{GREETING_BYTES_MAX, LogIn};
+use super::packets::{Packet, Packets, write_packet};
+use super::row::{self, Column, error_of};
+use crate::sql::ask::{Ask, Login, NULL, Values};
+use crate::sql::error::{ServerError, SqlError};
+use crate::sql::parts::Parts;
+use crate::sql::reply::{Came, Reply};
+
+/// Commands.
+const QUIT: u8 = 1;
+const QUERY: u8 = 3;
+const PREPARE: u8 = 0x16;
+const EXECUTE: u8 = 0x17;
+const CLOSE: u8 = 0x19;
+
+/// What the server says of itself behind each result (`SERVER_…`).
+const IN_TRANSACTION: u16 = 1;
+const MORE_RESULTS: u16 = 8;
+
+/// The server does not know a prepared statement.
+const UNKNOWN_STATEMENT: &[u8] = b"#1243\0";
+
+/// A server has no table with more.
+const COLUMNS_MAX: u64 = u16::MAX as u64;
+
+/// What is kept of the room for a result.
+const KEPT_BYTES_MAX: usize = 4 * 1024;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Client {
+    packets: Packets,
+    session: Session,
+}
+
+/// The connection behind its packets.
+#[derive(Debug)]
+struct Session {
+    doing: Doing,
+    /// The number that the next packet of the server has; None takes any.
+    expects: Option<u8>,
+    /// What the server has prepared: the numbers of statements, and their ids.
+    prepared: Vec<(u16, u32)>,
+    /// What follows when the server has answered.
+    later: Option<Box<Later>>,
+    /// It is forgotten behind its result.
+    closes: Option<u32>,
+    status: u16,
+    iteration: u64,
+    keeps: bool,
+    is_binary: bool,
+    bytes_max: usize,
+    found: Found,
+}
+
+/// What a connection does.
+#[derive(Debug)]
+enum Doing {
+    LogsIn(Box<LogIn>),
+    Nothing,
+    Asks(Stage),
+}
+
+/// What comes next of the answer to a command.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    RolledBack,
+    Prepared,
+    /// So many packets describe a prepared statement.
+    Described {
+        id: u32,
+        left: u32,
+    },
+    Result,
+    Columns {
+        left: u64,
+    },
+    ColumnsEnd,
+    Rows,
+}
+
+/// A statement that is executed when the server is ready for it.
+#[derive(Debug)]
+struct Later {
+    /// Empty where it is prepared already.
+    sql: Vec<u8>,
+    values: Values,
+    number: Option<u16>,
+}
+
+/// What has come of a result.
+#[derive(Debug, Default)]
+struct Found {
+    rows: u64,
+    bytes: u64,
+    has_row: bool,
+    is_error: bool,
+    columns: Vec<Column>,
+    /// The description of the columns and the first row, or an error.
+    kept: Vec<u8>,
+    row_at: usize,
+}
+
+/// What a packet means to whoever drives the connection.
+enum Step {
+    More,
+    Open,
+    FirstRow,
+    Done,
+}
+
+impl Client {
+    /// A client that logs in when the server has greeted it.
+    pub fn new(login: Login) -> Client {
+        let packets = Packets::expecting(0);
+        let session = Session {
+            doing: Doing::LogsIn(Box::new(LogIn::new(login))),
+            expects: None,
+            prepared: Vec::new(),
+            later: None,
+            closes: None,
+            status: 0,
+            iteration: 0,
+            keeps: false,
+            is_binary: false,
+            bytes_max: 0,
+            found: Found::default(),
+        };
+        Client { packets, session }
+    }
+
+    /// Writes what is asked for.
+    pub fn ask(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) {
+        let session = &mut self.session;
+        session.found.clear();
+        session.keeps = ask.keeps;
+        let is_left_open =
+            ask.iteration != session.iteration && session.status & IN_TRANSACTION != 0;
+        session.iteration = ask.iteration;
+        if is_left_open {
+            let values = ask.values.cloned().unwrap_or_default();
+            let later = Later { sql: ask.sql.to_vec(), values, number: ask.number };
+            session.later = Some(Box::new(later));
+            session
+                .command(Stage::RolledBack, QUERY, out, |out| out.extend_from_slice(b"rollback"));
+        } else {
+            session.begin(ask.sql, ask.values, ask.number, out);
+        }
+        self.packets.expects = self.session.expects;
+    }
+
+    /// Says that no more follows.
+    pub fn terminate(&self, out: &mut Vec<u8>) {
+        write_packet(0, out, |out| out.push(QUIT));
+    }
+
+    /// Reads up to what came next; what it borrows is copied to `kept`.
+    ///
+    /// # Errors
+    /// The connection is of no more use.
+    pub fn next<'r>(
+        &mut self,
+        input: &mut &[u8],
+        bytes_max: usize,
+        kept: &'r mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Came<'r>>, SqlError> {
+        let Client { packets, session } = self;
+        session.bytes_max = bytes_max;
+        loop {
+            let before = input.len();
+            let wants_all = session.wants_all();
+            let wants = |first, length| wants_all || first == 0xff || is_eof(first, length);
+            let bytes_max = if session.is_new() { GREETING_BYTES_MAX } else { bytes_max };
+            let read = packets.next(input, bytes_max, wants, |packet| session.came(packet, out));
+            session.found.bytes += (before - input.len()) as u64;
+            let step = match read {
+                Ok(Some(step)) => step?,
+                Ok(None) => return Ok(None),
+                Err(_) if session.is_new() => return Err(SqlError::NotMySql(packets.head[0])),
+                Err(error) => return Err(error),
+            };
+            packets.expects = session.expects;
+            match step {
+                Step::More => {}
+                Step::Open => return Ok(Some(Came::Open)),
+                Step::FirstRow => return Ok(Some(Came::FirstRow)),
+                Step::Done => {
+                    kept.clear();
+                    kept.extend_from_slice(&session.found.kept);
+                    let Found { rows, bytes, is_error, row_at, .. } = session.found;
+                    return Ok(Some(Came::Done(Reply { rows, bytes, is_error, kept, row_at })));
+                }
+            }
+        }
+    }
+
+    /// How many bytes of a packet have come that is not complete.
+    pub fn half(&self) -> usize {
+        self.packets.half()
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let Session { prepared, found, .. } = &self.session;
+        let columns = found.columns.capacity() * size_of::<Column>();
+        let own = prepared.capacity() * size_of::<(u16, u32)>() + columns;
+        own + found.kept.capacity() + self.packets.heap_bytes()
+    }
+}
+
+/// A row may begin with the same byte, but is longer.
+fn is_eof(first: u8, length: usize) -> bool {
+    first == 0xfe && length < 9
+}
+
+impl Session {
+    fn is_new(&self) -> bool {
+        matches!(&self.doing, Doing::LogsIn(login) if login.begins())
+    }
+
+    /// Whether somebody looks at packets that are neither errors nor ends.
+    fn wants_all(&self) -> bool {
+        match self.doing {
+            Doing::Asks(Stage::Columns { .. } | Stage::Rows) => self.keeps && !self.found.has_row,
+            Doing::Asks(Stage::Described { .. }) => false,
+            _ => true,
+        }
+    }
+
+    /// Writes a command, and says what comes of it.
+    fn command(
+        &mut self,
+        stage: Stage,
+        command: u8,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) {
+        write_packet(0, out, |out| {
+            out.push(command);
+            body(out);
+        });
+        (self.doing, self.expects) = (Doing::Asks(stage), Some(1));
+    }
+
+    /// Begins a statement: as text where it has no values.
+    fn begin(
+        &mut self,
+        sql: &[u8],
+        values: Option<&Values>,
+        number: Option<u16>,
+        out: &mut Vec<u8>,
+    ) {
+        let text = |out: &mut Vec<u8>| out.extend_from_slice(sql);
+        let Some(values) = values.filter(|values| !values.is_empty()) else {
+            self.is_binary = false;
+            return self.command(Stage::Result, QUERY, out, text);
+        };
+        self.is_binary = true;
+        let known = self.prepared.iter().find(|(own, _)| Some(*own) == number);
+        match known {
+            Some((_, id)) => self.execute(*id, values, out),
+            None => {
+                let later = Later { sql: Vec::new(), values: values.clone(), number };
+                self.later = Some(Box::new(later));
+                self.command(Stage::Prepared, PREPARE, out, text);
+            }
+        }
+    }
+
+    fn execute(&mut self, id: u32, values: &Values, out: &mut Vec<u8>) {
+        self.command(Stage::Result, EXECUTE, out, |out| {
+            out.extend_from_slice(&id.to_le_bytes());
+            // No cursor, once.
+            out.extend_from_slice(&[0, 1, 0, 0, 0]);
+            let types = &values.types;
+            out.extend(types.chunks(8).map(|types| {
+                let bits = (0..).zip(types).filter(|(_, kind)| **kind == NULL);
+                bits.fold(0, |byte, (bit, _)| byte | 1 << bit)
+            }));
+            // The types follow.
+            out.push(1);
+            out.extend(types.iter().flat_map(|kind| [*kind, 0]));
+            out.extend_from_slice(&values.bytes);
+        });
+    }
+
+    fn came(&mut self, packet: &Packet<'_>, out: &mut Vec<u8>) -> Result<Step, SqlError> {
+        self.expects = Some(packet.sequence.wrapping_add(1));
+        match &mut self.doing {
+            Doing::LogsIn(login) => match packet.first {
+                0xff => Err(refusal(packet.body)),
+                0 if !login.begins() => {
+                    self.result_ends(ok(packet.body)?.1);
+                    Ok(Step::Open)
+                }
+                _ => {
+                    if let Some(own) = login.came(packet, out)? {
+                        self.expects = Some(own.wrapping_add(1));
+                    }
+                    Ok(Step::More)
+                }
+            },
+            Doing::Nothing if packet.first == 0xff => Err(refusal(packet.body)),
+            Doing::Nothing => Err(SqlError::Packet(&UNASKED)),
+            Doing::Asks(stage) => {
+                let stage = *stage;
+                self.answer_came(stage, packet, out)
+            }
+        }
+    }
+
+    fn answer_came(
+        &mut self,
+        stage: Stage,
+        packet: &Packet<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, SqlError> {
+        let is_eof = is_eof(packet.first, packet.bytes);
+        let next = match (stage, packet.first) {
+            (Stage::RolledBack, 0xff) => return Err(refusal(packet.body)),
+            (_, 0xff) if !matches!(stage, Stage::Described { .. }) => {
+                return Ok(self.failed(error_of(packet.body), out));
+            }
+            (Stage::RolledBack, 0) => {
+                (_, self.status) = ok(packet.body)?;
+                let later = self.later.take().ok_or(SqlError::Packet(&UNASKED))?;
+                self.begin(&later.sql, Some(&later.values), later.number, out);
+                return Ok(Step::More);
+            }
+            (Stage::Prepared, 0) => return self.was_prepared(packet.body, out),
+            (Stage::Described { id, left }, _) if left > 1 => {
+                Stage::Described { id, left: left - 1 }
+            }
+            (Stage::Described { id, .. }, _) => return self.execute_later(id, out),
+            (Stage::Result, 0) => {
+                let (rows, status) = ok(packet.body)?;
+                self.found.rows = self.found.rows.saturating_add(rows);
+                return Ok(self.ended(status, out));
+            }
+            (Stage::Result, 0xfb) => return Err(SqlError::Packet(&LOCAL_FILE)),
+            (Stage::Result, _) => {
+                let left = Parts(packet.body).counted().filter(|count| *count <= COLUMNS_MAX);
+                let left = left.filter(|count| *count > 0).ok_or(SqlError::Packet(&MALFORMED))?;
+                if self.keeps && !self.found.has_row {
+                    let Found { columns, kept, .. } = &mut self.found;
+                    columns.clear();
+                    kept.clear();
+                    kept.extend_from_slice(&(left as u16).to_be_bytes());
+                }
+                Stage::Columns { left }
+            }
+            (Stage::Columns { left }, _) => {
+                self.column_came(packet.body)?;
+                if left > 1 { Stage::Columns { left: left - 1 } } else { Stage::ColumnsEnd }
+            }
+            (Stage::ColumnsEnd, 0xfe) if is_eof => Stage::Rows,
+            (Stage::Rows, 0xfe) if is_eof => {
+                let &[_, _, _, low, high, ..] = packet.body else {
+                    return Err(SqlError::Packet(&MALFORMED));
+                };
+                return Ok(self.ended(u16::from_le_bytes([low, high]), out));
+            }
+            (Stage::Rows, _) => return self.row_came(packet.body),
+            _ => return Err(SqlError::Packet(&MALFORMED)),
+        };
+        self.doing = Doing::Asks(next);
+        Ok(Step::More)
+    }
+
+    /// The server has prepared a statement: its description follows, and then it is executed.
+    fn was_prepared(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Step, SqlError> {
+        let mut parts = Parts(&body[1..]);
+        let mut number = |bytes| parts.little(bytes).ok_or(SqlError::Packet(&MALFORMED));
+        let (id, columns, parameters) = (number(4)? as u32, number(2)?, number(2)?);
+        if let Some(later) = &mut self.later {
+            match later.number {
+                Some(number) => self.prepared.push((number, id)),
+                None => self.closes = Some(id),
+            }
+            // Noted where the descriptions do not matter any more.
+            later.sql.clear();
+            if parameters != u64::from(later.values.count) {
+                later.sql.extend_from_slice(b"?");
+            }
+        }
+        let described = |count| if count > 0 { count as u32 + 1 } else { 0 };
+        match described(columns) + described(parameters) {
+            0 => self.execute_later(id, out),
+            left => {
+                self.doing = Doing::Asks(Stage::Described { id, left });
+                Ok(Step::More)
+            }
+        }
+    }
+
+    fn execute_later(&mut self, id: u32, out: &mut Vec<u8>) -> Result<Step, SqlError> {
+        let later = self.later.take().ok_or(SqlError::Packet(&UNASKED))?;
+        if !later.sql.is_empty() {
+            // ER_WRONG_ARGUMENTS: the server would read beyond the values.
+            return Ok(
+                self.failed(error_of(b"\xff\xba\x04#HY000Incorrect number of parameters"), out)
+            );
+        }
+        self.execute(id, &later.values, out);
+        Ok(Step::More)
+    }
+
+    fn column_came(&mut self, body: &[u8]) -> Result<(), SqlError> {
+        if !self.keeps || self.found.has_row {
+            return Ok(());
+        }
+        let Found { columns, kept, .. } = &mut self.found;
+        columns.push(row::column(body, kept).ok_or(SqlError::Packet(&MALFORMED))?);
+        self.check_kept()
+    }
+
+    fn row_came(&mut self, body: &[u8]) -> Result<Step, SqlError> {
+        let found = &mut self.found;
+        found.rows = found.rows.saturating_add(1);
+        if std::mem::replace(&mut found.has_row, true) {
+            return Ok(Step::More);
+        }
+        if self.keeps {
+            found.row_at = found.kept.len();
+            let kept = row::row(body, &found.columns, self.is_binary, &mut found.kept);
+            kept.ok_or(SqlError::Packet(&MALFORMED))?;
+            self.check_kept()?;
+        }
+        Ok(Step::FirstRow)
+    }
+
+    /// A description may have many columns, each of which is short enough.
+    fn check_kept(&self) -> Result<(), SqlError> {
+        let (bytes, bytes_max) = (self.found.kept.len(), self.bytes_max);
+        match bytes > 4 * bytes_max {
+            true => Err(SqlError::PacketTooLarge { bytes, bytes_max }),
+            false => Ok(()),
+        }
+    }
+
+    /// A statement failed; those behind it were not executed.
+    fn failed(&mut self, error: Vec<u8>, out: &mut Vec<u8>) -> Step {
+        if error.windows(UNKNOWN_STATEMENT.len()).any(|part| part == UNKNOWN_STATEMENT) {
+            self.prepared.clear();
+        }
+        self.later = None;
+        (self.found.is_error, self.found.kept) = (true, error);
+        let status = self.status & !MORE_RESULTS;
+        self.ended(status, out)
+    }
+
+    /// A result is complete, and with the last one the answer.
+    fn ended(&mut self, status: u16, out: &mut Vec<u8>) -> Step {
+        self.status = status;
+        if status & MORE_RESULTS != 0 {
+            self.doing = Doing::Asks(Stage::Result);
+            return Step::More;
+        }
+        self.result_ends(status);
+        if let Some(id) = self.closes.take() {
+            write_packet(0, out, |out| {
+                out.push(CLOSE);
+                out.extend_from_slice(&id.to_le_bytes());
+            });
+        }
+        Step::Done
+    }
+
+    fn result_ends(&mut self, status: u16) {
+        (self.doing, self.status, self.expects) = (Doing::Nothing, status, None);
+    }
+}
+
+/// The rows that an OK packet says were changed, and the status.
+fn ok(body: &[u8]) -> Result<(u64, u16), SqlError> {
+    let mut parts = Parts(&body[1..]);
+    let mut read = || {
+        let rows = parts.counted()?;
+        let _insert_id = parts.counted()?;
+        Some((rows, parts.little(2)? as u16))
+    };
+    read().ok_or(SqlError::Packet(&MALFORMED))
+}
+
+/// An error that ends the connection.
+fn refusal(body: &[u8]) -> SqlError {
+    SqlError::Server(Box::new(ServerError::read(&error_of(body))))
+}
+
+impl Found {
+    fn clear(&mut self) {
+        let (mut kept, mut columns) =
+            (std::mem::take(&mut self.kept), std::mem::take(&mut self.columns));
+        kept.clear();
+        kept.shrink_to(KEPT_BYTES_MAX);
+        columns.clear();
+        columns.shrink_to(KEPT_BYTES_MAX / size_of::<Column>());
+        *self = Found { kept, columns, ..Found::default() };
+    }
+}
+
+static UNASKED: Said = say!("the server sent a MySQL packet without a statement");
+static MALFORMED: Said = say!("the server sent a malformed MySQL packet");
+static LOCAL_FILE: Said =
+    say!("the server asked for a local file (LOAD DATA LOCAL), but throng sends no files");

@@ -1,0 +1,354 @@
+//! The client of one connection: bytes in, results out; statements in, bytes out.
+
+use super::frame::{Frame, Frames};
+use super::scram::{Scram, md5_password};
+use super::write;
+use crate::sql::Room;
+use crate::sql::ask::{Ask, Login};
+use crate::sql::error::{ServerError, SqlError, shown};
+use crate::sql::parts::Parts;
+use crate::sql::reply::{Came, Reply};
+
+/// What a connection does.
+#[derive(Debug)]
+enum Doing {
+    /// Logs in; the flag says that the server has accepted that.
+    LogsIn {
+        login: Box<Login>,
+        scram: Option<Box<Scram>>,
+        accepted: bool,
+    },
+    Nothing,
+    Asks,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Client {
+    doing: Doing,
+    frames: Frames,
+    /// By number: the server has prepared it.
+    prepared: Vec<u64>,
+    /// What the server is asked to prepare.
+    preparing: Option<u16>,
+    /// Results that come before that of what was asked for.
+    before: u8,
+    is_extended: bool,
+    keeps: bool,
+    /// As the server says: `I` for none, `T` for an open one, `E` for a failed one.
+    transaction: u8,
+    iteration: u64,
+    found: Found,
+}
+
+/// What has come of a result.
+#[derive(Debug, Default)]
+struct Found {
+    rows: u64,
+    /// Rows of a statement whose end has not come.
+    open_rows: u64,
+    bytes: u64,
+    has_row: bool,
+    is_error: bool,
+    /// The description of the columns and the first row, or an error.
+    kept: Vec<u8>,
+    row_at: usize,
+}
+
+/// What a message means to whoever drives the connection.
+enum Step {
+    More,
+    Open,
+    FirstRow,
+    Done,
+}
+
+impl Client {
+    /// A client that logs in, and what it says first.
+    pub fn new(login: Login, out: &mut Vec<u8>) -> Client {
+        write::startup(&login.user, &login.database, out);
+        Client {
+            doing: Doing::LogsIn { login: Box::new(login), scram: None, accepted: false },
+            frames: Frames::default(),
+            prepared: Vec::new(),
+            preparing: None,
+            before: 0,
+            is_extended: false,
+            keeps: false,
+            transaction: b'I',
+            iteration: 0,
+            found: Found::default(),
+        }
+    }
+
+    /// Writes what is asked for.
+    pub fn ask(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) {
+        self.found.clear();
+        let is_left_open = ask.iteration != self.iteration && self.transaction != b'I';
+        self.iteration = ask.iteration;
+        self.before = u8::from(is_left_open);
+        if is_left_open {
+            write::query(b"rollback", out);
+        }
+        (self.doing, self.keeps, self.preparing) = (Doing::Asks, ask.keeps, None);
+        self.is_extended = ask.values.is_some();
+        let Some(values) = ask.values else { return write::query(ask.sql, out) };
+        if ask.number.is_none_or(|number| !self.has_prepared(number)) {
+            write::parse(ask.number, ask.sql, out);
+            self.preparing = ask.number;
+        }
+        write::execute(ask.number, values, ask.keeps, out);
+    }
+
+    /// Says that no more follows.
+    pub fn terminate(&self, out: &mut Vec<u8>) {
+        write::message(b'X', out, |_| {});
+    }
+
+    fn has_prepared(&self, number: u16) -> bool {
+        let word = self.prepared.get(usize::from(number / 64)).copied().unwrap_or(0);
+        word & 1 << (number % 64) != 0
+    }
+
+    fn has_been_prepared(&mut self) {
+        let Some(number) = self.preparing.take() else { return };
+        let word = usize::from(number / 64);
+        if self.prepared.len() <= word {
+            self.prepared.resize(word + 1, 0);
+        }
+        self.prepared[word] |= 1 << (number % 64);
+    }
+
+    /// Reads up to what came next; what it borrows is copied to `kept`. What has to be sent for it
+    /// is added to `out`.
+    ///
+    /// # Errors
+    /// The connection is of no more use.
+    pub fn next<'r>(
+        &mut self,
+        input: &mut &[u8],
+        bytes_max: usize,
+        (room, kept): (&mut Room, &'r mut Vec<u8>),
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Came<'r>>, SqlError> {
+        loop {
+            let starts = matches!(self.doing, Doing::LogsIn { accepted: false, .. });
+            if let Some(kind) = input.first().filter(|_| starts && self.frames.half() == 0)
+                && !matches!(kind, b'R' | b'E' | b'N' | b'v')
+            {
+                return Err(SqlError::NotPostgres(*kind));
+            }
+            let before = input.len();
+            let keeps_row = self.keeps && !self.found.has_row;
+            let wants = |kind| match kind {
+                b'R' | b'E' | b'Z' | b'C' => true,
+                b'T' | b'D' => keeps_row,
+                _ => false,
+            };
+            // The client is not shared with what takes a message: that is looked at behind it.
+            let read = self.frames.next(input, bytes_max, wants, |Frame { kind, body }| {
+                kept.clear();
+                kept.extend_from_slice(body);
+                kind
+            });
+            self.found.bytes += (before - input.len()) as u64;
+            let Some(kind) = read? else { return Ok(None) };
+            match self.came(kind, kept, room, out)? {
+                Step::More => {}
+                Step::Open => return Ok(Some(Came::Open)),
+                Step::FirstRow => return Ok(Some(Came::FirstRow)),
+                Step::Done => {
+                    kept.clear();
+                    kept.extend_from_slice(&self.found.kept);
+                    let Found { rows, bytes, is_error, row_at, .. } = self.found;
+                    return Ok(Some(Came::Done(Reply { rows, bytes, is_error, kept, row_at })));
+                }
+            }
+        }
+    }
+
+    fn came(
+        &mut self,
+        kind: u8,
+        body: &[u8],
+        room: &mut Room,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, SqlError> {
+        match (&self.doing, kind) {
+            (Doing::LogsIn { .. }, _) => self.login_came(kind, body, room, out),
+            // Settings, notices and notifications come at any time.
+            (_, b'S' | b'N' | b'A') => Ok(Step::More),
+            (_, b'E') => self.error_came(body).map(|()| Step::More),
+            (Doing::Asks, _) => self.answer_came(kind, body, out),
+            _ => Err(SqlError::Unexpected(kind)),
+        }
+    }
+
+    fn login_came(
+        &mut self,
+        kind: u8,
+        body: &[u8],
+        room: &mut Room,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, SqlError> {
+        let Doing::LogsIn { login, scram, accepted } = &mut self.doing else {
+            return Err(SqlError::Unexpected(kind));
+        };
+        match kind {
+            b'E' => Err(SqlError::Server(Box::new(ServerError::read(body)))),
+            b'R' if !*accepted => {
+                *accepted = authenticate(login, scram, body, room, out)?;
+                Ok(Step::More)
+            }
+            b'N' | b'v' | b'S' | b'K' => Ok(Step::More),
+            b'Z' if *accepted => {
+                self.transaction = ready(body)?;
+                self.doing = Doing::Nothing;
+                Ok(Step::Open)
+            }
+            kind => Err(SqlError::Unexpected(kind)),
+        }
+    }
+
+    fn error_came(&mut self, body: &[u8]) -> Result<(), SqlError> {
+        let error = ServerError::read(body);
+        if error.is_fatal() || !matches!(self.doing, Doing::Asks) {
+            return Err(SqlError::Server(Box::new(error)));
+        }
+        if error.code == "26000" {
+            // It has forgotten what it had prepared, as after DISCARD ALL.
+            self.prepared.clear();
+        }
+        if self.before == 0 && !self.found.is_error {
+            let found = &mut self.found;
+            (found.is_error, found.has_row) = (true, true);
+            found.kept.clear();
+            found.kept.extend_from_slice(body);
+        }
+        Ok(())
+    }
+
+    fn answer_came(&mut self, kind: u8, body: &[u8], out: &mut Vec<u8>) -> Result<Step, SqlError> {
+        let found = &mut self.found;
+        match kind {
+            b'D' => {
+                found.open_rows += 1;
+                if std::mem::replace(&mut found.has_row, true) {
+                    return Ok(Step::More);
+                }
+                if self.keeps {
+                    found.row_at = found.kept.len();
+                    found.kept.extend_from_slice(body);
+                }
+                return Ok(Step::FirstRow);
+            }
+            b'T' if self.keeps && !found.has_row => {
+                found.kept.clear();
+                found.kept.extend_from_slice(body);
+            }
+            b'C' => {
+                let tag = body.strip_suffix(b"\0").ok_or(SqlError::Malformed(kind))?;
+                let counted = std::mem::take(&mut found.open_rows);
+                let said = tag.rsplit(|byte| *byte == b' ').next();
+                let said = said.and_then(|said| std::str::from_utf8(said).ok()?.parse().ok());
+                found.rows = found.rows.saturating_add(said.unwrap_or(counted));
+            }
+            b'1' => self.has_been_prepared(),
+            b'Z' => {
+                self.transaction = ready(body)?;
+                if self.before > 0 {
+                    self.before -= 1;
+                    self.found.clear();
+                    return Ok(Step::More);
+                }
+                self.doing = Doing::Nothing;
+                return Ok(Step::Done);
+            }
+            // COPY FROM STDIN: there is nothing to copy. A Sync before that was ignored.
+            b'G' => {
+                write::message(b'f', out, |out| write::text(b"throng sends no data", out));
+                if self.is_extended {
+                    write::sync(out);
+                }
+            }
+            b'T' | b'2' | b'3' | b't' | b'n' | b'I' | b's' | b'H' | b'd' | b'c' => {}
+            kind => return Err(SqlError::Unexpected(kind)),
+        }
+        Ok(Step::More)
+    }
+
+    /// How many bytes of a message have come that is not complete.
+    pub fn half(&self) -> usize {
+        self.frames.half()
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let own = self.prepared.capacity() * 8 + self.found.kept.capacity();
+        own + self.frames.heap_bytes()
+    }
+}
+
+/// Answers a request for authentication. True when the login is accepted.
+fn authenticate(
+    login: &Login,
+    scram: &mut Option<Box<Scram>>,
+    body: &[u8],
+    room: &mut Room,
+    out: &mut Vec<u8>,
+) -> Result<bool, SqlError> {
+    let mut parts = Parts(body);
+    let kind = parts.four().ok_or(SqlError::Malformed(b'R'))?;
+    let password = || login.password.as_deref().map(str::as_bytes).ok_or(SqlError::NoPassword);
+    match (kind, scram) {
+        (0, _) => return Ok(true),
+        (3, _) => write::password(password()?, out),
+        (5, _) => {
+            let salt = parts.take(4).ok_or(SqlError::Malformed(b'R'))?;
+            let digest = md5_password(login.user.as_bytes(), password()?, salt);
+            write::password(&digest, out);
+        }
+        (10, scram) => {
+            password()?;
+            const MECHANISM: &[u8] = b"SCRAM-SHA-256";
+            let offered = parts.0;
+            if !offered.split(|byte| *byte == 0).any(|one| one == MECHANISM) {
+                let names = offered.split(|byte| *byte == 0).filter(|one| !one.is_empty());
+                let names: Vec<String> = names.map(shown).collect();
+                return Err(SqlError::Mechanisms(names.join(", ")));
+            }
+            let scram = scram.insert(Box::new(Scram::new(&login.nonce)));
+            write::message(b'p', out, |out| {
+                write::text(MECHANISM, out);
+                scram.first(out);
+            });
+        }
+        (11, Some(scram)) => {
+            let answer = scram.answer(parts.0, password()?, room)?;
+            write::message(b'p', out, |out| out.extend_from_slice(&answer));
+        }
+        (12, Some(scram)) => scram.check(parts.0)?,
+        (11 | 12, None) => return Err(SqlError::Unexpected(b'R')),
+        (kind, _) => return Err(SqlError::Authentication(kind)),
+    }
+    Ok(false)
+}
+
+/// The state of the transaction.
+fn ready(body: &[u8]) -> Result<u8, SqlError> {
+    match body {
+        [state @ (b'I' | b'T' | b'E')] => Ok(*state),
+        _ => Err(SqlError::Malformed(b'Z')),
+    }
+}
+
+/// What is kept of the room for a result.
+const KEPT_BYTES_MAX: usize = 4 * 1024;
+
+impl Found {
+    fn clear(&mut self) {
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        kept.shrink_to(KEPT_BYTES_MAX);
+        *self = Found { kept, ..Found::default() };
+    }
+}

@@ -1,0 +1,93 @@
+//! Messages of the frontend.
+
+use std::io::Write as _;
+
+use crate::sql::ask::Values;
+
+/// Asks for TLS before anything else; the answer is one byte.
+pub const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+const VERSION_3: u32 = 3 << 16;
+
+/// A message with its kind and the length of what `body` writes.
+pub(super) fn message(kind: u8, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(kind);
+    counted(out, body);
+}
+
+/// A length that counts itself, and what `body` writes.
+fn counted(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let begin = out.len();
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let length = (out.len() - begin) as u32;
+    out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+pub(super) fn text(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(text);
+    out.push(0);
+}
+
+pub(super) fn startup(user: &str, database: &str, out: &mut Vec<u8>) {
+    counted(out, |out| {
+        out.extend_from_slice(&VERSION_3.to_be_bytes());
+        for (name, value) in [
+            ("user", user),
+            ("database", database),
+            ("application_name", "throng"),
+            ("client_encoding", "UTF8"),
+        ] {
+            text(name.as_bytes(), out);
+            text(value.as_bytes(), out);
+        }
+        out.push(0);
+    });
+}
+
+pub(super) fn password(password: &[u8], out: &mut Vec<u8>) {
+    message(b'p', out, |out| text(password, out));
+}
+
+pub(super) fn query(sql: &[u8], out: &mut Vec<u8>) {
+    message(b'Q', out, |out| text(sql, out));
+}
+
+/// What a statement is called on the server; nothing of one that is forgotten by the next.
+fn name(number: Option<u16>, out: &mut Vec<u8>) {
+    if let Some(number) = number {
+        // Vectors take all that is written.
+        let _ = write!(out, "throng_{number}");
+    }
+    out.push(0);
+}
+
+/// The types of parameters are left to the server.
+pub(super) fn parse(number: Option<u16>, sql: &[u8], out: &mut Vec<u8>) {
+    message(b'P', out, |out| {
+        name(number, out);
+        text(sql, out);
+        out.extend_from_slice(&0u16.to_be_bytes());
+    });
+}
+
+/// Executes a prepared statement; with its columns described where they are of interest.
+pub(super) fn execute(number: Option<u16>, values: &Values, describes: bool, out: &mut Vec<u8>) {
+    message(b'B', out, |out| {
+        out.push(0);
+        name(number, out);
+        out.extend_from_slice(&0u16.to_be_bytes());
+        out.extend_from_slice(&values.count.to_be_bytes());
+        out.extend_from_slice(&values.bytes);
+        out.extend_from_slice(&0u16.to_be_bytes());
+    });
+    if describes {
+        message(b'D', out, |out| out.extend_from_slice(b"P\0"));
+    }
+    message(b'E', out, |out| out.extend_from_slice(&[0; 5]));
+    sync(out);
+}
+
+pub(super) fn sync(out: &mut Vec<u8>) {
+    message(b'S', out, |_| {});
+}

@@ -1,0 +1,19 @@
+// A graphql-ws server that prints what it does. Its port is printed first.
+const { buildSchema } = require('graphql');
+const { useServer } = require('graphql-ws/use/ws');
+const { WebSocketServer } = require('ws');
+
+const say = (text) => () => { console.log(text); };
+async function* count() {
+  for (const count of [1, 2, 3]) yield { count };
+}
+const server = new WebSocketServer({ port: 0, host: '127.0.0.1', path: '/graphql' });
+useServer({
+  schema: buildSchema('type Query { hello: String } type Subscription { count: Int }'),
+  roots: { query: { hello: () => 'world' }, subscription: { count } },
+  onConnect: say('connected'),
+  onOperation: say('operation'),
+  onNext: say('next'),
+  onError: say('error'),
+}, server);
+server.on('listening', () => console.log(`listening ${server.address().port}`));
