@@ -72,59 +72,46 @@ macro_rules! causes {
 // The word of records, the blame, what happened, and the one thing to do next; `throng explain`
 // says more.
 causes! {
-    ResolveFailed, "resolve-failed", Network,
-        "the target's host name did not resolve",
+    ResolveFailed, "resolve-failed", Network, "the target's host name did not resolve",
         "check the host name and the DNS settings of this host";
-    ConnectRefused, "connect-refused", Target,
-        "the target refused the connection",
+    ConnectRefused, "connect-refused", Target, "the target refused the connection",
         "check that the target listens on this port";
-    ConnectTimeout, "connect-timeout", Target,
-        "the connection was not established in time",
+    ConnectTimeout, "connect-timeout", Target, "the connection was not established in time",
         "check for a firewall or a full accept queue";
-    Unreachable, "unreachable", Network,
-        "the network or host is unreachable",
+    Unreachable, "unreachable", Network, "the network or host is unreachable",
         "check the route and the address";
     /// EMFILE and ENFILE.
-    DescriptorsExhausted, "descriptors-exhausted", Generator,
-        "throng ran out of file descriptors",
+    DescriptorsExhausted, "descriptors-exhausted", Generator, "throng ran out of file descriptors",
         "raise the limit of open files (`ulimit -n`)";
     /// EADDRNOTAVAIL and EADDRINUSE.
-    PortsExhausted, "ports-exhausted", Generator,
-        "throng ran out of source ports",
+    PortsExhausted, "ports-exhausted", Generator, "throng ran out of source ports",
         "add source addresses, or keep connections open";
     /// ENOMEM, ENOBUFS, and ENOSPC of epoll.
-    MemoryExhausted, "memory-exhausted", Generator,
-        "this host ran out of kernel memory",
+    MemoryExhausted, "memory-exhausted", Generator, "this host ran out of kernel memory",
         "use fewer users, or raise tcp_mem";
     /// The limit on what all users keep of bodies and messages.
-    MemoryLimit, "memory-limit", Generator,
-        "the memory limit for bodies and messages was reached",
+    MemoryLimit, "memory-limit", Generator, "the memory limit for bodies and messages was reached",
         "raise `--max-memory`, or use fewer users";
     /// EACCES and EPERM, as of a local firewall.
-    Denied, "denied", Generator,
-        "this host does not allow the connection",
+    Denied, "denied", Generator, "this host does not allow the connection",
         "check the firewall rules of this host";
     /// Of the proxy itself, or of its way to the target: it does not say which.
     ProxyFailed, "proxy-failed", Network,
         "the proxy, or the target behind it, could not be reached",
         "check the proxy's address and log";
     /// 407 and other refusals.
-    ProxyRefused, "proxy-refused", Scenario,
-        "the proxy rejected the connection",
+    ProxyRefused, "proxy-refused", Scenario, "the proxy rejected the connection",
         "check the user name and password for the proxy";
-    TlsFailed, "tls-failed", Target,
-        "the TLS handshake failed",
+    TlsFailed, "tls-failed", Target, "the TLS handshake failed",
         "try the target with `openssl s_client`";
-    CertificateRefused, "certificate-refused", Scenario,
-        "the target's certificate is not trusted",
+    CertificateRefused, "certificate-refused", Scenario, "the target's certificate is not trusted",
         "use --cacert or `tls: {{ca: FILE}}`, or skip the check";
     /// The alert of a target that knows its clients by their certificates.
     ClientCertificate, "client-certificate", Scenario,
         "the target requires a client certificate that it trusts",
         "use a certificate that the target trusts: --cert or `tls`";
     /// TLS to a port without it, or the other way round.
-    WrongScheme, "wrong-scheme", Scenario,
-        "the port uses a different protocol than the target URL",
+    WrongScheme, "wrong-scheme", Scenario, "the port uses a different protocol than the target URL",
         "try http instead of https, or vice versa";
     UpgradeRefused, "upgrade-refused", Target,
         "the target refused the WebSocket upgrade or event stream",
@@ -133,177 +120,131 @@ causes! {
     ClosedEarly, "closed-early", Target,
         "the target closed the connection before the response was complete",
         "check the target's log and its connection limit";
-    Reset, "reset", Target,
-        "the target reset the connection",
+    Reset, "reset", Target, "the target reset the connection",
         "check the target's log and its connection limit";
-    Timeout, "timeout", Target,
-        "no complete response arrived in time",
+    Timeout, "timeout", Target, "no complete response arrived in time",
         "find out what the target waits for, or raise the timeout";
-    Malformed, "malformed", Target,
-        "the response violates the protocol",
+    Malformed, "malformed", Target, "the response violates the protocol",
         "look at a response with --details";
-    TooLarge, "too-large", Target,
-        "the response is larger than the limit",
+    TooLarge, "too-large", Target, "the response is larger than the limit",
         "raise the limit if such responses are normal";
-    StatusUnexpected, "status-unexpected", Target,
-        "the status is not as expected",
+    StatusUnexpected, "status-unexpected", Target, "the status is not as expected",
         "look at a response with --details, and the target's log";
     /// Of a gRPC call, or of a connection that is one.
-    GrpcStatus, "grpc-status", Target,
-        "the gRPC status is not as expected",
+    GrpcStatus, "grpc-status", Target, "the gRPC status is not as expected",
         "look at the status and its message with --details";
     /// A reason code of a server that has to act itself, or nobody knows who has.
-    MqttReason, "mqtt-reason", Target,
-        "the MQTT server reported an error",
+    MqttReason, "mqtt-reason", Target, "the MQTT server reported an error",
         "see the reason with --details, and check the server's log";
-    MqttRequest, "mqtt-request", Scenario,
-        "the MQTT server rejected a request from the scenario",
+    MqttRequest, "mqtt-request", Scenario, "the MQTT server rejected a request from the scenario",
         "look at the reason with --details, then fix the step";
     /// We are said to break it.
-    MqttProtocol, "mqtt-protocol", Generator,
-        "the MQTT server reported a protocol error by throng",
+    MqttProtocol, "mqtt-protocol", Generator, "the MQTT server reported a protocol error by throng",
         "check the packets with `throng try`, then fix the server";
     /// An error of a server that has to act itself, or nobody knows who has.
-    RedisError, "redis-error", Target,
-        "the Redis server reported an error",
+    RedisError, "redis-error", Target, "the Redis server reported an error",
         "see the error with --details, and check the server's log";
     RedisRequest, "redis-request", Scenario,
         "the Redis server rejected a command from the scenario",
         "look at the error with --details, then fix the step";
     /// A SQLSTATE of a server that cannot do what it is asked for: resources, shutdown, errors.
-    SqlServer, "sql-server", Target,
-        "the database server could not execute a statement",
+    SqlServer, "sql-server", Target, "the database server could not execute a statement",
         "see the error with --details, and the server's log";
     /// A constraint, a lock, or another transaction.
     SqlConflict, "sql-conflict", TargetOrScenario,
         "a statement conflicted with the data or with another transaction",
         "see the error with --details; retry, or use other keys";
-    SqlRequest, "sql-request", Scenario,
-        "the database server rejected a statement or the login",
+    SqlRequest, "sql-request", Scenario, "the database server rejected a statement or the login",
         "look at the error with --details, then fix the step";
     SqlProtocol, "sql-protocol", Generator,
         "the database server reported a protocol error by throng",
         "look at the error with --details, and report it";
-    BodyUnexpected, "body-unexpected", TargetOrScenario,
-        "the body is not as expected",
+    BodyUnexpected, "body-unexpected", TargetOrScenario, "the body is not as expected",
         "use --details to compare a response with the check";
-    JsonUnexpected, "json-unexpected", TargetOrScenario,
-        "a JSON field is not as expected",
+    JsonUnexpected, "json-unexpected", TargetOrScenario, "a JSON field is not as expected",
         "use --details to compare a response with the check";
-    HeaderUnexpected, "header-unexpected", TargetOrScenario,
-        "a header is not as expected",
+    HeaderUnexpected, "header-unexpected", TargetOrScenario, "a header is not as expected",
         "use --details to compare a response with the check";
-    TooSlow, "too-slow", Target,
-        "the response took longer than the check allows",
+    TooSlow, "too-slow", Target, "the response took longer than the check allows",
         "find out what is slow, or allow more time in the check";
-    CodingFailed, "coding-failed", Target,
-        "the body could not be decompressed",
+    CodingFailed, "coding-failed", Target, "the body could not be decompressed",
         "look at the Content-Encoding with --details";
-    RedirectFailed, "redirect-failed", Target,
-        "a redirect could not be followed",
+    RedirectFailed, "redirect-failed", Target, "a redirect could not be followed",
         "use `throng try` to see where the redirect leads";
     /// No answer to a heartbeat by its deadline.
-    HeartbeatLost, "heartbeat-lost", Target,
-        "a heartbeat got no reply in time",
+    HeartbeatLost, "heartbeat-lost", Target, "a heartbeat got no reply in time",
         "check the target's load at that time";
     /// A message has not reached a user who should have got it.
-    DeliveryLost, "delivery-lost", Target,
-        "a message did not reach a user in its audience in time",
+    DeliveryLost, "delivery-lost", Target, "a message did not reach a user in its audience in time",
         "trace one lost message through the target";
     /// A field of a declared message.
     FieldUnexpected, "field-unexpected", TargetOrScenario,
         "a field of the message does not have the expected value",
         "use --details to compare a response with the check";
     /// A long-lived connection ended while nothing was asked.
-    Lost, "lost", Target,
-        "the target dropped the connection while the user was online",
+    Lost, "lost", Target, "the target dropped the connection while the user was online",
         "find the reason for the close in the target's log";
     /// XPath, CSS selector, size, digest, expression.
-    CheckFailed, "check-failed", TargetOrScenario,
-        "the response failed a check",
+    CheckFailed, "check-failed", TargetOrScenario, "the response failed a check",
         "use --details to compare a response with the check";
-    SaveFailed, "save-failed", TargetOrScenario,
-        "the response does not contain a value to save",
+    SaveFailed, "save-failed", TargetOrScenario, "the response does not contain a value to save",
         "look at a response with `throng try`";
     /// More messages waited for an `expect` or a handler of one user than the generator keeps.
-    MessagesDropped, "messages-dropped", Generator,
-        "throng dropped incoming messages",
+    MessagesDropped, "messages-dropped", Generator, "throng dropped incoming messages",
         "reduce the handler time per message";
     /// In place of the expected message there were messages of several records, which the
     /// connection does not separate.
-    MessagesJoined, "messages-joined", Scenario,
-        "a message contains several records",
+    MessagesJoined, "messages-joined", Scenario, "a message contains several records",
         "set `protocol: {{delimiter: …}}` for the connection";
-    NetworkFailed, "network-failed", Network,
-        "the operating system reported a network error",
+    NetworkFailed, "network-failed", Network, "the operating system reported a network error",
         "check the network path to the target: `ip -s link`";
-    GeneratorFailed, "generator-failed", Generator,
-        "the generator could not run the step",
+    GeneratorFailed, "generator-failed", Generator, "the generator could not run the step",
         "look at the example with --details";
     ExpressionFailed, "expression-failed", Scenario,
         "an expression in the scenario could not be evaluated",
         "run one user with `throng try`";
-    DataExhausted, "data-exhausted", Scenario,
-        "a data source ran out of rows",
+    DataExhausted, "data-exhausted", Scenario, "a data source ran out of rows",
         "add rows, or reuse rows (`at_end: wrap`)";
-    DataFailed, "data-failed", Scenario,
-        "a row of a data source could not be read",
+    DataFailed, "data-failed", Scenario, "a row of a data source could not be read",
         "fix the row named in the example";
-    RendezvousTimeout, "rendezvous-timeout", Scenario,
-        "too few users reached a rendezvous in time",
+    RendezvousTimeout, "rendezvous-timeout", Scenario, "too few users reached a rendezvous in time",
         "use more users, or wait longer";
     /// Nothing was sent, hence no latency; too few users for the rate.
-    ScenarioFailed, "scenario-failed", Scenario,
-        "the scenario defines a step that cannot run",
+    ScenarioFailed, "scenario-failed", Scenario, "the scenario defines a step that cannot run",
         "run one user with `throng try`";
 }
 
-/// A protocol that has statuses of its own: what they mean, and why a step failed by whom they
-/// blame.
+/// A protocol that has statuses of its own.
 struct Statuses {
     meaning: fn(u16) -> Option<Meaning>,
-    target: Cause,
-    target_or_scenario: Cause,
-    scenario: Cause,
-    generator: Cause,
+    /// Why a step failed, in the order of [`status::Blame`].
+    causes: [Cause; 4],
     /// The target says with one of them why it ends a connection.
     ends: bool,
 }
 
-static STATUSES: [Statuses; 4] = [
-    Statuses {
-        meaning: grpc::meaning,
-        target: Cause::GrpcStatus,
-        target_or_scenario: Cause::GrpcStatus,
-        scenario: Cause::GrpcStatus,
-        generator: Cause::GrpcStatus,
-        ends: false,
-    },
-    Statuses {
-        meaning: mqtt::meaning,
-        target: Cause::MqttReason,
-        target_or_scenario: Cause::MqttReason,
-        scenario: Cause::MqttRequest,
-        generator: Cause::MqttProtocol,
-        ends: true,
-    },
-    Statuses {
-        meaning: redis::meaning,
-        target: Cause::RedisError,
-        target_or_scenario: Cause::RedisError,
-        scenario: Cause::RedisRequest,
-        generator: Cause::RedisError,
-        ends: false,
-    },
-    Statuses {
-        meaning: sql::meaning,
-        target: Cause::SqlServer,
-        target_or_scenario: Cause::SqlConflict,
-        scenario: Cause::SqlRequest,
-        generator: Cause::SqlProtocol,
-        ends: true,
-    },
-];
+static STATUSES: [Statuses; 4] = {
+    use Cause::{GrpcStatus, MqttProtocol, MqttReason, MqttRequest, RedisError, RedisRequest};
+    use Cause::{SqlConflict, SqlProtocol, SqlRequest, SqlServer};
+    [
+        Statuses { meaning: grpc::meaning, causes: [GrpcStatus; 4], ends: false },
+        Statuses {
+            meaning: mqtt::meaning,
+            causes: [MqttReason, MqttRequest, MqttReason, MqttProtocol],
+            ends: true,
+        },
+        Statuses {
+            meaning: redis::meaning,
+            causes: [RedisError, RedisRequest, RedisError, RedisError],
+            ends: false,
+        },
+        Statuses {
+            meaning: sql::meaning,
+            causes: [SqlServer, SqlRequest, SqlConflict, SqlProtocol],
+            ends: true,
+        },
+    ]
+};
 
 impl Statuses {
     /// The protocol that has a status, and what it means there.
@@ -311,45 +252,39 @@ impl Statuses {
         STATUSES.iter().find_map(|one| Some((one, (one.meaning)(status)?)))
     }
 
-    fn cause(&self, meaning: &Meaning) -> Cause {
-        match meaning.blame {
-            status::Blame::Target => self.target,
-            status::Blame::TargetOrScenario => self.target_or_scenario,
-            status::Blame::Scenario => self.scenario,
-            status::Blame::Generator => self.generator,
-        }
+    fn cause(&self, blame: status::Blame) -> Cause {
+        self.causes[blame as usize]
     }
 
-    /// Whether one cause has statuses of wrong requests and others.
-    fn is_mixed(&self) -> bool {
-        self.target == self.target_or_scenario
+    /// The cause that has statuses of wrong requests and others.
+    fn mixed(&self) -> Option<Cause> {
+        let cause = self.cause(status::Blame::Target);
+        Some(cause).filter(|cause| *cause == self.cause(status::Blame::TargetOrScenario))
     }
 }
 
 impl Cause {
     /// Whether it is about the status of an answer, which may say that the request was wrong.
     pub fn is_status(self) -> bool {
-        let is_mixed = STATUSES.iter().any(|one| one.is_mixed() && one.target == self);
+        let is_mixed = STATUSES.iter().any(|one| one.mixed() == Some(self));
         matches!(self, Cause::StatusUnexpected | Cause::UpgradeRefused) || is_mixed
     }
 
     /// Whether the status next to it says why the target ended the connection.
     pub fn has_reason_code(self) -> bool {
-        STATUSES.iter().filter(|one| one.ends).any(|one| {
-            [one.target, one.target_or_scenario, one.scenario, one.generator].contains(&self)
-        })
+        STATUSES.iter().any(|one| one.ends && one.causes.contains(&self))
     }
 
     /// Why a connection ended that the target closed with this status.
     pub fn of_close(status: u16) -> Cause {
         let own = Statuses::of(status).filter(|(one, _)| one.ends);
-        own.map_or(Cause::ClosedEarly, |(one, meaning)| one.cause(&meaning))
+        own.map_or(Cause::ClosedEarly, |(one, meaning)| one.cause(meaning.blame))
     }
 
     /// Why a step failed that was answered with this status.
     pub fn of_status(status: u16) -> Cause {
         let own = Statuses::of(status);
-        own.map_or(Cause::StatusUnexpected, |(one, meaning)| one.cause(&meaning))
+        own.map_or(Cause::StatusUnexpected, |(one, meaning)| one.cause(meaning.blame))
     }
 }
 
@@ -357,7 +292,10 @@ impl Cause {
 /// protocol.
 pub fn blames_request(status: u16) -> bool {
     match Statuses::of(status) {
-        Some((own, meaning)) => own.is_mixed() && meaning.blame == status::Blame::TargetOrScenario,
+        Some((own, Meaning { blame: status::Blame::TargetOrScenario, .. })) => {
+            own.mixed().is_some()
+        }
+        Some(_) => false,
         None => (400..500).contains(&status),
     }
 }

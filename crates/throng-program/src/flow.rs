@@ -174,6 +174,41 @@ pub enum Statement {
     },
 }
 
+/// What a step says that uses a connection; else something else.
+macro_rules! of_act {
+    ($statement:ident, $one:ident => $of_act:expr, $else:expr) => {
+        match $statement {
+            Statement::Connect($one) => $of_act,
+            Statement::Secure($one) => $of_act,
+            Statement::Send($one) => $of_act,
+            Statement::Stay($one) => $of_act,
+            _ => of_answered!($statement, $one => $of_act, $else),
+        }
+    };
+}
+
+/// What a step says that is answered; else something else.
+macro_rules! of_answered {
+    ($statement:ident, $one:ident => $of_act:expr, $else:expr) => {
+        match $statement {
+            Statement::Http($one) => $of_act,
+            Statement::Call($one) => $of_act,
+            Statement::Sql($one) => $of_act,
+            Statement::Expect($one) => $of_act,
+            Statement::Request($one) => $of_act,
+            _ => $else,
+        }
+    };
+}
+
+impl Statement {
+    /// Whether it is a request that opens its connection itself where none is there: no `connect`
+    /// stands before it.
+    pub fn opens_itself(&self) -> bool {
+        matches!(self, Statement::Http(_) | Statement::Call(_) | Statement::Sql(_))
+    }
+}
+
 /// How fast a user's connection is at most, in bytes per second; None is as fast as it can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slow {

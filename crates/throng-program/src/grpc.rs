@@ -8,7 +8,6 @@ use throng_protocol::grpc::Encoding;
 use throng_protocol::protobuf::{MethodId, Template};
 
 use crate::Scheme;
-use crate::act::Act;
 use crate::check::{Check, Save};
 use crate::failing::Failing;
 use crate::text::{Composed, Text, in_pairs};
@@ -49,10 +48,8 @@ pub struct Opened {
     pub messages: Vec<Composed<Template>>,
 }
 
-impl Act for Call {
-    act!(opens_itself answered);
-
-    fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+impl Call {
+    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         self.opened.expressions(visit);
     }
 }

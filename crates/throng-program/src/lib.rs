@@ -27,13 +27,12 @@
 #[macro_use]
 extern crate throng_base;
 
-#[macro_use]
-mod act;
 pub mod audit;
 pub mod check;
 pub mod delivery;
 pub mod event;
 pub mod failing;
+#[macro_use]
 pub mod flow;
 pub mod grpc;
 pub mod load;

@@ -7,7 +7,6 @@ use throng_expression::Expression;
 use throng_protocol::sql::Dialect;
 
 use crate::Scheme;
-use crate::act::Act;
 use crate::check::{Check, Pick, Save};
 use crate::failing::Failing;
 use crate::text::Text;
@@ -71,19 +70,15 @@ pub struct Sql {
 }
 
 impl Sql {
+    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+        self.text.expressions(visit);
+        self.with.iter().flatten().for_each(|value| value.expressions(visit));
+    }
+
     /// Whether somebody looks at the first row.
     pub fn looks_at_rows(&self) -> bool {
         let checked = self.checks.iter().map(|check| &check.pick);
         let mut picks = checked.chain(self.saves.iter().map(|save| &save.pick));
         picks.any(|pick| matches!(pick, Pick::Result(name) if name != "rows"))
-    }
-}
-
-impl Act for Sql {
-    act!(opens_itself answered);
-
-    fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
-        self.text.expressions(visit);
-        self.with.iter().flatten().for_each(|value| value.expressions(visit));
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use throng_base::StepId;
 use throng_expression::Expression;
 
-use crate::act::Act;
 use crate::check::{Check, Pick, Save, Want};
 use crate::failing::Failing;
 use crate::flow::{
@@ -15,24 +14,6 @@ use crate::flow::{
     Request, Secure, Send, Session, Statement, Stay,
 };
 use crate::text::{Text, in_pairs};
-
-/// What the type of a step says that uses a connection; else something else.
-macro_rules! of_act {
-    ($statement:ident, $one:ident => $of_act:expr, $else:expr) => {
-        match $statement {
-            Statement::Connect($one) => $of_act,
-            Statement::Http($one) => $of_act,
-            Statement::Call($one) => $of_act,
-            Statement::Sql($one) => $of_act,
-            Statement::Secure($one) => $of_act,
-            Statement::Send($one) => $of_act,
-            Statement::Expect($one) => $of_act,
-            Statement::Request($one) => $of_act,
-            Statement::Stay($one) => $of_act,
-            _ => $else,
-        }
-    };
-}
 
 impl Statement {
     /// The row of the report that it is in.
@@ -42,13 +23,7 @@ impl Statement {
             Statement::Transaction { step, .. } => Some(*step),
             _ => None,
         };
-        of_act!(self, one => Some(one.step()), other())
-    }
-
-    /// Whether it is a request that opens its connection itself where none is there: no `connect`
-    /// stands before it.
-    pub fn opens_itself(&self) -> bool {
-        of_act!(self, one => one.opens_itself(), false)
+        of_act!(self, one => Some(one.step), other())
     }
 
     /// The link of its session that it uses.
@@ -57,22 +32,22 @@ impl Statement {
             Statement::Disconnect { link, .. } | Statement::Slow { link, .. } => Some(*link),
             _ => None,
         };
-        of_act!(self, one => Some(one.link()), other())
+        of_act!(self, one => Some(one.link), other())
     }
 
     /// What the scenario says about its failures.
     pub fn failing(&self) -> Failing {
-        of_act!(self, one => one.failing(), Failing::default())
+        of_act!(self, one => one.failing, Failing::default())
     }
 
     /// What its answer has to be.
     pub fn checks(&self) -> &[Check] {
-        of_act!(self, one => one.checks(), &[])
+        of_answered!(self, one => &one.checks, &[])
     }
 
     /// What is saved of its answer.
     pub fn saves(&self) -> &[Save] {
-        of_act!(self, one => one.saves(), &[])
+        of_answered!(self, one => &one.saves, &[])
     }
 
     /// The slots that have a value behind it: what it saves, and what it sets.
@@ -163,9 +138,7 @@ impl Statement {
     }
 }
 
-impl Act for Connect {
-    act!();
-
+impl Connect {
     fn expressions(&self, visit: Visit<'_>) {
         self.path.expressions(visit);
         in_pairs(&self.headers, visit);
@@ -174,9 +147,7 @@ impl Act for Connect {
     }
 }
 
-impl Act for Http {
-    act!(opens_itself answered);
-
+impl Http {
     fn expressions(&self, visit: Visit<'_>) {
         self.path.expressions(visit);
         in_pairs(&self.headers, visit);
@@ -191,40 +162,30 @@ impl Act for Http {
     }
 }
 
-impl Act for Secure {
-    act!();
-
-    fn expressions(&self, _: &mut dyn FnMut(&Expression)) {}
+impl Secure {
+    fn expressions(&self, _: Visit<'_>) {}
 }
 
-impl Act for Send {
-    act!();
-
+impl Send {
     fn expressions(&self, visit: Visit<'_>) {
         self.message.content.expressions(visit);
     }
 }
 
-impl Act for Expect {
-    act!(answered);
-
+impl Expect {
     fn expressions(&self, visit: Visit<'_>) {
         in_checks(&self.message.checks, visit);
     }
 }
 
-impl Act for Request {
-    act!(answered);
-
+impl Request {
     fn expressions(&self, visit: Visit<'_>) {
         self.message.content.expressions(visit);
         in_checks(&self.answer.checks, visit);
     }
 }
 
-impl Act for Stay {
-    act!();
-
+impl Stay {
     fn expressions(&self, visit: Visit<'_>) {
         heard(self.heartbeat.as_ref(), &self.handlers, visit);
     }

@@ -2,10 +2,7 @@
 //! of short lines. They are told from the program, so scenarios of the command line have an outline
 //! like those of files.
 
-mod grpc;
-mod mqtt;
 mod shown;
-mod sql;
 mod words;
 
 use std::time::Duration;

@@ -1,5 +1,9 @@
 //! Steps, checks and sources in the words in which a person writes them.
 
+mod grpc;
+mod mqtt;
+mod sql;
+
 use std::time::Duration;
 
 use throng_base::units::{format_bytes, write_duration};
@@ -15,7 +19,7 @@ use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::Schema;
 
 use super::shown::{expression, shorten, shown};
-use super::{DataOutline, Line, mqtt};
+use super::{DataOutline, Line};
 use crate::native;
 
 /// What is not worth a note: what steps have when nobody says otherwise.
@@ -298,14 +302,14 @@ impl Words<'_> {
             (Content::Declared(one), Some(protocol)) => {
                 protocol.info(one.template.message).name.clone()
             }
-            (content, _) => own(content).map_or_else(|| verb.into(), |own| own.row),
+            (content, _) => own(content).map_or_else(|| verb.into(), |(_, row)| row),
         }
     }
 
     /// What is said on a connection that stays.
     fn spoken(&self, verb: &str, link: u8, message: &Message) -> String {
         match own(&message.content) {
-            Some(own) => own.line,
+            Some((line, _)) => line,
             None => format!("{verb} {}", self.message(link, message)),
         }
     }
@@ -332,7 +336,7 @@ impl Words<'_> {
                 schema.map_or(String::new(), name)
             }
             content @ (Content::Mqtt(_) | Content::Redis(_)) => {
-                own(content).map_or_else(String::new, |own| own.line)
+                own(content).map_or_else(String::new, |(line, _)| line)
             }
             Content::Plain { kind, content } => match (kind, content.as_literal()) {
                 (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
@@ -350,14 +354,14 @@ impl Words<'_> {
     }
 
     /// A note of the row, when its name is not what stands in the line.
-    pub(super) fn name(&self, step: throng_base::StepId, written: &str, notes: &mut Vec<String>) {
+    fn name(&self, step: throng_base::StepId, written: &str, notes: &mut Vec<String>) {
         let name = &self.program.step(step).name;
         if name != written {
             notes.push(format!("name {name}"));
         }
     }
 
-    pub(super) fn notes(&self, checks: &[Check], saves: &[Save], notes: &mut Vec<String>) {
+    fn notes(&self, checks: &[Check], saves: &[Save], notes: &mut Vec<String>) {
         notes.extend(checks.iter().map(|one| format!("check {}", check(one))));
         for save in saves {
             let all = if save.all { "all " } else { "" };
@@ -366,22 +370,12 @@ impl Words<'_> {
     }
 }
 
-/// A message that has a verb of its own.
-struct Own {
-    line: String,
-    /// What its row is called if nobody names it.
-    row: String,
-}
-
-fn own(content: &Content) -> Option<Own> {
+/// Of a message that has a verb of its own: its line, and what its row is called without a name.
+fn own(content: &Content) -> Option<(String, String)> {
     match content {
-        Content::Mqtt(order) => {
-            let line = mqtt::line(order);
-            Some(Own { row: line.clone(), line })
-        }
+        Content::Mqtt(order) => Some((mqtt::line(order), mqtt::line(order))),
         Content::Redis(commands) => {
-            let row = commands.written.clone();
-            Some(Own { line: format!("redis {row}"), row })
+            Some((format!("redis {}", commands.written), commands.written.clone()))
         }
         Content::Plain { .. } | Content::Declared(_) | Content::Proto(_) => None,
     }
@@ -405,7 +399,7 @@ fn speed(slow: Slow) -> String {
     if parts.is_empty() { "slow off".into() } else { format!("slow{parts}") }
 }
 
-pub(super) fn limits(timeout: Option<Duration>, failing: Failing, notes: &mut Vec<String>) {
+fn limits(timeout: Option<Duration>, failing: Failing, notes: &mut Vec<String>) {
     limits_but(TIMEOUT, timeout, failing, notes);
 }
 

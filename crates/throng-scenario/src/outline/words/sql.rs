@@ -2,8 +2,7 @@
 
 use throng_program::Sql;
 
-use super::shown::shown;
-use super::words::{Words, limits};
+use super::{Words, limits, shown};
 
 impl Words<'_> {
     pub(super) fn sql(&self, one: &Sql, notes: &mut Vec<String>) -> String {

@@ -6,8 +6,7 @@ use throng_program::{Call, Opened, Text};
 use throng_protocol::grpc::Encoding;
 use throng_protocol::protobuf::MethodId;
 
-use super::shown::shown;
-use super::words::{Words, limits};
+use super::{Words, limits, shown};
 
 impl Words<'_> {
     pub(super) fn call(&self, one: &Call, notes: &mut Vec<String>) -> String {

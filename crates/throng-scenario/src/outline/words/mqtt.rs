@@ -4,7 +4,7 @@ use throng_program::mqtt::{Client, Order, Property, Publish};
 use throng_program::{Content, Text};
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version};
 
-use super::shown::shown;
+use super::shown;
 
 /// `publish rooms/1`, `subscribe rooms/+, jobs/#`
 pub(super) fn line(order: &Order) -> String {
@@ -29,7 +29,7 @@ pub(super) fn notes(content: &Content, notes: &mut Vec<String>) {
             notes.extend(shown.into_iter().flat_map(of_subscription));
             notes.extend(all.map(|(filter, options)| {
                 let options: Vec<String> = of_subscription(*options).collect();
-                format!("{}: {}", super::shown::shown(filter), options.join(", "))
+                format!("{}: {}", super::shown(filter), options.join(", "))
             }));
             of_properties(&subscribe.properties, notes);
         }
