@@ -10,8 +10,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType, date_time_ymd,
+    CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyUsagePurpose,
+    PublicKeyData as _, SanType,
 };
 use ring::digest::{SHA256, digest};
 use rustls::ServerConfig;
@@ -20,6 +20,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use throng_base::Said;
 use throng_base::clock::wall_now;
 use throng_base::private::{make_folder, pem, read, write};
+use throng_certificates::{Key, authority, dated, not_made};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const OWN_TIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -32,9 +33,9 @@ const HOSTS_MAX: usize = 10_000;
 pub struct Authority {
     certificate: CertificateDer<'static>,
     file: PathBuf,
-    key: KeyPair,
+    key: Key,
     /// One key for all hosts, new in each recording.
-    host_key: KeyPair,
+    host_key: Key,
     hosts: Mutex<HashMap<String, Arc<ServerConfig>>>,
     is_new: bool,
 }
@@ -52,14 +53,14 @@ impl Authority {
             false => {
                 let certificate = CertificateDer::from_pem_slice(read(&file)?.as_bytes());
                 let der = PrivatePkcs8KeyDer::from_pem_slice(read(&key_file)?.as_bytes());
-                let key = der.ok().and_then(|der| KeyPair::try_from(der.secret_pkcs8_der()).ok());
+                let key = der.ok().and_then(|der| Key::from_pkcs8(der.secret_pkcs8_der()).ok());
                 match (certificate, key) {
                     (Ok(certificate), Some(key)) if is_of(&certificate, &key) => (certificate, key),
                     _ => return Err(say!("the files in `{}` are damaged", folder.display())),
                 }
             }
         };
-        let host_key = KeyPair::generate().map_err(|error| not_made(&error))?;
+        let host_key = Key::generate()?;
         Ok(Authority { certificate, file, key, host_key, hosts: Mutex::default(), is_new })
     }
 
@@ -89,8 +90,8 @@ impl Authority {
         if let Some(known) = hosts.get(host) {
             return Ok(Arc::clone(known));
         }
-        let certificate = self.certificate_of(host).map_err(|error| not_made(&error))?;
-        let key = PrivatePkcs8KeyDer::from(self.host_key.serialize_der());
+        let certificate = self.certificate_of(host)?;
+        let key = PrivatePkcs8KeyDer::from(self.host_key.pkcs8().to_vec());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -108,11 +109,14 @@ impl Authority {
         Ok(config)
     }
 
-    fn certificate_of(&self, host: &str) -> Result<CertificateDer<'static>, rcgen::Error> {
-        let mut wanted = dated(HOST_TIME);
+    fn certificate_of(&self, host: &str) -> Result<CertificateDer<'static>, Said> {
+        let (from, until) = validity(HOST_TIME);
+        let mut wanted = dated(from, until)?;
         wanted.subject_alt_names = vec![match host.parse::<IpAddr>() {
             Ok(address) => SanType::IpAddress(address),
-            Err(_) => SanType::DnsName(host.try_into()?),
+            Err(_) => {
+                SanType::DnsName(host.try_into().map_err(|error: rcgen::Error| not_made(&error))?)
+            }
         }];
         // A common name has at most 64 characters (RFC 5280, appendix A.1).
         let name: String = host.chars().take(64).collect();
@@ -120,9 +124,10 @@ impl Authority {
         wanted.use_authority_key_identifier_extension = true;
         wanted.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         wanted.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let authority = params(&self.key);
+        let authority = params(&self.key)?;
         let issuer = Issuer::from_params(&authority, &self.key);
-        Ok(wanted.signed_by(&self.host_key, &issuer)?.der().clone())
+        let made = wanted.signed_by(&self.host_key, &issuer).map_err(|error| not_made(&error))?;
+        Ok(made.der().clone())
     }
 }
 
@@ -130,45 +135,31 @@ fn create(
     folder: &Path,
     file: &Path,
     key_file: &Path,
-) -> Result<(CertificateDer<'static>, KeyPair), Said> {
+) -> Result<(CertificateDer<'static>, Key), Said> {
     make_folder(folder)?;
-    let key = KeyPair::generate().map_err(|error| not_made(&error))?;
-    let made = params(&key).self_signed(&key).map_err(|error| not_made(&error))?;
-    write(key_file, &pem("PRIVATE KEY", &key.serialize_der()))?;
+    let key = Key::generate()?;
+    let made = params(&key)?.self_signed(&key).map_err(|error| not_made(&error))?;
+    write(key_file, &pem("PRIVATE KEY", key.pkcs8()))?;
     write(file, &pem("CERTIFICATE", made.der()))?;
     Ok((made.der().clone(), key))
 }
 
 /// Of the authority itself. Its name has a part of its key, so that a browser that trusts several
 /// can tell them apart. Its dates do not matter when it signs.
-fn params(key: &KeyPair) -> CertificateParams {
-    let mut params = dated(OWN_TIME);
-    let id: String =
-        key.public_key_raw().iter().skip(1).take(4).map(|b| format!("{b:02x}")).collect();
-    params.distinguished_name.push(DnType::CommonName, format!("throng record {id}"));
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params
+fn params(key: &Key) -> Result<CertificateParams, Said> {
+    let id: String = key.der_bytes().iter().skip(1).take(4).map(|b| format!("{b:02x}")).collect();
+    authority(key, &format!("throng record {id}"), validity(OWN_TIME))
 }
 
-/// Clocks of clients may be behind by a day.
-fn dated(time: Duration) -> CertificateParams {
+/// From when until when, as clocks of clients may be behind by a day.
+fn validity(time: Duration) -> (Duration, Duration) {
     let now = wall_now();
-    let mut params = CertificateParams::default();
-    params.distinguished_name = DistinguishedName::new();
-    params.not_before = date_time_ymd(1970, 1, 1) + now.saturating_sub(DAY);
-    params.not_after = date_time_ymd(1970, 1, 1) + (now + time);
-    params
+    (now.saturating_sub(DAY), now + time)
 }
 
-fn is_of(certificate: &[u8], key: &KeyPair) -> bool {
-    let public = key.public_key_raw();
+fn is_of(certificate: &[u8], key: &Key) -> bool {
+    let public = key.der_bytes();
     certificate.windows(public.len()).any(|part| part == public)
-}
-
-fn not_made(error: &dyn std::fmt::Display) -> Said {
-    let error = Said::of_others(error.to_string());
-    say!("cannot create a certificate: {error}")
 }
 
 #[cfg(test)]
@@ -213,8 +204,8 @@ mod tests {
         let key = folder.path().join("ca.key");
         let mode = std::fs::metadata(&key).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let other = KeyPair::generate().unwrap();
-        write(&key, &pem("PRIVATE KEY", &other.serialize_der())).unwrap();
+        let other = Key::generate().unwrap();
+        write(&key, &pem("PRIVATE KEY", other.pkcs8())).unwrap();
         assert!(open().err().unwrap().english().contains("are damaged"));
         write(&key, "x").unwrap();
         assert!(open().err().unwrap().english().contains("are damaged"));

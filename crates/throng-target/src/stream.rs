@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use socket2::SockRef;
+use throng_base::Told;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
@@ -201,13 +202,14 @@ pub(crate) fn self_signed(
     names: Vec<String>,
     protocols: &[&[u8]],
 ) -> io::Result<Arc<ServerConfig>> {
-    let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let made = throng_certificates::self_signed(names);
+    let (certificate, key) = made.map_err(|said| io::Error::other(Told(said)))?;
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.pkcs8().to_vec()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| {
-            builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key)
+            builder.with_no_client_auth().with_single_cert(vec![certificate.into()], key)
         })
         .map_err(io::Error::other)?;
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();

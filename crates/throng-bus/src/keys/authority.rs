@@ -4,11 +4,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType, date_time_ymd,
-};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyUsagePurpose, SanType};
 use throng_base::Said;
+use throng_certificates::{Key, authority, dated, not_made};
 
 /// Clocks of machines may be behind by so much.
 const BEHIND: Duration = Duration::from_secs(3600);
@@ -22,7 +20,7 @@ pub(super) struct Signed {
 
 pub(super) struct Authority {
     pub(super) certificate: Vec<u8>,
-    key: KeyPair,
+    key: Key,
 }
 
 /// Whom a certificate is for.
@@ -34,18 +32,17 @@ pub(super) enum Holder<'a> {
 
 impl Authority {
     pub(super) fn new(now: Duration, until: Duration) -> Result<Authority, Said> {
-        let key = KeyPair::generate().map_err(|error| not_made(&error))?;
-        let made = params(now, until).self_signed(&key).map_err(|error| not_made(&error))?;
+        let key = Key::generate()?;
+        let made = params(&key, now, until)?.self_signed(&key).map_err(|error| not_made(&error))?;
         Ok(Authority { certificate: made.der().to_vec(), key })
     }
 
     pub(super) fn from_der(certificate: Vec<u8>, key: &[u8]) -> Result<Authority, Said> {
-        let key = KeyPair::try_from(key).map_err(|error| not_made(&error))?;
-        Ok(Authority { certificate, key })
+        Ok(Authority { certificate, key: Key::from_pkcs8(key)? })
     }
 
     pub(super) fn key(&self) -> Vec<u8> {
-        self.key.serialize_der()
+        self.key.pkcs8().to_vec()
     }
 
     pub(super) fn sign(
@@ -54,8 +51,8 @@ impl Authority {
         now: Duration,
         until: Duration,
     ) -> Result<Signed, Said> {
-        let key = KeyPair::generate().map_err(|error| not_made(&error))?;
-        let mut wanted = dated(now, until);
+        let key = Key::generate()?;
+        let mut wanted = dated(now.saturating_sub(BEHIND), until)?;
         wanted.use_authority_key_identifier_extension = true;
         let (name, usage) = match holder {
             Holder::Server(addresses) => {
@@ -68,31 +65,14 @@ impl Authority {
         wanted.distinguished_name.push(DnType::CommonName, name);
         wanted.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         wanted.extended_key_usages = vec![usage];
-        let authority = params(now, until);
+        let authority = params(&self.key, now, until)?;
         let issuer = Issuer::from_params(&authority, &self.key);
         let made = wanted.signed_by(&key, &issuer).map_err(|error| not_made(&error))?;
-        Ok(Signed { certificate: made.der().to_vec(), key: key.serialize_der() })
+        Ok(Signed { certificate: made.der().to_vec(), key: key.pkcs8().to_vec() })
     }
 }
 
 /// Of the authority itself. Whom it is called decides; its dates do not matter when it signs.
-fn params(now: Duration, until: Duration) -> CertificateParams {
-    let mut params = dated(now, until);
-    params.distinguished_name.push(DnType::CommonName, NAME);
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params
-}
-
-fn dated(now: Duration, until: Duration) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.not_before = date_time_ymd(1970, 1, 1) + now.saturating_sub(BEHIND);
-    params.not_after = date_time_ymd(1970, 1, 1) + until;
-    params
-}
-
-fn not_made(error: &rcgen::Error) -> Said {
-    let error = Said::of_others(error.to_string());
-    say!("cannot create a certificate: {error}")
+fn params(key: &Key, now: Duration, until: Duration) -> Result<CertificateParams, Said> {
+    authority(key, NAME, (now.saturating_sub(BEHIND), until))
 }
