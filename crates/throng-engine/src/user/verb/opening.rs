@@ -30,9 +30,9 @@ use crate::user::outcome::Onward;
 use crate::user::redirect::is_plain_path;
 use crate::user::send::mqtt;
 use crate::user::task::{Active, Doing, Opening};
-use crate::user::verb::http::unix_seconds;
+use crate::user::verb::http::{resolve, unix_seconds};
 use crate::user::verb::sql::database_of;
-use crate::user::{State, jar, redirect};
+use crate::user::{State, jar, redirect, watched};
 
 impl State {
     /// A link as the scenario has it.
@@ -122,9 +122,7 @@ impl State {
             // The machine has it now.
             memory.keep_resume(line, None);
         }
-        if shard.is_traced() {
-            self.trace_connected(target, &opened.times);
-        }
+        self.tell(|| watched::connected(&shard, target, &opened.times));
     }
 }
 
@@ -203,7 +201,7 @@ impl Active<'_> {
             true => Cow::Borrowed(&*ask.path),
             false => redirect::websocket_url(&ask.path),
         };
-        let (target, path) = self.resolve(&connect.path, &reference)?;
+        let (target, path) = resolve(self.user, self.task.line, &connect.path, &reference)?;
         let targets = &self.shard.prepared.program.targets;
         let is_http =
             || matches!(targets[usize::from(target)].scheme, Scheme::Http | Scheme::Https);
@@ -250,7 +248,7 @@ impl Active<'_> {
         self.user.attach(self.task.line, opened, &opening);
         let (instruction, plan) = self.at_pc();
         if let Instruction::Do(Statement::Connect(connect)) = instruction {
-            if let Some(connection) = self.user.connection_mut(self.task.line) {
+            if let Some(connection) = self.user.lines.connection_mut(self.task.line) {
                 connection.is_opened(connect.step, self.task.due);
             }
             let has_login = matches!(plan, Plan::Connect { has_login: true, .. });

@@ -70,7 +70,7 @@ pub(in crate::user) fn execute(
         // What the target has said of it is read first.
         Ok(Err(error)) => {
             exchange.rare(active.shard).unsendable = Some(error);
-            if let Some(connection) = active.user.connection_mut(active.task.line) {
+            if let Some(connection) = active.user.lines.connection_mut(active.task.line) {
                 connection.forget_unsent();
             }
         }
@@ -98,8 +98,7 @@ fn send(
         Some(literal) => literal,
         None => {
             rendered.clear();
-            let done = sql.text.render(&mut rendered, &mut scope);
-            done.map_err(|fault| scope.finding(fault))?;
+            scope.render(&sql.text, &mut rendered)?;
             &rendered
         }
     };
@@ -112,7 +111,8 @@ fn send(
     }
     let mut out = shard.write_buffer.borrow_mut();
     out.clear();
-    if let Some(Connection { machine: Machine::Sql(client), .. }) = active.user.connection_mut(line)
+    if let Some(Connection { machine: Machine::Sql(client), .. }) =
+        active.user.lines.connection_mut(line)
     {
         let values = values.as_ref();
         let keeps = plan.keeps || shard.is_traced();
@@ -128,7 +128,7 @@ pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     let (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) = active.at_pc() else { return };
     let Some(mut exchange) = active.take_exchange() else { return };
     let (now, due) = (active.user.now, active.task.due);
-    if let Some(connection) = active.user.connection_mut(line) {
+    if let Some(connection) = active.user.lines.connection_mut(line) {
         connection.used = now;
     }
     exchange.bytes_in = reply.bytes;
@@ -188,14 +188,14 @@ fn trace_result(user: &mut State, reply: &Reply<'_>, error: Option<&ServerError>
         text.extend_from_slice(b": ");
         value_of(field).write_json(&mut text);
     }
-    user.tell(What::Received(Shown::of(&text)));
+    user.tell(|| What::Received(Shown::of(&text)));
 }
 
 /// The values of its parameters.
 fn values_of(sql: &Sql, dialect: Dialect, scope: &mut UserScope<'_>) -> Result<Values, Finding> {
     let (mut values, mut text) = (Values::default(), Vec::new());
     for one in sql.with.iter().flatten() {
-        let value = one.value(scope).map_err(|fault| scope.finding(fault))?;
+        let value = scope.value_of(one)?;
         text.clear();
         let field = match (dialect, &value) {
             (_, Value::Null) => Field::Null,
