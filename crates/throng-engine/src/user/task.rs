@@ -15,7 +15,7 @@ use super::exchange::{Awaits, Exchange};
 use super::redirect::{Again, Detour, Redirect};
 use super::{State, deliver};
 use crate::code::{Code, Instruction};
-use crate::connector::{Opened, Progress};
+use crate::connector::{Missing, Opened, Progress};
 use crate::failure::Failure;
 use crate::prepared::Plan;
 use crate::rendezvous::Waiting;
@@ -100,6 +100,8 @@ pub(super) struct Opening {
     pub(super) progress: Rc<Progress>,
     pub(super) begun: Time,
     pub(super) target: u16,
+    /// What has not come, if its handshake takes too long.
+    pub(super) missing: Option<Missing>,
 }
 
 impl Opening {

@@ -20,7 +20,6 @@ use crate::user::connection::Connection;
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing, Opening, Task, at};
-use crate::user::verb::sql::login;
 use crate::user::{State, deliver};
 
 impl State {
@@ -145,7 +144,8 @@ impl Active<'_> {
                 return None;
             }
             let connect = self.shard.prepared.program.connection.connect_timeout;
-            let handshake = login(self.user, target);
+            let place = &self.shard.prepared.targets[usize::from(target)].target;
+            let handshake = connector::login_to(place, &mut self.user.random);
             self.open(target, handshake, connect.min(left));
             return None;
         }
@@ -235,9 +235,8 @@ impl Active<'_> {
         user.turn = user.turn.wrapping_add(1);
         let route = user.shard.routes.to(target);
         let progress = Rc::new(Progress::new(route, turn));
-        if let Some(Handshake::Mqtt(greeting)) = &handshake {
-            progress.machine.set(greeting.machine.take());
-        }
+        progress.machine.set(handshake.as_ref().and_then(Handshake::take_machine));
+        let missing = handshake.as_ref().map(Handshake::missing);
         let place = progress.place();
         let slow = user.link(self.task.line).slow;
         let (times, who) = (Cell::default(), user.who());
@@ -252,7 +251,8 @@ impl Active<'_> {
         recorder.connections.attempted += 1;
         recorder.gauges.connections_opening += 1;
         drop(recorder);
-        let opening = Opening { work: Box::pin(work), progress, begun: self.user.now, target };
+        let (work, begun) = (Box::pin(work), self.user.now);
+        let opening = Opening { work, progress, begun, target, missing };
         self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
     }
 }

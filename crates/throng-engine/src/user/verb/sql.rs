@@ -1,7 +1,6 @@
 //! Statements of SQL, from the text to the result.
 
 use std::io;
-use std::rc::Rc;
 use std::task::Context;
 
 use throng_base::{Said, Time, sql};
@@ -12,7 +11,7 @@ use throng_protocol::machine::{Field, Fields, Machine};
 use throng_protocol::sql::{Ask, Dialect, Reply, ServerError, Values};
 
 use crate::code::Instruction;
-use crate::connector::Handshake;
+use crate::evidence;
 use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::Finding;
 use crate::looked::{Looked, value_of};
@@ -26,7 +25,6 @@ use crate::user::connection::Connection;
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
-use crate::{connector, evidence};
 
 /// What a target is, where it speaks SQL.
 pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
@@ -37,13 +35,6 @@ pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Databas
 fn dialect_of(active: &Active<'_>) -> Dialect {
     let target = active.user.lines.get(active.task.line).target;
     database_of(active.shard, target).map_or(Dialect::default(), |it| it.dialect)
-}
-
-/// How a request opens its connection: with a login where the target asks for one.
-pub(in crate::user) fn login(user: &mut State, target: u16) -> Option<Handshake> {
-    let shard = Rc::clone(&user.shard);
-    let login = database_of(&shard, target).map(|it| connector::login(it, &mut user.random));
-    login.map(Handshake::Sql)
 }
 
 /// The verb `sql`: sends the statement, on a new connection if there is none.
