@@ -89,14 +89,12 @@ impl<'a> Looked<'a> {
     /// `packets`: how many packets a reply has; `packets.NAME`: how many of them are this message.
     fn packets(&self, name: &str) -> Option<i64> {
         let (protocol, _, last) = self.declared?;
-        let of = name.strip_prefix("packets")?;
-        let only = of.strip_prefix('.').map(|name| protocol.message(name));
-        let count = |message| {
-            let parts = self.parts.map_or(0, |parts| parts.count(message));
-            parts + u64::from(message.is_none_or(|message| message == last))
+        let message = match name.strip_prefix("packets")?.strip_prefix('.') {
+            None => None,
+            Some(name) => Some(protocol.message(name)?),
         };
-        Some(only.map_or_else(|| count(None), |only| only.map_or(0, |only| count(Some(only))))
-            as i64)
+        let parts = self.parts.map_or(0, |parts| parts.count(message));
+        Some((parts + u64::from(message.is_none_or(|message| message == last))) as i64)
     }
 
     /// A field of a declared message, by the path that is for its kind. What the last packet of a

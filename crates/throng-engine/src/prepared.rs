@@ -782,12 +782,6 @@ impl LinkPlan {
         info.is_some_and(|info| !info.push && !info.answers.is_empty())
     }
 
-    /// Whether the reply always has more packets behind this message.
-    pub(crate) fn goes_on(&self, message: MessageId) -> bool {
-        let protocol = self.protocol.as_deref();
-        protocol.is_some_and(|protocol| protocol.goes_on(message))
-    }
-
     pub(crate) fn comes_unasked(&self, message: MessageId) -> bool {
         self.protocol.as_deref().is_some_and(|protocol| protocol.comes_unasked(message))
     }

@@ -315,6 +315,9 @@ impl<'d> Laying<'d> {
         if field.is_optional {
             add(say!("only if bytes are left"));
         }
+        if let Some(layer) = field.layer {
+            add(say!("packed with {}", layer.word()));
+        }
         if let Some(condition) = &field.condition {
             add(say!("only if {}", condition_text(condition)));
         }

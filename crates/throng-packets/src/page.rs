@@ -202,6 +202,9 @@ fn message_facts(declaration: &Declaration, message: &Message) -> Vec<String> {
     if message.push {
         parts.push(say!("a push (unsolicited)"));
     }
+    if message.holds_packets {
+        parts.push(say!("contains packets"));
+    }
     if let Some(acknowledgement) = &message.acknowledged_by {
         parts.push(say!("acknowledged with {}", acknowledgement.message.value));
     }
@@ -256,6 +259,7 @@ pub fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
                     More::Always => json!(true),
                     More::If(test) => json!(condition_text(test)),
                 }),
+                "holds_packets": message.holds_packets,
                 "answered_by": replies(declaration, message).collect::<Vec<_>>(),
                 "acknowledged_by": message.acknowledged_by.as_ref().map(|it| &it.message.value),
                 "body": rows_json(&body_rows(declaration, message)),

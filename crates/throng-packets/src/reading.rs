@@ -135,6 +135,8 @@ struct Judge<'p> {
     outstanding: HashMap<Asked, Vec<Outstanding>>,
     twins: Twins,
     waiting: usize,
+    /// The packets of a packet are read.
+    is_within: bool,
     tally: Tally,
 }
 
@@ -188,6 +190,7 @@ impl<'p> Reading<'p> {
             outstanding: HashMap::new(),
             twins: Twins::of(protocol),
             waiting: 0,
+            is_within: false,
             tally,
         };
         let anchor = Anchor::of(protocol.declaration());
@@ -287,6 +290,7 @@ impl Judge<'_> {
                     *count += 1;
                 }
                 sink(place, Found::Packet { bytes, decoded: &self.decoded, packet, exchange });
+                self.inner(place, bytes, sink);
             }
             Err(broken) => {
                 self.tally.broken += 1;
@@ -294,6 +298,19 @@ impl Judge<'_> {
                 sink(place, Found::Broken { bytes, broken: &broken, decoded });
             }
         }
+    }
+
+    /// The packets within a packet; their positions are those in what was unpacked.
+    fn inner(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
+        if self.is_within {
+            return;
+        }
+        let Some(packets) = self.protocol.packets(bytes, &self.decoded).map(<[u8]>::to_vec) else {
+            return;
+        };
+        self.is_within = true;
+        self.message(Place { position: 0, ..place }, &packets, sink);
+        self.is_within = false;
     }
 
     fn exchange(&mut self, place: Place, packet: Packet, values: Box<[Value]>) -> Exchange {

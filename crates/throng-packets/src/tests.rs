@@ -24,6 +24,7 @@ pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
         default: None,
         bound: None,
         is_optional: false,
+        layer: None,
         place: Place::default(),
     }
 }
@@ -35,6 +36,7 @@ pub(super) fn message(name: &str, kind: i64, answers: &[&str], body: Vec<Field>)
         answers: answers.iter().map(|name| placed((*name).to_string())).collect(),
         push: false,
         more: None,
+        holds_packets: false,
         body,
         acknowledged_by: None,
         place: Place::default(),

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Said, Source};
 use throng_protocol::framed::declaration::{
-    self, Acknowledgement, Copied, Declaration, Endian, Framing, Heartbeat, Literal, Message, More,
-    Placed, Struct, Transport,
+    self, Acknowledgement, Copied, Declaration, Endian, Framing, Heartbeat, Layer, Literal,
+    Message, More, Placed, Struct, Transport,
 };
 use throng_protocol::framed::{Mistake, Protocol};
 
@@ -430,6 +430,7 @@ impl Reader<'_, '_> {
             answers: Vec::new(),
             push: false,
             more: None,
+            holds_packets: false,
             body: Vec::new(),
             acknowledged_by: None,
             place,
@@ -454,10 +455,17 @@ impl Reader<'_, '_> {
             let help = say!("keep either `answers` or `push`, or declare two messages");
             self.cx.note(error.label(say!("`push` is also set")).help(help));
         }
-        if let Some((_, node)) = ast::one_of(self.cx, &[fields.body, fields.seq])
-            && !node.is_null()
-        {
-            message.body = self.fields(node, Within::Body);
+        match ast::one_of(self.cx, &[fields.body, fields.seq, fields.packets]) {
+            Some((key, node)) if fields.packets.is(key) => {
+                let words = Layer::WORDS.map(|(word, layer)| (word, Some(layer)));
+                let words = [&[("plain", None)][..], &words[..]].concat();
+                if let Some(layer) = self.cx.word(node, &words) {
+                    message.body = vec![self.packets(layer, node.place)];
+                    message.holds_packets = true;
+                }
+            }
+            Some((_, node)) if !node.is_null() => message.body = self.fields(node, Within::Body),
+            _ => {}
         }
         if let Some(node) = fields.more.node() {
             message.more = self.more(node, &message.body);
@@ -466,6 +474,14 @@ impl Reader<'_, '_> {
             message.acknowledged_by = self.acknowledgement(node);
         }
         Some(message)
+    }
+
+    /// The only field of a message that contains packets.
+    fn packets(&mut self, layer: Option<Layer>, place: Place) -> declaration::Field {
+        let place = self.at(place);
+        let id = Placed { value: "packets".to_string(), place };
+        let ty = declaration::Type::Bytes(declaration::Extent::Rest);
+        declaration::Field { layer, ..declaration::Field::new(id, ty, place) }
     }
 
     /// `true`, or a condition on a field of the message or of the packet.

@@ -131,6 +131,8 @@ impl<'d> Builder<'d> {
                 }
             };
             let kind = super::table::Kind { list, comes_from_target, more, ..Default::default() };
+            let packets = self.table.members(list).next().filter(|_| message.holds_packets);
+            let kind = super::table::Kind { packets: packets.map(|(id, _)| id), ..kind };
             self.table.messages.push(kind);
         }
         // Structures that nobody uses are looked at too.
@@ -231,6 +233,15 @@ impl<'d> Builder<'d> {
         self.table.nodes[id as usize].job = job;
         if let Some(constant) = &field.constant {
             self.constant(field, id, constant);
+        }
+        let node = &self.table.nodes[id as usize];
+        if let Some(layer) = field.layer
+            && (node.shape.extent().is_none() || node.constant.is_some() || node.job != Job::Value)
+        {
+            let word = layer.word();
+            let message = say!("`{}` cannot have the layer {word}", field.id.value);
+            let help = say!("only text, bytes, JSON and protobuf without `const` can have a layer");
+            self.mistake("protocol-bad-type", field.place, message, say!("no layer here"), help);
         }
         if let Some(default) = &field.default {
             self.default(id, default);
@@ -808,7 +819,10 @@ impl<'d> Builder<'d> {
                 shape => shape.extent().is_some_and(Extents::is_open),
             };
             let item_is_open = item_is_open && !matches!(node.job, Job::Kind(_));
-            if is_open && index + 1 < fields.len() || item_is_open && node.repeat != Repeats::Once {
+            // One of several fields that depend on each other's conditions may take the rest.
+            let are_alternatives = fields[index..].iter().all(|field| field.condition.is_some());
+            let is_followed = index + 1 < fields.len() && !are_alternatives;
+            if is_open && is_followed || item_is_open && node.repeat != Repeats::Once {
                 wrong.push((field, fields.get(index + 1)));
             }
         }
@@ -876,6 +890,7 @@ fn placeholder(field: &Field, parent: u32) -> Node {
         until: Box::default(),
         bound: None,
         is_optional: false,
+        layer: field.layer,
         condition: None,
         job: Job::Value,
         constant: None,

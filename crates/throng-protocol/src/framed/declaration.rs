@@ -127,6 +127,8 @@ pub struct Field {
     pub bound: Option<Extent>,
     /// It is missing where nothing is left of the body or structure.
     pub is_optional: bool,
+    /// How its content is compressed.
+    pub layer: Option<Layer>,
     pub place: Place,
 }
 
@@ -224,6 +226,40 @@ pub enum Repeat {
     Rest,
     /// Until these bytes stand where the next one would begin.
     Until(Vec<u8>),
+}
+
+impl Field {
+    /// A field with nothing but a type.
+    pub fn new(id: Placed<String>, ty: Type, place: Place) -> Field {
+        Field {
+            id,
+            ty,
+            endian: None,
+            constant: None,
+            condition: None,
+            repeat: None,
+            role: Role::Value,
+            labels: Vec::new(),
+            default: None,
+            bound: None,
+            is_optional: false,
+            layer: None,
+            place,
+        }
+    }
+}
+
+/// A compression of text, bytes, JSON or protobuf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// RFC 1950.
+    Zlib,
+    /// RFC 1952.
+    Gzip,
+    /// RFC 1951.
+    Deflate,
+    /// RFC 7932.
+    Brotli,
 }
 
 /// A field is there if an earlier one of the same list, or of the packet, compares so.
@@ -351,6 +387,8 @@ pub struct Message {
     pub push: bool,
     /// Whether the reply goes on behind it.
     pub more: Option<More>,
+    /// Its only field is packets, one behind the other.
+    pub holds_packets: bool,
     pub body: Vec<Field>,
     /// What is sent at once, without being told to, whenever it comes.
     pub acknowledged_by: Option<Acknowledgement>,

@@ -7,7 +7,7 @@ use throng_base::Said;
 
 use super::checksum::checksum;
 use super::coding::Coding;
-use super::declaration::Prefix;
+use super::declaration::{Layer, Prefix};
 use super::kinds::Kinds;
 use super::table::{
     Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Repeats, Shape, Table, Test,
@@ -44,6 +44,9 @@ impl Record {
     }
 }
 
+/// Unpacked bytes whose memory is kept for the next packet.
+const UNPACKED_KEPT_MAX: usize = 1024 * 1024;
+
 type Read<T = ()> = Result<T, Box<Broken>>;
 
 /// Reads `packet`, which one side has sent; it is the message `assumed` if that is told and no
@@ -56,6 +59,8 @@ pub(super) fn decode(
     decoded: &mut Decoded,
 ) -> Result<Packet, Broken> {
     decoded.records.clear();
+    decoded.unpacked.clear();
+    decoded.unpacked.shrink_to(UNPACKED_KEPT_MAX);
     let side = usize::from(from_target);
     let message = assumed.filter(|_| table.selectors.is_empty());
     let mut decoder = Decoder {
@@ -63,6 +68,7 @@ pub(super) fn decode(
         kinds: &table.kinds[side],
         packet,
         records: &mut decoded.records,
+        unpacked: &mut decoded.unpacked,
         at: 0,
         kind: 0,
         message: message.map(|message| message.0).or(table.only[side]),
@@ -110,6 +116,7 @@ pub(super) fn measure(
         kinds: &table.kinds[side],
         packet: bytes,
         records: &mut records,
+        unpacked: &mut Vec::new(),
         at: 0,
         kind: 0,
         message: table.only[side],
@@ -147,6 +154,8 @@ struct Decoder<'a> {
     kinds: &'a Kinds,
     packet: &'a [u8],
     records: &'a mut Vec<Record>,
+    /// What layers unpack to.
+    unpacked: &'a mut Vec<u8>,
     at: usize,
     /// What the fields that select have so far, where they are several.
     kind: u64,
@@ -574,21 +583,45 @@ impl<'a> Decoder<'a> {
         if is_padded && matches!(extent, Extents::Fixed(_)) {
             until = from + unpadded(&self.packet[from..until]);
         }
-        self.verify(id, &node.shape, from..until)?;
-        Ok((from as u64) << 32 | until as u64)
+        let range = match node.layer.filter(|_| !self.measures) {
+            Some(layer) => self.unpack(id, node, layer, from..until)?,
+            None => {
+                let verified = self.verify(&node.shape, &self.packet[from..until]);
+                verified.map_err(|(at, reason)| self.broken(id, from + at, reason))?;
+                from..until
+            }
+        };
+        Ok((range.start as u64) << 32 | range.end as u64)
     }
 
-    fn verify(&self, id: u32, shape: &Shape, range: Range<usize>) -> Read {
+    /// What is compressed: its place in what was unpacked.
+    fn unpack(
+        &mut self,
+        id: u32,
+        node: &Node,
+        layer: Layer,
+        range: Range<usize>,
+    ) -> Read<Range<usize>> {
+        let begin = self.unpacked.len();
+        let unpacked = layer.unpack(&self.packet[range.clone()], self.unpacked);
+        unpacked.map_err(|reason| self.broken(id, range.start, reason))?;
+        let verified = self.verify(&node.shape, &self.unpacked[begin..]);
+        verified.map_err(|(at, reason)| {
+            self.broken(id, range.start, say!("byte {at} of the unpacked data: {reason}"))
+        })?;
+        Ok(begin..self.unpacked.len())
+    }
+
+    /// Whether text, JSON and protobuf are what they should be; where not, and why.
+    fn verify(&self, shape: &Shape, bytes: &[u8]) -> Result<(), (usize, Said)> {
         if self.measures {
             return Ok(());
         }
-        let bytes = &self.packet[range.clone()];
         if matches!(shape, Shape::Text(_) | Shape::Json(_))
             && let Err(error) = std::str::from_utf8(bytes)
         {
-            let at = range.start + error.valid_up_to();
-            let reason = say!("the text is not UTF-8: byte {:#04x}", self.packet[at]);
-            return Err(self.broken(id, at, reason));
+            let at = error.valid_up_to();
+            return Err((at, say!("the text is not UTF-8: byte {:#04x}", bytes[at])));
         }
         match shape {
             Shape::Json(_) => json::check(bytes).map_err(|at| {
@@ -598,11 +631,11 @@ impl<'a> Decoder<'a> {
                     }
                     None => say!("the JSON text is incomplete"),
                 };
-                self.broken(id, range.start + at, reason)
+                (at, reason)
             }),
             Shape::Proto(message, _) => {
                 let checked = self.table.schema.check(*message, bytes);
-                checked.map_err(|wrong| self.broken(id, range.start + wrong.position, wrong.reason))
+                checked.map_err(|wrong| (wrong.position, wrong.reason))
             }
             _ => Ok(()),
         }

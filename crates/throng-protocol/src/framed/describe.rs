@@ -16,7 +16,7 @@ use crate::fields::number::{Varint, read_unsigned};
 /// All parts of a packet, in the order in which they lie there.
 pub(super) fn describe(table: &Table, packet: &[u8], decoded: &Decoded) -> Vec<Part> {
     let records = decoded.records.as_slice();
-    let view = View { table, packet, records };
+    let view = View::new(table, packet, decoded);
     let is_known = decoded.message.is_some();
     let mut describer = Describer { view, is_known, parts: Vec::new() };
     describer.list(0, records.len(), "");
@@ -161,6 +161,10 @@ impl Describer<'_> {
                     self.push(path, range, word, value, note);
                     return;
                 };
+                if let Some(layer) = node.layer {
+                    self.push(path, range, word, value, say!("unpacked from {}", layer.word()));
+                    return;
+                }
                 let content = record.content();
                 let (from, until) = (content.start as u32, content.end as u32);
                 if let Extents::Prefixed { prefix, .. } = extent {
@@ -203,7 +207,9 @@ fn label_of(node: &Node, value: &Value) -> Said {
 fn purpose(node: &Node) -> Said {
     match &node.job {
         _ if node.constant.is_some() => say!("constant"),
-        Job::Value | Job::Body => Said::default(),
+        Job::Value | Job::Body => {
+            node.layer.map(|layer| say!("packed with {}", layer.word())).unwrap_or_default()
+        }
         Job::Length => say!("length"),
         Job::Kind(_) => say!("kind"),
         Job::Correlation => say!("correlation"),

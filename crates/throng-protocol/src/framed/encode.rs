@@ -590,7 +590,12 @@ impl<'a, E> Encoder<'a, E> {
 
     /// Text, bytes, JSON and protobuf, with prefix or delimiter.
     fn content(&mut self, id: u32, node: &Node, extent: &Extents, source: Source<'_>) -> Write<E> {
-        self.sized(id, node, extent, |encoder| encoder.bare_content(id, node, source))
+        self.sized(id, node, extent, |encoder| {
+            let begin = encoder.out.len();
+            encoder.bare_content(id, node, source)?;
+            let packed = node.layer.map_or(Ok(()), |layer| layer.pack(begin, encoder.out));
+            packed.map_err(|reason| encoder.refuse(id, reason))
+        })
     }
 
     /// What `write` writes, with what says where it ends.

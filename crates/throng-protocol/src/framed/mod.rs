@@ -19,6 +19,7 @@ mod describe;
 mod encode;
 mod json;
 mod kinds;
+mod layer;
 mod path;
 mod prepare;
 mod reader;
@@ -143,6 +144,8 @@ pub struct Decoded {
     /// Which message it was, as far as that became known.
     message: Option<MessageId>,
     correlation: Option<u64>,
+    /// What was compressed in the packet.
+    unpacked: Vec<u8>,
 }
 
 /// One part of a packet, as people are shown it.
@@ -348,6 +351,18 @@ impl Protocol {
     /// The value of a field of a packet that was decoded; None when it is not there.
     pub fn value(&self, packet: &[u8], decoded: &Decoded, path: &FieldPath) -> Option<Value> {
         value::value(&self.table, packet, decoded, path)
+    }
+
+    /// The packets within a packet that was decoded, one behind the other; None of a message that
+    /// is no carrier of others.
+    pub fn packets<'b>(&self, packet: &'b [u8], decoded: &'b Decoded) -> Option<&'b [u8]> {
+        let message = self.table.messages.get(usize::from(decoded.message?.0))?;
+        let node = message.packets?;
+        let content = decoded.records.iter().find(|record| record.node == node)?.content();
+        match self.table.node(node).layer {
+            Some(_) => decoded.unpacked.get(content),
+            None => packet.get(content),
+        }
     }
 
     /// All parts of a packet in the order in which they lie there; of one that turned out to be

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use throng_expression::Value;
 
 use super::coding::Coding;
-use super::declaration::{Checksum, Comparison, Prefix};
+use super::declaration::{Checksum, Comparison, Layer, Prefix};
 use super::kinds::Kinds;
 use crate::fields::number::{Varint, read_varint, write_varint};
 use crate::protobuf::{MessageType, Schema};
@@ -54,6 +54,8 @@ pub(super) struct Kind {
     pub(super) text: Option<Constant>,
     pub(super) comes_from_target: bool,
     pub(super) more: GoesOn,
+    /// The field that is packets again.
+    pub(super) packets: Option<u32>,
 }
 
 /// When the reply has more packets behind one of a message.
@@ -143,6 +145,7 @@ pub(super) struct Node {
     /// Of a structure.
     pub(super) bound: Option<Extents>,
     pub(super) is_optional: bool,
+    pub(super) layer: Option<Layer>,
     pub(super) condition: Option<Box<Test>>,
     pub(super) job: Job,
     pub(super) constant: Option<Box<Constant>>,

@@ -11,6 +11,7 @@ mod contradictions;
 mod frames;
 mod fuzz;
 mod kinds;
+mod layers;
 mod packets;
 mod parts;
 mod records;

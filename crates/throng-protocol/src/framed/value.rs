@@ -20,7 +20,7 @@ pub(super) fn value(
     if decoded.message != Some(path.message) {
         return None;
     }
-    let view = View { table, packet, records: &decoded.records };
+    let view = View::new(table, packet, decoded);
     if path.record != NONE
         && let Some(record) = view.records.get(path.record as usize)
         && record.node == path.node
@@ -68,6 +68,21 @@ pub(super) struct View<'a> {
     pub(super) table: &'a Table,
     pub(super) packet: &'a [u8],
     pub(super) records: &'a [Record],
+    unpacked: &'a [u8],
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(table: &'a Table, packet: &'a [u8], decoded: &'a Decoded) -> View<'a> {
+        View { table, packet, records: &decoded.records, unpacked: &decoded.unpacked }
+    }
+
+    /// Text, bytes, JSON or protobuf, without what is around it.
+    pub(super) fn content(&self, record: &Record) -> &'a [u8] {
+        match self.table.node(record.node).layer {
+            Some(_) => self.unpacked.get(record.content()).unwrap_or_default(),
+            None => &self.packet[record.content()],
+        }
+    }
 }
 
 impl View<'_> {
@@ -96,12 +111,12 @@ impl View<'_> {
         let node = self.table.node(record.node);
         match &node.shape {
             Shape::Json(_) => {
-                let text = &self.packet[record.content()];
+                let text = self.content(record);
                 let steps = path.map_or(&[][..], |path| &path.inner);
                 Value::parse_json(&text[json::find(text, steps)?]).ok()
             }
             Shape::Proto(message, _) => {
-                let (schema, bytes) = (&self.table.schema, &self.packet[record.content()]);
+                let (schema, bytes) = (&self.table.schema, self.content(record));
                 match path.and_then(|path| path.proto.as_deref()) {
                     Some(path) => schema.value(bytes, path).ok().flatten(),
                     None => schema.message_value(*message, bytes).ok(),
@@ -146,13 +161,13 @@ impl View<'_> {
         let node = self.table.node(record.node);
         match &node.shape {
             Shape::Text(_) => {
-                let bytes = &self.packet[record.content()];
+                let bytes = self.content(record);
                 match std::str::from_utf8(bytes) {
                     Ok(text) => Value::from(text),
                     Err(_) => Value::from(bytes),
                 }
             }
-            Shape::Bytes(_) => Value::from(&self.packet[record.content()]),
+            Shape::Bytes(_) => Value::from(self.content(record)),
             Shape::Json(_) | Shape::Proto(..) => self.found_item(index, None).unwrap_or_default(),
             Shape::List(_) | Shape::Body => self.fields(index),
             _ => number(node, record.raw),

@@ -10,10 +10,10 @@ use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 use crate::ast::{self, Field};
 use crate::keys;
 use crate::message::answer::Answer;
-use crate::message::declared;
 use crate::message::fields;
 use crate::message::grpc::{names_codes, read_codes};
 use crate::message::json;
+use crate::message::packets;
 use crate::message::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
 use crate::native::{self, Headers};
 use crate::read::Context;
@@ -57,10 +57,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
                 }
                 // The name of a status says what is meant.
                 "status" if answer.has_head() && names_codes(value) => {}
-                word if kinds.counts_packets(word) => {
-                    declared::read_packets(cx, (key, value), kinds, out);
-                    continue;
-                }
+                _ if packets::read_packets(cx, (key, value), kinds, out) => continue,
                 word if answer.is_word(word) => {
                     fields::warn_hidden(cx, kinds, word, key.place);
                 }
@@ -77,6 +74,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
                 only_http(cx, key);
             }
             "field" => no_fields(cx, key.place),
+            "packets" => packets::no_packets(cx, key.place),
             word if native::of_header(word).is_some() => {
                 let has_it = need_header(cx, key);
                 let want = has_it.and_then(|()| read_found(cx, value, Meaning::Json));

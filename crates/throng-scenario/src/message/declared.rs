@@ -10,7 +10,6 @@ use throng_protocol::framed::{self, Given, MessageId, Protocol};
 use crate::keys;
 use crate::message::answer::Answer;
 use crate::message::fields::{SHOWN_MAX, place_of, read_field_map, read_fields, wrong_field};
-use crate::message::wants::{Meaning, read_want};
 use crate::read::Context;
 use crate::read::template::Escape;
 use crate::scope::{Kinds, Spoken};
@@ -199,51 +198,6 @@ fn read_names(
     }
     let which = Which { messages: ids.into(), checks: Vec::new() };
     Some(Meant { which, name: Some(names.join(" or ")) })
-}
-
-/// How many packets a reply has: `10`, or of some messages `{entry: 10}`.
-pub(crate) fn read_packets(
-    cx: &mut Context<'_>,
-    (key, value): (&Key, &Node),
-    kinds: &Kinds,
-    out: &mut Vec<Check>,
-) {
-    let mut read = |cx: &mut Context<'_>, word: &str, place: Place, value: &Node| {
-        let pick = packets_pick(cx, kinds, word, place);
-        let want = read_want(cx, value, Meaning::Json);
-        out.extend(pick.zip(want).map(|(pick, want)| Check { pick, want }));
-    };
-    match &value.kind {
-        Kind::Map(_) if key.text == "packets" => {
-            let help = say!("write `packets: 10` or `packets: {{row: \">= 1\"}}`");
-            let entries = cx.entries(value, say!("a map of messages"), help).unwrap_or_default();
-            for (name, value) in entries {
-                read(cx, &format!("packets.{}", name.text), name.place, value);
-            }
-        }
-        _ => read(cx, &key.text, key.place, value),
-    }
-}
-
-/// `packets`, or `packets.NAME` for those that are this message.
-pub(crate) fn packets_pick(
-    cx: &mut Context<'_>,
-    kinds: &Kinds,
-    word: &str,
-    place: Place,
-) -> Option<Pick> {
-    if let (Some((_, name)), Kinds::Declared { protocol, ids }) = (word.split_once('.'), kinds) {
-        let id = find_message(cx, protocol, name, place)?;
-        if !ids.contains(&id) {
-            let message = say!("`{name}` is not a reply to this request");
-            let replies = ids.iter().map(|id| format!("`{}`", protocol.info(*id).name));
-            let replies = replies.collect::<Vec<_>>().join(", ");
-            let error = cx.error("no-reply", message, place);
-            let error = error.label(say!("this message is never the reply"));
-            return cx.fail(error.help(say!("the replies to this request are {replies}")));
-        }
-    }
-    Some(Pick::Result(word.into()))
 }
 
 /// The reply of a request: one of those that answer the message, or of those that `expect` names.

@@ -2,8 +2,8 @@
 
 use throng_base::Said;
 use throng_protocol::framed::declaration::{
-    self, Checksum, Coding, Condition, Counts, Endian, Extent, Field, Literal, Placed, Prefix,
-    Repeat, Role, Type,
+    self, Checksum, Coding, Condition, Counts, Endian, Extent, Field, Layer, Literal, Placed,
+    Prefix, Repeat, Role, Type,
 };
 
 use crate::ast::{self, Map as _};
@@ -106,6 +106,7 @@ impl Reader<'_, '_> {
             default,
             bound,
             is_optional: is_optional.unwrap_or_default(),
+            layer: fields.layer.node().and_then(|node| self.cx.word(node, &Layer::WORDS)),
             place,
             ty,
         })
@@ -128,20 +129,8 @@ impl Reader<'_, '_> {
                 "write `{{id: body}}` alone, or give the field another name: `{{id: data, …}}`"
             )));
         }
-        Some(Field {
-            id,
-            ty: Type::Fields(Vec::new()),
-            endian: None,
-            constant: None,
-            condition: None,
-            repeat: None,
-            role: Role::Body,
-            labels: Vec::new(),
-            default: None,
-            bound: None,
-            is_optional: false,
-            place,
-        })
+        let body = Field::new(id, Type::Fields(Vec::new()), place);
+        Some(Field { role: Role::Body, ..body })
     }
 
     /// What the field is for; all but a checksum stand in the packet only.

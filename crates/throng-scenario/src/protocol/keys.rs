@@ -80,6 +80,8 @@ macro_rules! protocol_maps {
         more: OneOf(&[Bool, Text]) =>
             "`true` if the reply continues with another packet after this one, or a condition on a \
              field: `flags & 1`.",
+        packets: Words(&["plain", "zlib", "gzip", "deflate", "brotli"]) =>
+            "Instead of `body`: the message contains packets, compressed in this way.",
         acknowledged_by: OneOf(&[Text, Map(&OneOf(&[Map(&Anything), Nothing]))]) =>
             "The message to send whenever this message arrives, and the sources of its fields: \
              `{received: {id: id}}`.",
@@ -122,6 +124,8 @@ macro_rules! protocol_maps {
              1`, `kind == 2`.",
         optional: Bool =>
             "`true`: the field is absent if the body or structure has no bytes left.",
+        layer: Words(&["zlib", "gzip", "deflate", "brotli"]) =>
+            "The compression of the content.",
         repeat: Text =>
             "The number of repetitions: `3`, the type of a count prefix, an earlier field, `rest`, \
              or `until`.",

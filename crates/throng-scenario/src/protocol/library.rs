@@ -30,8 +30,8 @@ macro_rules! shipped {
 }
 
 shipped! {
-    "amqp" "coap" "dns" "graphql" "imap" "ldap" "memcached" "modbus" "nats" "ocpp" "phoenix"
-    "signalr" "smtp" "socketio" "sockjs" "stomp" "xmpp"
+    "amqp" "bilibili" "coap" "dns" "goim" "graphql" "imap" "ldap" "memcached" "modbus" "nats" "ocpp"
+    "phoenix" "signalr" "smtp" "socketio" "sockjs" "stomp" "xmpp"
 }
 
 impl Shipped {

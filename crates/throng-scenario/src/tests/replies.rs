@@ -24,7 +24,8 @@ sessions:
 #[test]
 fn checks_and_saves_see_the_packets_of_a_reply() {
     let step = "{request: list, expect: done, check: {packets: {entry: 10, done: 1}, code: 0, \
-                name: a}, save: {all: packets, entries: packets.entry, first: name}}";
+                name: a}, save: {all: packets, entries: packets.entry, first: name}}, \
+                {log: \"${saved.all} ${saved.entries} ${saved.first}\"}";
     let made = program(&list(step));
     let Statement::Request(request) = &made.sessions[0].steps[1] else { panic!() };
     let name = |pick: &Pick| match pick {
@@ -42,12 +43,13 @@ fn checks_and_saves_see_the_packets_of_a_reply() {
 
 #[test]
 fn only_replies_of_several_packets_have_a_number_of_them() {
-    let code = |step: &str| {
-        let told = compile_set(&Source::new("test.yaml", list(step)), &[]).unwrap_err();
-        told[0].code
-    };
+    let of = |text: String| compile_set(&Source::new("test.yaml", text), &[]).unwrap_err()[0].code;
+    let code = |step: &str| of(list(step));
+    let http = "target: http://127.0.0.1:8080\nload: [{users: 1, for: 1m}]\nsessions: {s: {steps: \
+                [{http: GET /, check: {packets: 1}}]}}";
+    assert_eq!(of(http.to_string()), "wrong-check");
     assert_eq!(code("{request: list, check: {packets: {pong: 1}}}"), "no-reply");
-    assert_eq!(code("{request: list, check: {packets: {entri: 1}}}"), "unknown-message");
+    assert_eq!(code("{request: list, check: {packets: {entri: 1}}}"), "no-reply");
     assert_eq!(code("{request: ping, check: {packets: 1}}"), "unknown-field");
     assert_eq!(code("{request: list, save: {n: packets.pong}}"), "no-reply");
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_metrics::Cause;
 use throng_program::{Content, Handler, OnError, Statement};
-use throng_protocol::framed::{Broken, MessageId, Packet, Protocol};
+use throng_protocol::framed::{Broken, MessageId, Packet, Protocol, Records};
 use throng_protocol::grpc::CallError;
 use throng_protocol::machine::Violation;
 
@@ -33,6 +33,8 @@ use crate::user::{State, User};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
     Target,
+    /// From a packet that contains packets.
+    Packet,
     /// From what was kept for whoever asks next.
     Kept,
 }
@@ -130,7 +132,6 @@ impl User {
         payload: &[u8],
         cx: &mut Context<'_>,
     ) {
-        shard.recorder.borrow_mut().messages.received += 1;
         self.state.tell(|| What::Received(self.state.shown(line, payload)));
         self.hear(shard, line, payload, From::Target, cx);
     }
@@ -146,16 +147,31 @@ impl User {
     ) {
         let protocol = &self.state.link_in(shard, line).protocol;
         let mut decoded = shard.decoded.take();
-        let packet = match protocol {
-            None => None,
-            Some(protocol) => match protocol.decode(payload, &mut decoded) {
-                Ok(packet) => Some(packet),
-                Err(broken) => {
-                    let read = (decoded.message(), decoded.correlation());
-                    shard.decoded.replace(decoded);
-                    return self.packet_broken(shard, line, &broken, read, cx);
-                }
-            },
+        let read = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
+        let packets = protocol.as_ref().and_then(|protocol| protocol.packets(payload, &decoded));
+        if let (Some(protocol), Some(Ok(_)), Some(packets)) = (protocol, &read, packets)
+            && from == From::Target
+        {
+            // Only those in it are messages.
+            Records::Declared(protocol).split(packets, &mut |packet| {
+                self.hear(shard, line, packet, From::Packet, cx);
+                self.state.lines.connection(line).is_some()
+            });
+            shard.decoded.replace(decoded);
+            return;
+        }
+        if from != From::Kept {
+            shard.recorder.borrow_mut().messages.received += 1;
+        }
+        let packet = match (read, packets) {
+            (None, _) => None,
+            (Some(Ok(packet)), None) => Some(packet),
+            (Some(read), _) => {
+                let broken = read.err().unwrap_or_else(nested);
+                let read = (decoded.message(), decoded.correlation());
+                shard.decoded.replace(decoded);
+                return self.packet_broken(shard, line, &broken, read, cx);
+            }
         };
         let parts = self.state.lines.get(line).parts(payload);
         let mut looked = Looked::message(payload, parts, self.state.now - self.session.due);
@@ -163,7 +179,7 @@ impl User {
             looked.declared = Some((protocol, &decoded, packet.message));
         }
         looked.proto = self.state.link_in(shard, line).reply(&shard.prepared);
-        if from == From::Target {
+        if from != From::Kept {
             let link = self.state.link_in(shard, line);
             let mut scope = scope!(self.state, shard);
             self.state.audiences.received(link, &looked, packet, &mut scope);
@@ -366,12 +382,15 @@ impl User {
         let detail = in_words(broken);
         let finding = (Cause::Malformed, detail.clone());
         if let Some(which) = self.who_awaits_broken(shard, line, read) {
-            let link = self.state.link_in(shard, line);
-            let goes_on = read.0.is_some_and(|message| link.goes_on(message));
-            return self.with(which, shard, cx, |active| match &mut active.task.doing {
-                // What follows belongs to the same reply.
-                Doing::Exchange(exchange) if goes_on => exchange.found(finding, shard),
-                _ => active.message_came(Err(finding)),
+            let protocol = self.state.link_in(shard, line).protocol.as_ref().zip(read.0);
+            let goes_on = protocol.is_some_and(|(protocol, message)| protocol.goes_on(message));
+            return self.with(which, shard, cx, |active| {
+                let asks = matches!(active.instruction(), Instruction::Do(Statement::Request(_)));
+                match &mut active.task.doing {
+                    // What follows belongs to the same reply.
+                    Doing::Exchange(exchange) if goes_on && asks => exchange.found(finding, shard),
+                    _ => active.message_came(Err(finding)),
+                }
             });
         }
         let stay = self.session.pc;
@@ -563,6 +582,12 @@ impl State {
 /// Whether the next message is the answer that is waited for, whatever it is.
 fn takes_any(instruction: &Instruction) -> bool {
     matches!(instruction, Instruction::Do(Statement::Request(request)) if request.answer.is_any())
+}
+
+/// Packets in packets in packets: nothing that a server sends, and a way to make much of few bytes.
+fn nested() -> Broken {
+    let reason = say!("it contains packets that contain packets");
+    Broken { position: 0, field: String::new(), reason, is_lost: false, excerpt: Box::default() }
 }
 
 /// What is broken, and the bytes it is in.

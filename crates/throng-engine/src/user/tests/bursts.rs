@@ -235,6 +235,7 @@ fn lines() -> Arc<Protocol> {
         answers: vec![at("line".to_string())],
         push: false,
         more: None,
+        holds_packets: false,
         body: vec![text],
         acknowledged_by: None,
         place: Place::default(),

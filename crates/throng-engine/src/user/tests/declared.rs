@@ -51,6 +51,7 @@ pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
         default: None,
         bound: None,
         is_optional: false,
+        layer: None,
         place: Place::default(),
     }
 }
@@ -64,6 +65,7 @@ pub(super) fn protocol(correlates: bool) -> Arc<Protocol> {
         answers: answers.iter().map(|one| at((*one).to_string())).collect(),
         push,
         more: None,
+        holds_packets: false,
         body,
         acknowledged_by: None,
         place: Place::default(),

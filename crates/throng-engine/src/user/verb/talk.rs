@@ -186,12 +186,11 @@ impl Active<'_> {
             exchange.came(bytes, self.user.now);
             exchange.status = looked.status.unwrap_or_default();
             let asks = matches!(instruction, Instruction::Do(Statement::Request(_)));
-            match packet {
-                Some(packet) if packet.goes_on && asks && wrong.is_none() => {
-                    let packet = (packet.message, looked.document.bytes());
-                    return exchange.part_came(packet, instruction, shard);
-                }
-                _ => {}
+            if let Some(packet) = packet.filter(|packet| packet.goes_on && asks)
+                && wrong.is_none()
+            {
+                let packet = (packet.message, looked.document.bytes());
+                return exchange.part_came(packet, instruction, shard);
             }
             if let Some(rare) = exchange.rare.as_deref_mut() {
                 wrong = wrong.or(rare.finding.take());

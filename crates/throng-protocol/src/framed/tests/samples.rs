@@ -26,6 +26,7 @@ pub(crate) fn field(id: &str, ty: Type) -> Field {
         default: None,
         bound: None,
         is_optional: false,
+        layer: None,
         place: Place::default(),
     }
 }
@@ -55,6 +56,7 @@ pub(crate) fn message(id: &str, kind: i64, body: Vec<Field>) -> Message {
         answers: Vec::new(),
         push: false,
         more: None,
+        holds_packets: false,
         body,
         acknowledged_by: None,
         place: Place::default(),

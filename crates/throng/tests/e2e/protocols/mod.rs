@@ -8,7 +8,6 @@ mod grpc;
 mod library;
 mod mqtt;
 mod mqtt_users;
-mod mysql;
 mod presence;
 pub(crate) mod push;
 mod redis;

@@ -1,5 +1,5 @@
-//! TLS that begins on an open connection (STARTTLS): against a real server of SMTP whose books are
-//! compared, and against targets that agree to TLS and then do something else.
+//! TLS that begins on an open connection (STARTTLS): against real servers of SMTP, IMAP and XMPP
+//! whose books are compared, and against targets that agree to TLS and then do something else.
 
 use std::fmt::Write as _;
 use std::net::TcpStream;
@@ -282,6 +282,82 @@ fn folders_are_read_behind_starttls_and_dovecot_counts_the_same_logins() {
         names.filter(|name| name.to_string_lossy().starts_with(".box-")).count()
     });
     assert_eq!(boxes.sum::<usize>(), 20, "{run}");
+    child.signal(libc::SIGTERM);
+    child.wait();
+}
+
+/// XMPP as raw text (RFC 6120): STARTTLS, and a login by SCRAM-SHA-1.
+const XMPP: &str = r#"- connect
+- {request: {text: "${vars.stream}"}, expect: {pattern: "</stream:features>"}, name: stream}
+- request: {text: "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"}
+  expect: {pattern: "<proceed[^>]*>"}
+  name: starttls
+- secure
+- request: {text: "${vars.stream}"}
+  expect: {pattern: "</stream:features>"}
+  check: {text: SCRAM-SHA-1}
+  name: secure stream
+- set: {first: "${scram.first('user-' + string(user.id), random.string(24))}"}
+- request: {text: "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='SCRAM-SHA-1'>${base64(saved.first)}</auth>"}
+  expect: {pattern: "</challenge>"}
+  save: {challenge: {regex: ">([^<]*)</challenge>"}}
+  name: auth
+- set: {challenge: "${string(base64.decode(saved.challenge))}"}
+- set: {last: "${base64(scram.sha1_last(saved.first, saved.challenge, 'secret'))}"}
+- request: {text: "<response xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>${saved.last}</response>"}
+  expect: {pattern: "</success>|</failure>"}
+  check: {text: "${base64(scram.sha1_signature(saved.first, saved.challenge, 'secret'))}"}
+  name: response
+- disconnect"#;
+
+const PROSODY: &str = r#"data_path = "HOME"
+pidfile = "HOME/prosody.pid"
+certificates = "HOME"
+run_as_root = true
+interfaces = { "127.0.0.1" }
+c2s_ports = { PORT }
+modules_enabled = { "saslauth", "tls" }
+modules_disabled = { "s2s" }
+c2s_require_encryption = true
+authentication = "internal_hashed"
+log = { info = "*stdout" }
+ssl = { key = "PAPERS/self.key"; certificate = "PAPERS/self.pem" }
+VirtualHost "throng.test"
+"#;
+
+#[test]
+fn users_of_xmpp_log_in_by_scram_behind_starttls_as_prosody_logs() {
+    let papers = Papers::own();
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let folder = papers.path("self.pem").parent().expect("a folder").display().to_string();
+    let port = free_port();
+    let text = PROSODY.replace("PAPERS", &folder).replace("PORT", &port.to_string());
+    let config = home.path().join("prosody.cfg.lua");
+    std::fs::write(&config, text.replace("HOME", &home.path().display().to_string()))
+        .expect("a file");
+    for user in 1..=2 {
+        let mut command = Command::new(program("prosodyctl", "prosody"));
+        command.arg("--config").arg(&config).arg("register");
+        command.args([&format!("user-{user}"), "throng.test", "secret"]);
+        Child::start(command).wait().exits(0);
+    }
+    let mut command = Command::new(program("prosody", "prosody"));
+    command.arg("--config").arg(&config).arg("-F");
+    let child = Child::start(command);
+    child.until("prosody to listen", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let stream = "<stream:stream to='throng.test' version='1.0' xmlns='jabber:client' \
+                  xmlns:stream='http://etherx.jabber.org/streams'>";
+    let load = times(4, 2);
+    let head = format!("tls: {{verify: false}}\nvars: {{stream: \"{stream}\"}}\n{load}");
+    let text = one_session(&format!("tcp://127.0.0.1:{port}"), &head, XMPP);
+    let run = running(&text).run();
+    run.has("/total/failed", 0);
+    for name in ["secure", "auth", "response"] {
+        run.check(run.row("steps", name)["ok"] == 4, name);
+    }
+    child.hears("all logins", |out, _| {
+        (out.lines().filter(|line| line.contains("Authenticated as")).count() == 4).then_some(())
+    });
     child.signal(libc::SIGTERM);
     child.wait();
 }

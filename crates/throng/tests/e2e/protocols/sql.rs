@@ -1,5 +1,7 @@
 //! Statements on a real PostgreSQL: what a run counts is what the tables have.
 
+mod mysql;
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, chown};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::sql::{NOBODY, failure, is_root, ok};
+use super::{NOBODY, failure, is_root, ok};
 use crate::http::tls::Papers;
 use crate::run::{Child, Run, throng};
 use crate::scenarios::{one_session, running, times};
@@ -381,6 +381,11 @@ fn a_password_that_the_server_has_not_cached_is_encrypted_with_its_key() {
     assert_eq!(failure(&run("wrong")).2, "1045");
 }
 
+/// What comes before the rows of a result: the number of columns, a column, and their end.
+const ONE_COLUMN: &[u8] =
+    b"\x01\0\0\x01\x01\x17\0\0\x02\x03def\0\0\0\x01a\0\x0c\x3f\0\x0b\0\0\0\x03\
+    \0\0\0\0\0\x05\0\0\x03\xfe\0\0\x02\0";
+
 #[test]
 fn servers_that_lie_about_mysql_are_named() {
     let run = |port: u16, query: &str, timeout: &str| {
@@ -410,7 +415,7 @@ fn servers_that_lie_about_mysql_are_named() {
         hear(stream).map(drop)
     });
     run(plain, "?ssl-mode=REQUIRED", "10s").fails("wrong-scheme", "scenario", Some(4));
-    // It lets everybody in, and answers a statement with this, again and again if that is not all.
+    // It lets everybody in, answers a statement with this, and then with rows that never end.
     let liar = |answer: &'static [u8], endless: bool, closes: bool| {
         scripted(move |stream| {
             greet(stream)?;
@@ -418,8 +423,8 @@ fn servers_that_lie_about_mysql_are_named() {
             say(stream, 2, OK)?;
             while hear(stream).is_some() {
                 stream.write_all(answer).ok()?;
-                while endless {
-                    stream.write_all(answer).ok()?;
+                for sequence in (0..=u8::MAX).cycle().skip(4).take_while(|_| endless) {
+                    stream.write_all(&[2, 0, 0, sequence, 1, b'1']).ok()?;
                 }
                 if closes {
                     return None;
@@ -435,6 +440,7 @@ fn servers_that_lie_about_mysql_are_named() {
         (b"\x01\0\0\x01\x01\x01", false, true, "10s", "closed-early"),
         (b"\x01\0\0\x01", false, false, "300ms", "timeout"),
         (b"", false, false, "300ms", "timeout"),
+        (ONE_COLUMN, true, false, "300ms", "timeout"),
     ] {
         let run = run(liar(answer, endless, closes), "", timeout);
         run.fails(cause, "target", Some(4));

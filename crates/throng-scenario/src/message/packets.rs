@@ -1,0 +1,73 @@
+//! The number of packets of a reply, which may have several.
+
+use throng_program::{Check, Pick};
+
+use crate::message::wants::{Meaning, read_want};
+use crate::read::Context;
+use crate::scope::{Kinds, Spoken};
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::words::shorten;
+
+/// How many packets a reply has: `10`, or of some messages `{entry: 10}`; false if the check is
+/// about something else.
+pub(crate) fn read_packets(
+    cx: &mut Context<'_>,
+    (key, value): (&Key, &Node),
+    kinds: &Kinds,
+    out: &mut Vec<Check>,
+) -> bool {
+    if !kinds.counts_packets(&key.text) {
+        return false;
+    }
+    let mut read = |cx: &mut Context<'_>, word: &str, place: Place, value: &Node| {
+        let pick = packets_pick(cx, kinds, word, place);
+        let want = read_want(cx, value, Meaning::Json);
+        out.extend(pick.zip(want).map(|(pick, want)| Check { pick, want }));
+    };
+    match &value.kind {
+        Kind::Map(_) if key.text == "packets" => {
+            let help = say!("write `packets: 10` or `packets: {{row: \">= 1\"}}`");
+            let entries = cx.entries(value, say!("a map of messages"), help).unwrap_or_default();
+            for (name, value) in entries {
+                read(cx, &format!("packets.{}", name.text), name.place, value);
+            }
+        }
+        _ => read(cx, &key.text, key.place, value),
+    }
+    true
+}
+
+/// Only some messages of a declared protocol are replies of several packets.
+pub(crate) fn no_packets(cx: &mut Context<'_>, place: Place) {
+    if matches!(cx.scope.spoken, Spoken::Unknown) {
+        return;
+    }
+    let message = say!("only replies of several packets have `packets`");
+    let error = cx.error("wrong-check", message, place).label(say!("not available here"));
+    cx.note(error.help(say!("remove `packets`, or declare a protocol whose replies have `more`")));
+}
+
+/// `packets`, or `packets.NAME` for those that are this message.
+pub(crate) fn packets_pick(
+    cx: &mut Context<'_>,
+    kinds: &Kinds,
+    word: &str,
+    place: Place,
+) -> Option<Pick> {
+    if let (Some((_, name)), Kinds::Declared { protocol, ids }) = (word.split_once('.'), kinds) {
+        let names: Vec<&str> = ids.iter().map(|id| &*protocol.info(*id).name).collect();
+        if !names.contains(&name) {
+            let message = say!("`{}` is not a reply to this request", shorten(name));
+            let error = cx.error("no-reply", message, place);
+            let error = error.label(match did_you_mean(name, names.iter().copied()) {
+                Some(near) => say!("did you mean `{near}`?"),
+                None => say!("this message is never the reply"),
+            });
+            let replies: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let replies = replies.join(", ");
+            return cx.fail(error.help(say!("the replies to this request are {replies}")));
+        }
+    }
+    Some(Pick::Result(word.into()))
+}
