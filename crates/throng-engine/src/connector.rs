@@ -21,9 +21,9 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use throng_base::units::format_duration;
-use throng_base::{Said, Time};
+use throng_base::{Random, Said, Time};
 use throng_metrics::{Cause, Stage};
-use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow};
+use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target};
 use throng_protocol::events::{EventError, Resume};
 use throng_protocol::grpc::CallError;
 use throng_protocol::http1::{Event as Part, Head, RequestKind, ResponseReader, retry_after};
@@ -42,7 +42,7 @@ pub(crate) use secure::secure;
 pub(crate) use socket::has_way;
 #[cfg(test)]
 pub(crate) use socket::tests::begin_all;
-pub(crate) use sql::{failure as sql_failure, login};
+pub(crate) use sql::failure as sql_failure;
 
 use crate::failure::shown;
 use crate::failure::{
@@ -102,6 +102,41 @@ pub(crate) enum Handshake {
     Mqtt(Greeting),
     Redis(Hello),
     Sql(Login),
+}
+
+/// What has not come when an attempt to connect took so long.
+pub(crate) type Missing = fn(&str) -> Said;
+
+impl Handshake {
+    pub(crate) fn missing(&self) -> Missing {
+        match self {
+            Handshake::WebSocket(_) => missing,
+            Handshake::Events(_) => events::missing,
+            Handshake::Call(_) => grpc::missing,
+            Handshake::Mqtt(_) => mqtt::missing,
+            Handshake::Redis(_) => redis::missing,
+            Handshake::Sql(_) => sql::missing,
+        }
+    }
+
+    /// The machine that says it, if that goes on from an earlier connection.
+    pub(crate) fn take_machine(&self) -> Option<Machine> {
+        match self {
+            Handshake::Mqtt(greeting) => greeting.machine.take(),
+            _ => None,
+        }
+    }
+}
+
+/// How a connection opens to a target that requires a login before anything else.
+pub(crate) fn login_to(target: &Target, random: &mut Random) -> Option<Handshake> {
+    let database = target.database.as_deref();
+    let login = database.map(|database| Handshake::Sql(sql::login(database, random)));
+    login.or_else(|| target.login.as_ref().map(|login| Handshake::Redis(Hello::new(login))))
+}
+
+fn missing(waited: &str) -> Said {
+    say!("no response to the WebSocket upgrade within {waited}")
 }
 
 /// The request of a handshake.
@@ -445,16 +480,19 @@ async fn finish(
 }
 
 /// The error of a connection that was not open in time.
-pub(crate) fn no_answer(shard: &Lane, target: u16, stage: Stage, waited: Duration) -> Failure {
+pub(crate) fn no_answer(
+    shard: &Lane,
+    target: u16,
+    (stage, missing): (Stage, Option<Missing>),
+    waited: Duration,
+) -> Failure {
     let waited = format_duration(waited);
-    let (cause, detail) = match (stage, proxy_of(shard, target)) {
-        (Stage::Tls, _) => {
+    let (cause, detail) = match (stage, missing, proxy_of(shard, target)) {
+        (Stage::Upgrade, Some(missing), _) => (Cause::Timeout, missing(&waited)),
+        (Stage::Tls, ..) => {
             (Cause::Timeout, say!("the TLS handshake did not complete within {waited}"))
         }
-        (Stage::Upgrade, _) => {
-            (Cause::Timeout, say!("no response to the WebSocket upgrade within {waited}"))
-        }
-        (_, Some(proxy)) => {
+        (.., Some(proxy)) => {
             let proxy = proxy.authority();
             (Cause::ProxyFailed, say!("no response from the proxy {proxy} within {waited}"))
         }

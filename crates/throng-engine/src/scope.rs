@@ -2,8 +2,9 @@
 
 use throng_base::{Random, Time, UserId};
 use throng_data::Untaken;
-use throng_expression::{Answer, Fault, Scope, Value};
+use throng_expression::{Answer, Expression, Fault, Scope, Value};
 use throng_metrics::Cause;
+use throng_program::Text;
 
 use crate::control::StoppedBy;
 use crate::failure::Finding;
@@ -58,6 +59,21 @@ impl UserScope<'_> {
     /// What a fault is as the end of a step: its cause and its words.
     pub(crate) fn finding(&self, fault: Fault) -> Finding {
         (self.untaken.unwrap_or(Cause::ExpressionFailed), fault.0)
+    }
+
+    /// The value of an expression, or why a step fails without it.
+    pub(crate) fn evaluate(&mut self, expression: &Expression) -> Result<Value, Finding> {
+        expression.evaluate(self).map_err(|fault| self.finding(fault))
+    }
+
+    /// The same of a text.
+    pub(crate) fn value_of(&mut self, text: &Text) -> Result<Value, Finding> {
+        text.value(self).map_err(|fault| self.finding(fault))
+    }
+
+    /// Writes a text behind what is there.
+    pub(crate) fn render(&mut self, text: &Text, out: &mut Vec<u8>) -> Result<(), Finding> {
+        text.render(out, self).map_err(|fault| self.finding(fault))
     }
 
     /// The same user, looking at an answer.

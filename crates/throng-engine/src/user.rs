@@ -60,7 +60,7 @@ use crate::shard::Lane;
 use crate::trace::What;
 use agenda::Agenda;
 use connection::Connection;
-use deliver::Memberships;
+use deliver::Audiences;
 use exchange::Awaits;
 use line::Lines;
 use task::{Active, Doing, Task};
@@ -85,8 +85,7 @@ struct State {
     /// Values, registers and rows, once it has any.
     memory: Option<Box<Memory>>,
     agenda: Option<Box<Agenda>>,
-    /// The audiences it is in.
-    memberships: Memberships,
+    audiences: Audiences,
     /// What the reply to its last request carries.
     number: u32,
     slot: u32,
@@ -185,7 +184,7 @@ impl User {
             jar: None,
             memory: None,
             agenda: None,
-            memberships: Memberships::default(),
+            audiences: Audiences::default(),
             number: 0,
             slot,
             losses: 0,
@@ -371,9 +370,9 @@ impl User {
                 Awaits::Room | Awaits::Tls => true,
                 // The rest of an answer comes only as fast as it is read.
                 Awaits::Answer { .. } if exchange.first_byte > Time::ZERO => true,
-                Awaits::Answer { .. } | Awaits::Message => !self.state.is_sent() || goes_on(),
+                Awaits::Answer { .. } | Awaits::Message => !self.state.lines.is_sent() || goes_on(),
             },
-            _ => !self.state.is_sent(),
+            _ => !self.state.lines.is_sent(),
         }
     }
 
@@ -412,7 +411,7 @@ impl User {
         let mut session = self.session(&shard);
         session.interrupt();
         session.give_up();
-        session.leave_transactions(End::CutOff);
+        session.task.leave_transactions(End::CutOff, session.user);
         self.state.end_bodies(task::NO_LINE, None);
         self.state.end_bodies(task::PASS, None);
         self.state.drop_connections(Ended::CutOff);
@@ -484,9 +483,7 @@ impl Drop for User {
         if !state.connects() {
             state.shard.recorder.borrow_mut().gauges.users_online -= 1;
         }
-        if state.shard.is_traced() {
-            state.tell(What::Gone);
-        }
+        state.tell(|| What::Gone);
         state.shard.user_gone(state.slot, state.id);
     }
 }

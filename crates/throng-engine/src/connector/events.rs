@@ -24,6 +24,10 @@ use crate::transport::Transport;
 /// The headers of an `EventSource`, unless the scenario sets its own.
 const USUAL: [(&str, &str); 2] = [("Accept", "text/event-stream"), ("Cache-Control", "no-cache")];
 
+pub(super) fn missing(waited: &str) -> Said {
+    say!("no response to the event stream request within {waited}")
+}
+
 pub(super) async fn subscribe(
     shard: &Lane,
     order: &Order,

@@ -24,6 +24,10 @@ pub(crate) struct CallAsk {
     pub(crate) encoding: Option<Encoding>,
 }
 
+pub(super) fn missing(waited: &str) -> Said {
+    say!("no HTTP/2 frame arrived within {waited}")
+}
+
 pub(super) async fn open(
     shard: &Lane,
     order: &Order,

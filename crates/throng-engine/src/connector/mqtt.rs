@@ -38,6 +38,10 @@ impl Drop for Loan<'_> {
     }
 }
 
+pub(super) fn missing(waited: &str) -> Said {
+    say!("no CONNACK arrived within {waited}")
+}
+
 pub(super) async fn connect(
     shard: &Lane,
     order: &Order,

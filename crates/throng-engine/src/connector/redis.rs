@@ -41,6 +41,10 @@ impl Hello {
     }
 }
 
+pub(super) fn missing(waited: &str) -> Said {
+    say!("no reply to AUTH or SELECT within {waited}")
+}
+
 pub(super) async fn log_in(
     shard: &Lane,
     order: &Order,

@@ -20,7 +20,7 @@ use crate::transport::Transport;
 const NONCE_CHARS: usize = 24;
 
 /// The credentials of a login.
-pub(crate) fn login(database: &Database, random: &mut Random) -> Login {
+pub(super) fn login(database: &Database, random: &mut Random) -> Login {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digit = |_| char::from(DIGITS[random.below(DIGITS.len() as u64) as usize]);
     Login {
@@ -31,6 +31,10 @@ pub(crate) fn login(database: &Database, random: &mut Random) -> Login {
         nonce: (0..NONCE_CHARS).map(digit).collect(),
         carrier: Carrier::default(),
     }
+}
+
+pub(super) fn missing(waited: &str) -> Said {
+    say!("the login to the database was not complete within {waited}")
 }
 
 /// Requests TLS, and returns its settings once the server has agreed.

@@ -79,6 +79,17 @@ impl Beats {
         self.asked != Time::NEVER
     }
 
+    /// These heartbeats are over: of the one that is not answered it will not be known whether it
+    /// would have been.
+    pub(super) fn over(&mut self, shard: &Lane) {
+        if self.answered_at() != Time::NEVER {
+            let mut recorder = shard.recorder.borrow_mut();
+            recorder.heartbeats.interrupted += 1;
+            recorder.interrupted(self.step);
+        }
+        *self = Beats::NONE;
+    }
+
     /// A pong came: whether it answers the ping that is waited for. Pings carry from when on they
     /// count, so that a late answer is not taken for an early one.
     pub(super) fn is_answered_by_pong(&self, payload: &[u8]) -> bool {
@@ -126,29 +137,25 @@ impl State {
         Some((link.heartbeat.as_ref()?, &self.link_in(shard, line).hears.answer))
     }
 
-    pub(super) fn beats(&mut self, line: u8) -> &mut Beats {
-        &mut self.lines.get_mut(line).beats
-    }
-
     /// The user is online on a line: the heartbeats of its link begin.
     pub(super) fn begin_beats(&mut self, line: u8) {
         let shard = Rc::clone(&self.shard);
-        let sent = self.beats(line).sent;
-        self.beats_over(line);
-        if self.is_online_on(line)
+        let sent = self.lines.get_mut(line).beats.sent;
+        self.lines.get_mut(line).beats.over(&shard);
+        if self.lines.get(line).is_online()
             && let Some((heartbeat, _)) = self.heartbeat(&shard, line, 0)
         {
             let due = self.first_beat(heartbeat);
-            (self.beats(line).sent, self.beats(line).due) = (sent, due);
+            (self.lines.get_mut(line).beats.sent, self.lines.get_mut(line).beats.due) = (sent, due);
             self.arm(due);
         }
     }
 
     /// A `stay` has heartbeats of its own.
     pub(super) fn begin_beats_of_stay(&mut self, line: u8, heartbeat: &Heartbeat) {
-        let (due, sent) = (self.first_beat(heartbeat), self.beats(line).sent);
-        self.beats_over(line);
-        *self.beats(line) = Beats { of_stay: true, due, sent, ..Beats::NONE };
+        let (due, sent) = (self.first_beat(heartbeat), self.lines.get_mut(line).beats.sent);
+        self.lines.get_mut(line).beats.over(&self.shard);
+        self.lines.get_mut(line).beats = Beats { of_stay: true, due, sent, ..Beats::NONE };
         self.arm(due);
     }
 
@@ -170,7 +177,7 @@ impl State {
         cx: &mut Context<'_>,
     ) -> std::io::Result<()> {
         let now = self.now;
-        let due = self.beats(line).due;
+        let due = self.lines.get_mut(line).beats.due;
         let fault = heartbeat.fault;
         let from = self.shard.recurs_late(due, now);
         let mut next = due + heartbeat.every;
@@ -179,8 +186,8 @@ impl State {
             self.shard.recorder.borrow_mut().heartbeats.skipped += 1;
             next = next + heartbeat.every;
         }
-        self.beats(line).due = next;
-        if fault.stop_after.is_some_and(|most| self.beats(line).sent >= most) {
+        self.lines.get_mut(line).beats.due = next;
+        if fault.stop_after.is_some_and(|most| self.lines.get_mut(line).beats.sent >= most) {
             self.shard.recorder.borrow_mut().heartbeats.faulty += 1;
             return Ok(());
         }
@@ -204,13 +211,13 @@ impl State {
             recorder.beat_sent(heartbeat.step, sent.bytes, is_first, lost_after.is_some());
             drop(recorder);
             if let Some(patience) = lost_after.filter(|_| is_first) {
-                let beats = self.beats(line);
+                let beats = &mut self.lines.get_mut(line).beats;
                 beats.asked = from;
                 beats.patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
                 (beats.number, beats.step) = (sent.number, heartbeat.step);
             }
         }
-        let beats = self.beats(line);
+        let beats = &mut self.lines.get_mut(line).beats;
         beats.sent = beats.sent.saturating_add(1);
         let doubles = u64::from(fault.times.max(1)) - 1;
         self.shard.recorder.borrow_mut().heartbeats.faulty +=
@@ -262,7 +269,7 @@ impl State {
     }
 
     pub(super) fn beat_lost(&mut self, line: u8, heartbeat: &Heartbeat) {
-        let asked = self.beats(line).answered_at();
+        let asked = self.lines.get_mut(line).beats.answered_at();
         if asked == Time::NEVER {
             return;
         }
@@ -270,7 +277,7 @@ impl State {
         // What carries a number is known when it comes late.
         let correlates = self.protocol(line).is_some_and(Protocol::correlates);
         let is_bare = self.lines.get(line).has_bare_pings();
-        let beats = self.beats(line);
+        let beats = &mut self.lines.get_mut(line).beats;
         let numbered = correlates && beats.number > 0;
         beats.is_unsure = is_bare || matches!(heartbeat.beat, Beat::Message(_)) && !numbered;
         let step = beats.step;
@@ -287,34 +294,21 @@ impl State {
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.failed(step, attempt, cause, self.now, || detail.clone());
         drop(recorder);
-        if self.shard.is_traced() {
-            self.trace_ended(step, attempt, Some((cause, &detail)));
-        }
+        self.tell_end(step, attempt, Some((cause, &detail)));
     }
 
     /// The connection ended, for this cause if it was not us: an answer that is waited for never
     /// comes.
     pub(super) fn end_beats(&mut self, line: u8, cause: Option<Cause>) {
         if let Some(cause) = cause
-            && self.beats(line).answered_at() != Time::NEVER
+            && self.lines.get_mut(line).beats.answered_at() != Time::NEVER
         {
             self.shard.recorder.borrow_mut().heartbeats.lost += 1;
             let detail = say!("the connection ended before the reply arrived");
-            let step = self.beats(line).step;
+            let step = self.lines.get_mut(line).beats.step;
             self.beat_failed(step, &Attempt::default(), (cause, detail));
         }
-        self.beats_over(line);
-    }
-
-    /// These heartbeats are over: of the one that is not answered it will not be known whether it
-    /// would have been.
-    pub(super) fn beats_over(&mut self, line: u8) {
-        if self.beats(line).answered_at() != Time::NEVER {
-            let mut recorder = self.shard.recorder.borrow_mut();
-            recorder.heartbeats.interrupted += 1;
-            recorder.interrupted(self.lines.get(line).beats.step);
-        }
-        *self.beats(line) = Beats::NONE;
+        self.lines.get_mut(line).beats.over(&self.shard);
     }
 }
 

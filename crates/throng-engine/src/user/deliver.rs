@@ -5,6 +5,7 @@ mod stamp;
 use std::rc::Rc;
 use std::time::Duration;
 
+use throng_base::{Time, UserId};
 use throng_expression::{Scope, Value};
 use throng_program::{Audience, Begins, Content, Delivery, Mark, Message, Pick};
 use throng_protocol::framed::Packet;
@@ -14,13 +15,16 @@ use super::State;
 use crate::ledger::{Id, MemberId, mix};
 use crate::looked::Looked;
 use crate::memory::Memory;
+use crate::prepared::LinkPlan;
 use crate::scope::{UserScope, scope};
+use crate::shard::Lane;
 
-/// By row of the ledger: what the user is in its audience, while it is online.
-pub(super) type Memberships = Option<Box<Vec<Option<Membership>>>>;
+/// The audiences that a user is in, by row of the ledger; none while it is offline.
+#[derive(Default)]
+pub(super) struct Audiences(Option<Box<Vec<Option<Membership>>>>);
 
 #[derive(Clone, Copy)]
-pub(super) struct Membership {
+struct Membership {
     /// The key of the audience.
     group: u64,
     member: MemberId,
@@ -38,31 +42,6 @@ pub(super) struct Departure {
 const EVERYONE: u64 = 0;
 
 impl State {
-    /// The user is online on a line, or a value that audiences look at has changed: from now on it
-    /// is in the audiences that it belongs to, and in no others.
-    pub(super) fn join_audiences(&mut self, line: u8) {
-        let shard = Rc::clone(&self.shard);
-        let rows = &shard.prepared.program.deliveries;
-        for (row, delivery) in rows.iter().enumerate() {
-            if !self.link_in(&shard, line).receives[row] {
-                continue;
-            }
-            let is_in = self.membership(row);
-            let group = self.group_of(delivery, false);
-            if is_in.map(|is_in| is_in.group) == group {
-                continue;
-            }
-            let ledger = &mut shard.ledgers.borrow_mut()[row];
-            if let Some(left) = is_in {
-                ledger.leave(left.member, self.now);
-            }
-            let joined = group
-                .map(|group| Membership { group, member: ledger.join(group, self.id, self.now) });
-            let all = self.memberships.get_or_insert_with(|| Box::new(vec![None; rows.len()]));
-            all[row] = joined;
-        }
-    }
-
     /// Saved values were written: if audiences look at one of them, the user is in the audiences
     /// of what it is now.
     #[inline]
@@ -72,116 +51,85 @@ impl State {
             return;
         }
         for line in 0..self.lines.count() {
-            if self.is_online_on(line) {
+            if self.lines.get(line).is_online() {
                 self.join_audiences(line);
             }
         }
     }
 
-    fn membership(&self, row: usize) -> Option<Membership> {
-        self.memberships.as_ref()?.get(row).copied().flatten()
+    pub(super) fn join_audiences(&mut self, line: u8) {
+        let shard = Rc::clone(&self.shard);
+        let link = self.link_in(&shard, line);
+        self.audiences.join(link, &mut scope!(self, &shard));
+    }
+}
+
+impl Audiences {
+    /// The user is online over a link, or a value that audiences look at has changed: from now on
+    /// it is in the audiences that it belongs to, and in no others.
+    fn join(&mut self, link: &LinkPlan, scope: &mut UserScope<'_>) {
+        let shard = scope.shard;
+        let rows = &shard.prepared.program.deliveries;
+        for (row, delivery) in rows.iter().enumerate() {
+            if !link.receives[row] {
+                continue;
+            }
+            let is_in = self.membership(row);
+            let group = group_of(delivery, false, scope);
+            if is_in.map(|is_in| is_in.group) == group {
+                continue;
+            }
+            let ledger = &mut shard.ledgers.borrow_mut()[row];
+            if let Some(left) = is_in {
+                ledger.leave(left.member, scope.now);
+            }
+            let joined = group.map(|group| {
+                let member = ledger.join(group, scope.id, scope.now);
+                Membership { group, member }
+            });
+            let all = self.0.get_or_insert_with(|| Box::new(vec![None; rows.len()]));
+            all[row] = joined;
+        }
     }
 
-    pub(super) fn leave_audiences(&mut self, line: u8) {
-        let shard = Rc::clone(&self.shard);
-        let receives = &self.link_in(&shard, line).receives;
-        let Some(memberships) = &mut self.memberships else { return };
+    fn membership(&self, row: usize) -> Option<Membership> {
+        self.0.as_ref()?.get(row).copied().flatten()
+    }
+
+    /// The user is offline on a link.
+    pub(super) fn leave(&mut self, link: &LinkPlan, shard: &Lane, now: Time) {
+        let Some(memberships) = &mut self.0 else { return };
         let mut ledgers = shard.ledgers.borrow_mut();
-        let all = memberships.iter_mut().zip(receives).zip(ledgers.iter_mut());
+        let all = memberships.iter_mut().zip(&link.receives).zip(ledgers.iter_mut());
         for ((member, _), ledger) in all.filter(|((_, receives), _)| **receives) {
             if let Some(left) = member.take() {
-                ledger.leave(left.member, self.now);
+                ledger.leave(left.member, now);
             }
         }
         if memberships.iter().all(Option::is_none) {
-            self.memberships = None;
-        }
-    }
-
-    /// The deliveries that begin as the user goes offline on a line, with what its values say now:
-    /// it is in no audience any more when they are entered.
-    pub(super) fn departures(&mut self, line: u8) -> Vec<Departure> {
-        let shard = Rc::clone(&self.shard);
-        let rows = &shard.prepared.program.deliveries;
-        // At the end of the load all users leave, and nobody is left who could be told.
-        if rows.is_empty() || shard.stopping.get() {
-            return Vec::new();
-        }
-        let mut all = Vec::new();
-        for (row, delivery) in (0..).zip(rows) {
-            let Begins::Disconnect { session, id } = &delivery.begins else { continue };
-            let is_of = session.is_none_or(|session| session == self.session);
-            if !is_of || !self.link_in(&shard, line).speaks[usize::from(row)] {
-                continue;
-            }
-            let value = id.evaluate(&mut scope!(self, &shard));
-            match value {
-                Ok(value) => {
-                    let group = self.group_of(delivery, true);
-                    all.extend(group.map(|group| Departure { row, group, id: Id::of(value) }));
-                }
-                Err(fault) => self.sent_without_id(row, fault.0.english().as_bytes()),
-            }
-        }
-        all
-    }
-
-    pub(super) fn enter_departures(&self, departures: Vec<Departure>) {
-        for Departure { row, group, id } in departures {
-            let ledger = &mut self.shard.ledgers.borrow_mut()[usize::from(row)];
-            ledger.sent(id, group, (self.id, None), self.now);
-        }
-    }
-
-    /// Which audience the user is in, or sends to. None where an expression has no value: that is
-    /// told as a line of the record.
-    fn group_of(&mut self, delivery: &Delivery, sends: bool) -> Option<u64> {
-        let expression = match &delivery.audience {
-            Audience::Everyone => return Some(EVERYONE),
-            Audience::Same(same) => same,
-            Audience::To { to, .. } if sends => to,
-            Audience::To { is, .. } => is,
-        };
-        let shard = Rc::clone(&self.shard);
-        let mut scope = scope!(self, &shard);
-        match expression.evaluate(&mut scope) {
-            Ok(value) => Some(mix::of_value(&value)),
-            // It joins an audience when the value is saved.
-            Err(_)
-                if !sends
-                    && expression.slots().needed.iter().any(|slot| is_unsaved(&scope, *slot)) =>
-            {
-                None
-            }
-            Err(fault) => {
-                let name = &shard.prepared.program.step(delivery.step).name;
-                let text = say!("audience of `{name}`: {}", fault.0);
-                shard.log(self.now, self.id, text.english().as_bytes());
-                None
-            }
+            self.0 = None;
         }
     }
 
     /// A message of the ledger is on its way. What was sent lies in the shard's buffer still,
     /// unless it is the same for all users.
-    pub(super) fn enter_sent_message(
-        &mut self,
-        line: u8,
+    pub(super) fn sent_message(
+        &self,
         row: u16,
-        message: &Message,
+        (message, link): (&Message, &LinkPlan),
+        scope: &mut UserScope<'_>,
     ) -> Option<(u16, u64)> {
-        let shard = Rc::clone(&self.shard);
+        let shard = scope.shard;
         let buffer = shard.content_buffer.borrow();
         let mut decoded = shard.decoded_sent.borrow_mut();
-        let protocol = &self.link_in(&shard, line).protocol;
         match &message.content {
             Content::Proto(message) => {
                 let mut looked = Looked::new(None, &buffer, Duration::ZERO);
                 looked.proto = shard.prepared.proto(message.template.message());
-                self.enter_sent(row, &looked)
+                self.sent(row, &looked, scope)
             }
             Content::Declared(declared) => {
-                let protocol = protocol.as_ref()?;
+                let protocol = link.protocol.as_ref()?;
                 let message = declared.template.message;
                 // A delimiter is not part of the packet that it ends.
                 let sent = match &protocol.declaration().framing {
@@ -190,54 +138,51 @@ impl State {
                 };
                 let sent = sent.unwrap_or(&buffer);
                 if protocol.decode_as(message, sent, &mut decoded).is_err() {
-                    self.sent_without_id(row, sent);
+                    sent_without_id(row, sent, scope);
                     return None;
                 }
                 let mut looked = Looked::new(None, sent, Duration::ZERO);
                 looked.declared = Some((protocol, &decoded, message));
-                self.enter_sent(row, &looked)
+                self.sent(row, &looked, scope)
             }
             content => {
                 let sent = content.text()?.as_literal().unwrap_or(&buffer);
-                self.enter_sent(row, &Looked::new(None, sent, Duration::ZERO))
+                self.sent(row, &Looked::new(None, sent, Duration::ZERO), scope)
             }
         }
     }
 
     /// Something of the ledger is on its way.
-    pub(super) fn enter_sent(&mut self, row: u16, looked: &Looked<'_>) -> Option<(u16, u64)> {
-        let shard = Rc::clone(&self.shard);
+    pub(super) fn sent(
+        &self,
+        row: u16,
+        looked: &Looked<'_>,
+        scope: &mut UserScope<'_>,
+    ) -> Option<(u16, u64)> {
+        let shard = scope.shard;
         let delivery = shard.prepared.program.deliveries.get(usize::from(row))?;
         let Begins::Sent { id, .. } = &delivery.begins else { return None };
         let Some(id) = id_in(id, looked) else {
-            self.sent_without_id(row, looked.document.bytes());
+            sent_without_id(row, looked.document.bytes(), scope);
             return None;
         };
-        let group = self.group_of(delivery, true)?;
+        let group = group_of(delivery, true, scope)?;
         let own = self.membership(usize::from(row)).map(|own| own.member);
-        let sender = (self.id, own);
         let key = id.key;
-        shard.ledgers.borrow_mut()[usize::from(row)].sent(id, group, sender, self.now);
+        let ledger = &mut shard.ledgers.borrow_mut()[usize::from(row)];
+        ledger.sent(id, group, (scope.id, own), scope.now);
         Some((row, key))
     }
 
-    fn sent_without_id(&self, row: u16, content: &[u8]) {
-        if let Some(ledger) = self.shard.ledgers.borrow_mut().get_mut(usize::from(row)) {
-            ledger.sent_without_id(self.id, content);
-        }
-    }
-
-    /// What was sent is not to be expected anywhere: its step failed.
-    pub(super) fn withdraw_sent(&self, row: u16, id: u64) {
-        if let Some(ledger) = self.shard.ledgers.borrow_mut().get_mut(usize::from(row)) {
-            ledger.withdrawn(id, self.now);
-        }
-    }
-
     /// A message came that may be one of the ledger.
-    pub(super) fn enter_received(&mut self, line: u8, looked: &Looked<'_>, packet: Option<Packet>) {
-        let shard = Rc::clone(&self.shard);
-        let link = self.link_in(&shard, line);
+    pub(super) fn received(
+        &self,
+        link: &LinkPlan,
+        looked: &Looked<'_>,
+        packet: Option<Packet>,
+        scope: &mut UserScope<'_>,
+    ) {
+        let shard = scope.shard;
         for (row, delivery) in shard.prepared.program.deliveries.iter().enumerate() {
             let kinds = &delivery.received.messages;
             let is_kind =
@@ -245,15 +190,13 @@ impl State {
             if !is_kind || !link.receives.get(row).copied().unwrap_or(false) {
                 continue;
             }
-            let mut scope = scope!(self, &shard);
             let which = &shard.prepared.deliveries[row];
-            if !which.fits(&delivery.received.checks, looked, &mut scope) {
+            if !which.fits(&delivery.received.checks, looked, scope) {
                 continue;
             }
+            let ledger = &mut shard.ledgers.borrow_mut()[row];
             let Some(id) = id_in(&delivery.received_id, looked) else {
-                let content = looked.document.bytes();
-                let ledger = &mut shard.ledgers.borrow_mut()[row];
-                ledger.received_without_id(self.id, content);
+                ledger.received_without_id(scope.id, looked.document.bytes());
                 if looked.document.is_joined_json() {
                     ledger.received_joined();
                 }
@@ -261,16 +204,89 @@ impl State {
             };
             if !link.has_records() && is_joined(&delivery.received_id, looked) {
                 // The first is entered; what else came in the message is not known.
-                shard.ledgers.borrow_mut()[row].received_joined();
+                ledger.received_joined();
             }
             let stamp = delivery.stamp.as_ref().and_then(|mark| marked(mark, looked));
-            let now_unix = shard.unix_nanos(self.now);
+            let now_unix = shard.unix_nanos(scope.now);
             let latency = stamp
                 .and_then(|stamp| stamp::nanos_of(&stamp))
                 .and_then(|stamp| latency_since(stamp, now_unix));
             let member = self.membership(row).map(|own| own.member);
-            shard.ledgers.borrow_mut()[row].received(member, &id, latency, self.now);
+            ledger.received(member, &id, latency, scope.now);
         }
+    }
+}
+
+/// The deliveries that begin as the user goes offline on a link, with what its values say now: it
+/// is in no audience any more when they are entered.
+pub(super) fn departures(link: &LinkPlan, scope: &mut UserScope<'_>) -> Vec<Departure> {
+    let shard = scope.shard;
+    let rows = &shard.prepared.program.deliveries;
+    // At the end of the load all users leave, and nobody is left who could be told.
+    if rows.is_empty() || shard.stopping.get() {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for (row, delivery) in (0..).zip(rows) {
+        let Begins::Disconnect { session, id } = &delivery.begins else { continue };
+        let is_of = session.is_none_or(|session| session == scope.session);
+        if !is_of || !link.speaks[usize::from(row)] {
+            continue;
+        }
+        match id.evaluate(scope) {
+            Ok(value) => {
+                let group = group_of(delivery, true, scope);
+                all.extend(group.map(|group| Departure { row, group, id: Id::of(value) }));
+            }
+            Err(fault) => sent_without_id(row, fault.0.english().as_bytes(), scope),
+        }
+    }
+    all
+}
+
+impl Departure {
+    pub(super) fn enter(self, shard: &Lane, user: UserId, now: Time) {
+        let Departure { row, group, id } = self;
+        shard.ledgers.borrow_mut()[usize::from(row)].sent(id, group, (user, None), now);
+    }
+}
+
+/// Which audience the user is in, or sends to. None where an expression has no value: that is told
+/// as a line of the record.
+fn group_of(delivery: &Delivery, sends: bool, scope: &mut UserScope<'_>) -> Option<u64> {
+    let expression = match &delivery.audience {
+        Audience::Everyone => return Some(EVERYONE),
+        Audience::Same(same) => same,
+        Audience::To { to, .. } if sends => to,
+        Audience::To { is, .. } => is,
+    };
+    match expression.evaluate(scope) {
+        Ok(value) => Some(mix::of_value(&value)),
+        // It joins an audience when the value is saved.
+        Err(_)
+            if !sends && expression.slots().needed.iter().any(|slot| is_unsaved(scope, *slot)) =>
+        {
+            None
+        }
+        Err(fault) => {
+            let name = &scope.shard.prepared.program.step(delivery.step).name;
+            let text = say!("audience of `{name}`: {}", fault.0);
+            scope.shard.log(scope.now, scope.id, text.english().as_bytes());
+            None
+        }
+    }
+}
+
+fn sent_without_id(row: u16, content: &[u8], scope: &UserScope<'_>) {
+    if let Some(ledger) = scope.shard.ledgers.borrow_mut().get_mut(usize::from(row)) {
+        ledger.sent_without_id(scope.id, content);
+    }
+}
+
+/// What was sent is not to be expected anywhere: its step failed.
+pub(super) fn withdraw((row, id): (u16, u64), shard: &Lane, now: Time) {
+    if let Some(ledger) = shard.ledgers.borrow_mut().get_mut(usize::from(row)) {
+        ledger.withdrawn(id, now);
     }
 }
 

@@ -10,6 +10,7 @@ use super::task::{Active, Begun, Doing, GONE};
 use super::transaction::End;
 use crate::prepared::LoadPlan;
 use crate::recorder::Iteration;
+use crate::trace::What;
 
 /// How a user holds back after connections that did not open: from this, doubled each time, to
 /// that. It keeps a closed target from being asked 100,000 times a second.
@@ -75,9 +76,7 @@ impl Active<'_> {
         if let Some(memory) = &mut self.user.memory {
             memory.forget_rows(&self.shard.prepared.program);
         }
-        if self.shard.is_traced() {
-            self.user.trace_iteration(None);
-        }
+        self.user.tell(|| What::IterationBegins);
     }
 
     /// The running iteration is over, if there is one.
@@ -95,15 +94,13 @@ impl Active<'_> {
             if let (Some(keep), Some(memory)) = (&self.shard.keep, &self.user.memory) {
                 keep.set(memory.values());
             }
-            if self.shard.is_traced() {
-                self.user.trace_iteration(Some(finished));
-            }
+            self.user.tell(|| What::IterationEnds { finished });
         }
     }
 
     /// Goes on behind the running iteration, whether it ran through or not.
     pub(super) fn end_iteration(&mut self, how: Iteration) {
-        self.leave_transactions(End::Whole);
+        self.task.leave_transactions(End::Whole, self.user);
         self.iteration_over(how);
         match self.user.once {
             true => self.leave_done(),
@@ -139,7 +136,7 @@ impl Active<'_> {
         if self.task.is_body() {
             return self.leave_from_body();
         }
-        self.leave_transactions(End::Whole);
+        self.task.leave_transactions(End::Whole, self.user);
         match self.user.leaving {
             true => self.go_to(GONE),
             false => {
@@ -153,7 +150,7 @@ impl Active<'_> {
     pub(super) fn take_leave(&mut self, how: Iteration) {
         self.interrupt();
         self.user.leaving = true;
-        self.leave_transactions(End::CutOff);
+        self.task.leave_transactions(End::CutOff, self.user);
         self.iteration_over(how);
         self.go_to(self.of_session().end);
     }
@@ -161,7 +158,7 @@ impl Active<'_> {
     /// A step that cannot be done without a connection has lost it, or never got one: the session
     /// begins anew, after a pause that grows with every refusal in a row.
     pub(super) fn restart(&mut self, refused: bool) {
-        self.leave_transactions(End::CutOff);
+        self.task.leave_transactions(End::CutOff, self.user);
         self.iteration_over(Iteration::Failed);
         if self.user.once || self.user.leaving {
             self.user.leaving = true;

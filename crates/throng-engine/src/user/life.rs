@@ -1,6 +1,7 @@
 //! The life of a long-lived connection: it opens, its user logs in and is online, it ends. Here is
 //! counted how far each of them comes; and what a user does that falls out and comes back.
 
+use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
@@ -9,9 +10,11 @@ use throng_metrics::{Cause, Ending, Stage, UserState};
 
 use super::State;
 use super::connection::{Connection, Life, Loss};
+use super::deliver::departures;
 use super::task::{Active, Doing, Task};
 use crate::failure::Ended;
 use crate::recorder::{Attempt, Iteration};
+use crate::scope::scope;
 
 /// A connection that was online for so long was no refusal.
 const LASTING: Duration = Duration::from_secs(10);
@@ -54,7 +57,7 @@ impl State {
 
     /// The last message of the login was answered.
     pub(super) fn logged_in(&mut self, line: u8) {
-        if let Some(Connection { life: Life::Login, since, .. }) = self.connection(line) {
+        if let Some(Connection { life: Life::Login, since, .. }) = self.lines.connection(line) {
             let time = self.now - *since;
             self.shard.recorder.borrow_mut().stage_ok(Stage::Login, time);
             self.come_online(line);
@@ -76,7 +79,7 @@ impl State {
             recorder.gauges.users_online += 1;
             seats.connected(self.slot, true);
             if let Some(presence) = &self.shard.presence {
-                let target = self.connection(line).map_or(0, |connection| connection.target);
+                let target = self.lines.connection(line).map_or(0, |connection| connection.target);
                 let lane = &self.shard;
                 presence.online(lane.plan(), lane.load(), self.id, self.now, target);
             }
@@ -93,7 +96,7 @@ impl State {
 
     fn now_is(&mut self, line: u8, life: Life) {
         let now = self.now;
-        if let Some(connection) = self.connection_mut(line) {
+        if let Some(connection) = self.lines.connection_mut(line) {
             (connection.life, connection.since) = (life, now);
         }
     }
@@ -105,7 +108,8 @@ impl State {
     /// The target said something that nobody has asked for.
     pub(super) fn first_message(&mut self, line: u8) {
         let now = self.now;
-        if let Some(Connection { life: Life::Online, since, heard, .. }) = self.connection_mut(line)
+        if let Some(Connection { life: Life::Online, since, heard, .. }) =
+            self.lines.connection_mut(line)
             && !std::mem::replace(heard, true)
         {
             let time = now - *since;
@@ -115,7 +119,7 @@ impl State {
 
     /// A step of the login failed, and the connection is still there.
     pub(super) fn login_failed(&mut self, line: u8, cause: Cause) {
-        if let Some(Connection { life: life @ Life::Login, .. }) = self.connection_mut(line) {
+        if let Some(Connection { life: life @ Life::Login, .. }) = self.lines.connection_mut(line) {
             *life = Life::Stranger;
             self.shard.recorder.borrow_mut().stage_failed(Stage::Login, cause);
             self.shard.strives(self.slot, self.id, UserState::Failed);
@@ -127,7 +131,7 @@ impl State {
         self.end_beats(line, None);
         self.end_bodies(line, None);
         let now = self.now;
-        let Some(Connection { life, since, .. }) = self.connection_mut(line) else { return };
+        let Some(Connection { life, since, .. }) = self.lines.connection_mut(line) else { return };
         if *life == Life::Passing {
             *since = now;
             return;
@@ -146,7 +150,8 @@ impl State {
 
     /// Nobody answered our goodbye in time.
     pub(super) fn goodbye_unanswered(&mut self, line: u8) {
-        if let Some(Connection { life: life @ Life::Ending { .. }, .. }) = self.connection_mut(line)
+        if let Some(Connection { life: life @ Life::Ending { .. }, .. }) =
+            self.lines.connection_mut(line)
         {
             *life = Life::Ending { complete: false, asked: false };
             self.shard.recorder.borrow_mut().stage_failed(Stage::End, Cause::Timeout);
@@ -154,9 +159,11 @@ impl State {
     }
 
     fn offline(&mut self, line: u8, ended: Ended) {
-        let departures = self.departures(line);
-        self.leave_audiences(line);
-        self.enter_departures(departures);
+        let shard = Rc::clone(&self.shard);
+        let link = self.link_in(&shard, line);
+        let departures = departures(link, &mut scope!(self, &shard));
+        self.audiences.leave(link, &shard, self.now);
+        departures.into_iter().for_each(|one| one.enter(&shard, self.id, self.now));
         self.online = self.online.saturating_sub(1);
         if self.online == 0 {
             self.shard.recorder.borrow_mut().gauges.users_online -= 1;
@@ -188,7 +195,7 @@ impl State {
         (ended, cause): (Ended, Option<Cause>),
     ) {
         let time = self.now - since;
-        let shard = std::rc::Rc::clone(&self.shard);
+        let shard = Rc::clone(&self.shard);
         let stage = |stage: Stage| {
             let mut recorder = shard.recorder.borrow_mut();
             match cause {
@@ -271,12 +278,12 @@ impl State {
 
     /// As [`State::drop_connection`], with why it was not what we wanted, if it was not.
     pub(super) fn end_connection(&mut self, line: u8, ended: Ended, cause: Option<Cause>) {
-        if self.connection(line).is_some() {
+        if self.lines.connection(line).is_some() {
             self.end_beats(line, cause);
             self.end_bodies(line, cause);
         }
         // Nobody has asked for what was kept.
-        let kept = self.take_kept(line);
+        let kept = self.lines.get_mut(line).take_kept();
         self.count_unasked(&kept);
         let place = self.lines.get_mut(line);
         let Some(connection) = place.connection.take() else {
@@ -338,10 +345,10 @@ impl State {
     /// The last words of a user that goes without having disconnected.
     pub(super) fn disconnect_all(&mut self, cx: &mut Context<'_>) {
         for line in 0..self.lines.count() {
-            if self.connection(line).is_some_and(|it| it.machine.traits().goodbyes) {
+            if self.lines.connection(line).is_some_and(|it| it.machine.traits().goodbyes) {
                 let _ = self.send_close(line, 1000, cx);
             }
-            if let Some(connection) = self.connection_mut(line) {
+            if let Some(connection) = self.lines.connection_mut(line) {
                 connection.transport.say_goodbye(cx);
             }
             self.drop_connection(line, Ended::ByUs);
@@ -362,7 +369,7 @@ impl State {
 
     pub(super) fn end_body(&mut self, mut task: Task, line: u8, cause: Option<Cause>) {
         let elsewhere = task.line != line;
-        let shard = std::rc::Rc::clone(&self.shard);
+        let shard = Rc::clone(&self.shard);
         let mut active = Active { shard: &shard, user: self, task: &mut task, session: None };
         if elsewhere && matches!(active.task.doing, Doing::Exchange(_)) {
             // What it has asked for there would be taken for the answer of somebody else.

@@ -8,7 +8,8 @@ use std::task::Context;
 use throng_base::{Time, UserId};
 use throng_metrics::Cause;
 use throng_protocol::framed::Protocol;
-use throng_protocol::machine::{Form, Parts};
+use throng_protocol::http2::Refused;
+use throng_protocol::machine::{Form, Machine, Parts};
 
 use super::State;
 use super::agenda::waiting_bytes;
@@ -61,6 +62,75 @@ impl Line {
     pub(super) fn has_bare_pings(&self) -> bool {
         let traits = self.connection.as_ref().map(|connection| connection.machine.traits());
         traits.is_some_and(|traits| traits.pings && !traits.echoes)
+    }
+
+    /// Whether the user is online on it.
+    pub(super) fn is_online(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.life == Life::Online)
+    }
+
+    /// Whether the socket has taken everything.
+    pub(super) fn is_sent(&self) -> bool {
+        self.connection.as_ref().is_none_or(Connection::is_sent)
+    }
+
+    /// Whether all that was sent is on its way: the socket has taken it, and the peer had room.
+    pub(super) fn is_taken(&self) -> bool {
+        let taken =
+            |connection: &Connection| connection.is_sent() && connection.machine.backlog() == 0;
+        self.connection.as_ref().is_none_or(taken)
+    }
+
+    /// Whether many requests may be on their way over this connection.
+    pub(super) fn multiplexes(&self) -> bool {
+        self.connection.as_ref().is_some_and(|one| one.machine.traits().multiplexes)
+    }
+
+    /// Whether more requests may be sent over this connection beside those that are on their way.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
+            if client.room().is_ok())
+    }
+
+    /// Whether the connection takes no more requests, ever: the target is leaving it, or its ids
+    /// are used up. What is on its way over it goes on.
+    pub(super) fn is_going(&self) -> bool {
+        use Refused::{Closed, GoingAway, IdsUsedUp};
+        matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
+            if matches!(client.room(), Err(GoingAway | IdsUsedUp | Closed)))
+    }
+
+    /// Whether messages wait for a step that takes them; they may outlive the connection.
+    pub(super) fn keeps_something(&self) -> bool {
+        match &self.connection {
+            Some(connection) => connection.keeps_something(),
+            None => self.loss.as_ref().is_some_and(|loss| loss.left.is_some()),
+        }
+    }
+
+    /// Whether the connection is gone, and the scenario waits for that.
+    pub(super) fn is_over_as_wanted(&self) -> bool {
+        self.loss.as_ref().is_some_and(|loss| loss.is_wanted)
+    }
+
+    /// How many messages were dropped that a step might have taken.
+    pub(super) fn dropped(&self) -> u64 {
+        match &self.connection {
+            Some(connection) => connection.dropped(),
+            None => self.loss.as_ref().map_or(0, |loss| loss.dropped),
+        }
+    }
+
+    /// All messages that wait for a step that takes them.
+    pub(super) fn take_kept(&mut self) -> Backlog<Later> {
+        match (&mut self.connection, &mut self.loss) {
+            (Some(connection), _) => connection.take_kept(),
+            (None, Some(loss)) => match &mut loss.left {
+                Some(left) => std::mem::take(&mut left.later),
+                None => Backlog::default(),
+            },
+            (None, None) => Backlog::default(),
+        }
     }
 
     /// When something is to be said that keeps the connection alive.
@@ -117,6 +187,19 @@ impl Lines {
         }
     }
 
+    pub(super) fn connection(&self, line: u8) -> Option<&Connection> {
+        self.get(line).connection.as_ref()
+    }
+
+    pub(super) fn connection_mut(&mut self, line: u8) -> Option<&mut Connection> {
+        self.get_mut(line).connection.as_mut()
+    }
+
+    /// Whether the sockets have taken everything.
+    pub(super) fn is_sent(&self) -> bool {
+        self.iter().all(Line::is_sent)
+    }
+
     fn iter(&self) -> impl Iterator<Item = &Line> {
         std::iter::once(&self.first).chain(self.others.iter().flat_map(|others| others.iter()))
     }
@@ -139,14 +222,6 @@ impl Lines {
 }
 
 impl State {
-    pub(super) fn connection(&self, line: u8) -> Option<&Connection> {
-        self.lines.get(line).connection.as_ref()
-    }
-
-    pub(super) fn connection_mut(&mut self, line: u8) -> Option<&mut Connection> {
-        self.lines.get_mut(line).connection.as_mut()
-    }
-
     /// What is known beforehand of what goes over a line.
     pub(super) fn link(&self, line: u8) -> &LinkPlan {
         self.link_in(&self.shard, line)
@@ -202,64 +277,6 @@ impl State {
         paid.map_err(|(cause, detail)| Failure::new(cause, detail))
     }
 
-    /// Whether many requests may be on their way over this connection.
-    pub(super) fn multiplexes(&self, line: u8) -> bool {
-        self.connection(line).is_some_and(|one| one.machine.traits().multiplexes)
-    }
-
-    /// Whether the sockets have taken everything.
-    pub(super) fn is_sent(&self) -> bool {
-        self.lines.iter().all(|line| line.connection.as_ref().is_none_or(Connection::is_sent))
-    }
-
-    /// The same of one of them.
-    pub(super) fn is_sent_on(&self, line: u8) -> bool {
-        self.connection(line).is_none_or(Connection::is_sent)
-    }
-
-    /// Whether all that was sent is on its way: the socket has taken it, and the peer had room.
-    pub(super) fn is_taken(&self, line: u8) -> bool {
-        let taken =
-            |connection: &Connection| connection.is_sent() && connection.machine.backlog() == 0;
-        self.connection(line).is_none_or(taken)
-    }
-
-    /// Whether messages wait for a step that takes them; they may outlive the connection.
-    pub(super) fn keeps_something(&self, line: u8) -> bool {
-        let place = self.lines.get(line);
-        match &place.connection {
-            Some(connection) => connection.keeps_something(),
-            None => place.loss.as_ref().is_some_and(|loss| loss.left.is_some()),
-        }
-    }
-
-    /// Whether the connection is gone, and the scenario waits for that.
-    pub(super) fn is_over_as_wanted(&self, line: u8) -> bool {
-        self.lines.get(line).loss.as_ref().is_some_and(|loss| loss.is_wanted)
-    }
-
-    /// How many messages were dropped that a step might have taken.
-    pub(super) fn dropped(&self, line: u8) -> u64 {
-        let place = self.lines.get(line);
-        match &place.connection {
-            Some(connection) => connection.dropped(),
-            None => place.loss.as_ref().map_or(0, |loss| loss.dropped),
-        }
-    }
-
-    /// All messages that wait for a step that takes them.
-    pub(super) fn take_kept(&mut self, line: u8) -> Backlog<Later> {
-        let place = self.lines.get_mut(line);
-        match (&mut place.connection, &mut place.loss) {
-            (Some(connection), _) => connection.take_kept(),
-            (None, Some(loss)) => match &mut loss.left {
-                Some(left) => std::mem::take(&mut left.later),
-                None => Backlog::default(),
-            },
-            (None, None) => Backlog::default(),
-        }
-    }
-
     /// What was taken and not used comes before all that is kept. No step takes it any more when
     /// the connection is gone and the end of it has been reported.
     pub(super) fn keep_all_again(&mut self, line: u8, first: Backlog<Later>) {
@@ -299,10 +316,6 @@ impl State {
     /// What the connection speaks, where it is declared.
     pub(super) fn protocol(&self, line: u8) -> Option<&Protocol> {
         self.link(line).protocol.as_deref()
-    }
-
-    pub(super) fn is_online_on(&self, line: u8) -> bool {
-        self.connection(line).is_some_and(|connection| connection.life == Life::Online)
     }
 
     /// Asks the kernel how the connection is, now and then.

@@ -12,8 +12,8 @@ mod streamed;
 use std::io;
 use std::task::{Context, Poll};
 
+use hear::From;
 use hear::acknowledged::acknowledged;
-use hear::awaits_message;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
 use super::connection::Later;
@@ -27,7 +27,6 @@ use super::{Turn, User};
 use crate::failure::Ended;
 use crate::shard::Lane;
 use crate::system::Received;
-use hear::From;
 
 impl User {
     /// Writes what waits and reads what is there, until nothing is left to do or the session has
@@ -46,7 +45,7 @@ impl User {
     }
 
     fn listen_on(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) -> Turn {
-        let Some(connection) = self.state.connection_mut(line) else {
+        let Some(connection) = self.state.lines.connection_mut(line) else {
             // Nothing can come any more; a user that only waited for the end goes on.
             return match self.session.doing {
                 Doing::Closing if self.session.line == line => {
@@ -73,15 +72,15 @@ impl User {
             self.broken(shard, line, &error, cx);
             return Turn::Again;
         }
-        if self.awaits_tls(line) {
+        if self.session.awaits(line, Awaits::Tls) {
             return self.secure_on(shard, line, cx);
         }
-        if self.awaits_room(line) && self.state.is_taken(line) {
+        if self.session.awaits(line, Awaits::Room) && self.state.lines.get(line).is_taken() {
             self.state.now = shard.clock.now();
             self.session(shard).sent();
             return Turn::Again;
         }
-        if self.state.agenda.is_some() && self.state.is_taken(line) {
+        if self.state.agenda.is_some() && self.state.lines.get(line).is_taken() {
             self.bodies_sent(shard, line, cx);
         }
         self.read(shard, line, cx)
@@ -90,7 +89,9 @@ impl User {
     fn read(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) -> Turn {
         loop {
             let now = self.state.now;
-            let Some(connection) = self.state.connection_mut(line) else { return Turn::Again };
+            let Some(connection) = self.state.lines.connection_mut(line) else {
+                return Turn::Again;
+            };
             let mut buffer = shard.read_buffer.borrow_mut();
             let Some(most) = connection.may_read(now, buffer.len()) else {
                 let wake = connection.slow_until();
@@ -138,14 +139,9 @@ impl User {
         }
     }
 
-    /// Whether the session waits for the socket to take what it sends over this line.
-    fn awaits_room(&self, line: u8) -> bool {
-        self.session.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Room)
-    }
-
     /// Bytes came. What is kept of them has to be within the budget.
     pub(super) fn received(&mut self, shard: &Lane, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
-        let Some(connection) = self.state.connection(line) else { return };
+        let Some(connection) = self.state.lines.connection(line) else { return };
         if matches!(connection.machine, Machine::Http1(_)) {
             match self.who_awaits_answer(line) {
                 Some(which) => self.with(which, shard, cx, |active| active.answer_received(bytes)),
@@ -153,7 +149,7 @@ impl User {
             }
         } else {
             let used = self.read_events(shard, line, bytes, cx);
-            if let Some(connection) = self.state.connection_mut(line)
+            if let Some(connection) = self.state.lines.connection_mut(line)
                 && matches!(connection.machine, Machine::Bytes(_) | Machine::Declared(_))
                 && used < bytes.len()
             {
@@ -179,7 +175,7 @@ impl User {
         let mut lent = shard.lent.borrow_mut();
         let (mut out, mut sent, mut left) = (Vec::new(), Ok(()), bytes.len());
         let read = loop {
-            let Some(connection) = self.state.connection_mut(line) else { break Ok(()) };
+            let Some(connection) = self.state.lines.connection_mut(line) else { break Ok(()) };
             let read = connection.machine.next(&mut input, &mut lent, &mut out);
             if !out.is_empty() {
                 // It goes before what is sent because of what came.
@@ -221,7 +217,7 @@ impl User {
         bytes: &'a [u8],
     ) -> Option<Reading<'a>> {
         let mut reading = Reading::default();
-        let connection = self.state.connection(line)?;
+        let connection = self.state.lines.connection(line)?;
         let is_datagram = connection.transport.is_datagram();
         let bytes_max = shard.prepared.limits.websocket.message_bytes_max;
         let link = || self.state.link_in(shard, line);
@@ -232,7 +228,7 @@ impl User {
             Machine::Declared(_) => {
                 reading.ends = link().records(bytes_max).map_or(Ends::Whole, Ends::Records);
             }
-            Machine::Bytes(_) if awaits_message(&self.session, line) => {
+            Machine::Bytes(_) if self.session.awaits(line, Awaits::Message) => {
                 let (instruction, plan) = at(shard, self.state.session, self.session.pc);
                 let answer = awaited(instruction, plan, bytes_max)?;
                 reading.ends = Ends::Answer(answer);
@@ -257,7 +253,7 @@ impl User {
             Event::Message(payload) => match reading.records {
                 Some(records) => records.split(payload, &mut |record| {
                     self.heard(shard, line, record, cx);
-                    self.state.connection(line).is_some()
+                    self.state.lines.connection(line).is_some()
                 }),
                 None => self.heard(shard, line, payload, cx),
             },
@@ -284,7 +280,7 @@ impl User {
         for ended in ended {
             self.reply_ended(shard, line, ended, cx);
         }
-        let Some(connection) = self.state.connection(line) else { return };
+        let Some(connection) = self.state.lines.connection(line) else { return };
         let (multiplexes, backlog) =
             (matches!(connection.machine, Machine::Http2(_)), connection.machine.backlog());
         if multiplexes {
@@ -310,7 +306,7 @@ impl User {
         match self.who_awaits_answer(line).and_then(|which| self.exchange_of(which)) {
             Some(exchange) => {
                 exchange.rare(shard).unsendable = Some(error);
-                if let Some(connection) = self.state.connection_mut(line) {
+                if let Some(connection) = self.state.lines.connection_mut(line) {
                     connection.forget_unsent();
                 }
             }
@@ -329,22 +325,24 @@ impl User {
 
     /// A user begins to listen: what was kept may be what it wants.
     pub(super) fn hear_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        if self.state.keeps_something(line) {
+        if self.state.lines.get(line).keeps_something() {
             self.take_from_kept(shard, line, cx);
         }
-        if self.state.connection(line).is_some() {
+        if self.state.lines.connection(line).is_some() {
             return;
         }
         // Nothing more can come.
         if self.session.exchange_on(line).is_some() {
             self.session(shard).exchange_lost(line);
-        } else if matches!(self.session.doing, Doing::Stay) && self.state.is_over_as_wanted(line) {
+        } else if matches!(self.session.doing, Doing::Stay)
+            && self.state.lines.get(line).is_over_as_wanted()
+        {
             self.session(shard).stay_lost(line);
         }
     }
 
     pub(super) fn take_from_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        let mut later = self.state.take_kept(line);
+        let mut later = self.state.lines.get_mut(line).take_kept();
         let mut passed = Backlog::default();
         while matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay)
             && let Some(one) = later.pop()
@@ -362,7 +360,7 @@ impl User {
                 }
             }
             // What it is not for is kept again, behind what came before it.
-            passed = passed.followed_by(self.state.take_kept(line));
+            passed = passed.followed_by(self.state.lines.get_mut(line).take_kept());
         }
         self.state.keep_all_again(line, passed.followed_by(later));
     }

@@ -11,7 +11,7 @@ use throng_protocol::machine::Machine;
 use super::State;
 use super::connection::Connection;
 use super::task::{Active, GONE};
-use super::watched::figures;
+use super::watched::{as_text, figures};
 use crate::code::Instruction;
 use crate::control::StoppedBy;
 use crate::evidence::{Evidence, Exchange};
@@ -56,13 +56,12 @@ impl Active<'_> {
         // in the slowest attempts.
         let line = self.task.line;
         if may_sample
-            && let Some(Connection { machine: Machine::Http2(_), .. }) = self.user.connection(line)
+            && let Some(Connection { machine: Machine::Http2(_), .. }) =
+                self.user.lines.connection(line)
         {
             self.user.sample(line);
         }
-        if self.shard.is_traced() {
-            self.user.trace_ended(step, attempt, None);
-        }
+        self.user.tell_end(step, attempt, None);
     }
 
     /// The running step ended badly. The one place through which every failure goes: it is
@@ -104,9 +103,7 @@ impl Active<'_> {
         {
             return retried(self, step, attempt, (cause, detail));
         }
-        if shard.is_traced() {
-            self.user.trace_ended(step, attempt, Some((cause, &detail)));
-        }
+        self.user.tell_end(step, attempt, Some((cause, &detail)));
         self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
             Instruction::Do(Statement::Connect(_)) => {
@@ -120,7 +117,7 @@ impl Active<'_> {
         if self.task.is_body() {
             return self.body_failed(step, (cause, &detail), onward, failing.then);
         }
-        self.transactions_fail(step, cause);
+        self.task.transactions_fail(step, cause);
         match failing.then {
             OnError::Count => self.go_on(onward),
             OnError::Next => self.leave_iteration(onward),
@@ -177,7 +174,7 @@ impl Active<'_> {
     #[cold]
     fn slow(&self, cause: Option<Cause>) -> Found {
         let (at, user) = (self.user.now, self.user.id.0);
-        let connection = self.user.connection(self.task.line);
+        let connection = self.user.lines.connection(self.task.line);
         let info = connection.and_then(|connection| connection.transport.tcp_info());
         let read = self.shard.clock.now() - at;
         Found { at, user, cause, read, retransmits: info.map(|info| info.retransmits) }
@@ -297,7 +294,7 @@ impl Active<'_> {
                 self.user.failed_apart(step, &Attempt::default(), &(cause, detail));
                 self.branch_fails(step, cause);
                 if !self.task.is_body() {
-                    self.transactions_fail(step, cause);
+                    self.task.transactions_fail(step, cause);
                 }
             }
             None => self.shard.log(self.user.now, self.user.id, detail.english().as_bytes()),
@@ -361,7 +358,9 @@ impl Active<'_> {
         }
         for save in saves {
             let value = self.user.memory().values().get(usize::from(save.slot)).cloned();
-            self.user.trace_saved(save.slot, &value.unwrap_or_default());
+            let value = value.unwrap_or_default();
+            let name = || self.user.name_of(save.slot);
+            self.user.tell(|| What::Saved { name: name(), value: as_text(&value) });
         }
     }
 }
@@ -379,9 +378,7 @@ impl State {
         recorder.begun(step);
         recorder.failed(step, attempt, *cause, self.now, || detail.clone());
         drop(recorder);
-        if self.shard.is_traced() {
-            self.trace_ended(step, attempt, Some((*cause, detail)));
-        }
+        self.tell_end(step, attempt, Some((*cause, detail)));
     }
 }
 
@@ -395,7 +392,6 @@ fn retried(active: &mut Active<'_>, step: StepId, attempt: &Attempt, finding: Fi
     }
     recorder.retried(step, attempt, finding.0);
     drop(recorder);
-    if active.shard.is_traced() {
-        active.user.tell(What::TryFails { step, failure: finding, figures: figures(attempt) });
-    }
+    let figures = || figures(attempt);
+    active.user.tell(|| What::TryFails { step, failure: finding, figures: figures() });
 }

@@ -22,6 +22,7 @@ use super::State;
 use super::connection::Connection;
 use crate::failure::Finding;
 use crate::scope::{UserScope, scope};
+use crate::trace::{Shown, What};
 
 /// A message that is on its way.
 #[derive(Clone, Copy, Default)]
@@ -108,9 +109,7 @@ fn send_commands(
         }
     };
     let is_traced = shard.is_traced();
-    if is_traced {
-        state.trace_text(&redis::in_lines(bytes));
-    }
+    state.tell(|| What::Sent(Shown::of(&redis::in_lines(bytes))));
     shard.recorder.borrow_mut().messages.sent += u64::from(commands.count);
     let Some(Connection { machine: Machine::Redis(client), .. }) =
         &mut state.lines.get_mut(line).connection
@@ -142,8 +141,7 @@ impl State {
                 let mut written = shard.content_buffer.borrow_mut();
                 written.clear();
                 let mut scope = scope!(self, &shard);
-                let rendered = content.render(&mut written, &mut scope);
-                rendered.map_err(|fault| scope.finding(fault))?;
+                scope.render(content, &mut written)?;
                 (*kind, 0)
             }
             Content::Declared(declared) => self.encode(line, declared)?,
@@ -210,9 +208,7 @@ impl State {
         let shard = Rc::clone(&self.shard);
         shard.recorder.borrow_mut().messages.sent += 1;
         let cut_to = |bytes: &[u8]| cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
-        if shard.is_traced() {
-            self.trace_sent(line, content);
-        }
+        self.tell(|| What::Sent(self.shown(line, content)));
         let Some(connection) = &mut self.lines.get_mut(line).connection else {
             return Err(io::ErrorKind::NotConnected.into());
         };

@@ -35,7 +35,7 @@ impl Active<'_> {
             return false;
         }
         let (pc, retry) = (self.task.pc, u32::from(self.task.retries));
-        self.user.tell(What::StepBegins { step: instruction.step(), verb, pc, retry });
+        self.user.tell(|| What::StepBegins { step: instruction.step(), verb, pc, retry });
         true
     }
 
@@ -50,7 +50,7 @@ impl Active<'_> {
             self.end_iteration(FINISHED);
             return Some(Turn::Again);
         }
-        let may = !self.task.in_flight && !self.in_transaction();
+        let may = !self.task.in_flight && !self.task.in_transaction(self.shard);
         let must_leave = self.shard.seats.borrow().must_leave(self.user.slot);
         if may && must_leave && !self.is_owed() {
             match self.user.holds_back() {
@@ -123,7 +123,7 @@ impl Active<'_> {
 
     /// The session is over: its connections are ended in order, then the user is gone.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) -> Turn {
-        self.leave_transactions(End::Whole);
+        self.task.leave_transactions(End::Whole, self.user);
         match self.user.lines.first_open() {
             Some(line) => {
                 self.close(line, cx);
@@ -155,7 +155,7 @@ impl User {
         }
         if let Instruction::Do(Statement::Request(request)) = session.instruction()
             && let line = session.user.line_of(request.link)
-            && let Some(connection) = session.user.connection_mut(line)
+            && let Some(connection) = session.user.lines.connection_mut(line)
             && let Some(surplus) = connection.take_surplus()
         {
             // It came right behind the answer to the upgrade, before anything was asked.

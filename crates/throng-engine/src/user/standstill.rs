@@ -13,7 +13,7 @@ impl User {
     #[cold]
     pub(super) fn tell_standstill(&self, shard: &Lane) {
         let user = self.state.id.0;
-        let (what, step) = (self.waits_for(), self.last_step(shard));
+        let (what, step) = (self.session.doing.said(), self.last_step(shard));
         let reason = match step {
             Some(step) => say!(
                 "user {user} is stuck: it is waiting for {what} at or after step `{step}`, and no \
@@ -27,8 +27,20 @@ impl User {
         shard.stop_because(shard.clock.now(), reason, StoppedBy::Bug);
     }
 
-    fn waits_for(&self) -> Said {
-        match &self.session.doing {
+    /// The step that the session is at, or the last one before that.
+    fn last_step<'a>(&self, shard: &'a Lane) -> Option<&'a str> {
+        let number = self.state.session;
+        let last = shard.prepared.sessions[usize::from(number)].code.all.len() as u32;
+        let mut before = (0..=self.session.pc.min(last)).rev();
+        let step = before.find_map(|pc| at(shard, number, pc).0.step())?;
+        Some(&shard.prepared.program.step(step).name)
+    }
+}
+
+impl Doing {
+    /// What the user waits for.
+    fn said(&self) -> Said {
+        match self {
             Doing::Step => say!("its turn"),
             Doing::Opening(_) => say!("a connection to open"),
             Doing::Queued { .. } => say!("a free connection"),
@@ -47,14 +59,5 @@ impl User {
             Doing::Closing => say!("a connection to close"),
             Doing::Idle => say!("its next iteration"),
         }
-    }
-
-    /// The step that the session is at, or the last one before that.
-    fn last_step<'a>(&self, shard: &'a Lane) -> Option<&'a str> {
-        let number = self.state.session;
-        let last = shard.prepared.sessions[usize::from(number)].code.all.len() as u32;
-        let mut before = (0..=self.session.pc.min(last)).rev();
-        let step = before.find_map(|pc| at(shard, number, pc).0.step())?;
-        Some(&shard.prepared.program.step(step).name)
     }
 }

@@ -23,27 +23,11 @@ pub(super) struct Asked<'a> {
 }
 
 impl State {
-    /// Whether more requests may be sent over this connection beside those that are on their way.
-    pub(super) fn is_shared(&self, line: u8) -> bool {
-        match self.connection(line).map(|connection| &connection.machine) {
-            Some(Machine::Http2(client)) => client.room().is_ok(),
-            _ => false,
-        }
-    }
-
-    /// Whether the connection takes no more requests, ever: the target is leaving it, or its ids
-    /// are used up. What is on its way over it goes on.
-    pub(super) fn is_going(&self, line: u8) -> bool {
-        let machine = self.connection(line).map(|connection| &connection.machine);
-        let Some(Machine::Http2(client)) = machine else { return false };
-        matches!(client.room(), Err(Refused::GoingAway | Refused::IdsUsedUp | Refused::Closed))
-    }
-
     /// How many streams the target allows at once on the connection of a link that is in use, where
     /// that keeps requests waiting.
     pub(super) fn streams_max(&self, link: &LinkPlan) -> Option<u32> {
         let lines = link.first..link.first + link.width;
-        lines.into_iter().find_map(|line| match &self.connection(line)?.machine {
+        lines.into_iter().find_map(|line| match &self.lines.connection(line)?.machine {
             Machine::Http2(client) => match client.room() {
                 Err(Refused::Streams { max }) => Some(max),
                 _ => None,
@@ -55,7 +39,7 @@ impl State {
     /// Whether it is not known yet how many iterations the target allows at once, as its settings
     /// have not come: until then it gets one.
     pub(super) fn awaits_settings(&self, line: u8) -> bool {
-        match self.connection(line).map(|connection| &connection.machine) {
+        match self.lines.connection(line).map(|connection| &connection.machine) {
             Some(Machine::Http2(client)) if self.shard.prepared.program.connection.streams > 1 => {
                 !client.is_ready() && client.open_streams() > 0
             }
@@ -71,7 +55,8 @@ impl State {
         cx: &mut Context<'_>,
     ) -> io::Result<u32> {
         let shard = std::rc::Rc::clone(&self.shard);
-        let Some(Connection { machine: Machine::Http2(client), .. }) = self.connection_mut(line)
+        let Some(Connection { machine: Machine::Http2(client), .. }) =
+            self.lines.connection_mut(line)
         else {
             return Err(io::ErrorKind::NotConnected.into());
         };
@@ -107,8 +92,8 @@ impl State {
     /// The socket has taken all that was sent, perhaps: then more of the bodies is.
     pub(super) fn drain(&mut self, line: u8, cx: &mut Context<'_>) -> io::Result<()> {
         let shard = std::rc::Rc::clone(&self.shard);
-        while self.is_sent_on(line)
-            && let Some(connection) = self.connection_mut(line)
+        while self.lines.get(line).is_sent()
+            && let Some(connection) = self.lines.connection_mut(line)
         {
             let mut out = shard.frame_buffer.borrow_mut();
             out.clear();
@@ -125,7 +110,7 @@ impl State {
         let shard = std::rc::Rc::clone(&self.shard);
         let mut out = shard.frame_buffer.borrow_mut();
         out.clear();
-        let Some(connection) = self.connection_mut(line) else { return };
+        let Some(connection) = self.lines.connection_mut(line) else { return };
         if let Machine::Http2(client) = &mut connection.machine
             && client.cancel(Token(stream), ErrorCode::CANCEL, &mut out).is_ok()
         {
@@ -136,12 +121,13 @@ impl State {
 
     /// A connection that the target is leaving is closed as soon as nobody asks over it.
     pub(super) fn end_if_going(&mut self, line: u8) {
-        let Some(Connection { machine: Machine::Http2(client), .. }) = self.connection(line) else {
+        let Some(Connection { machine: Machine::Http2(client), .. }) = self.lines.connection(line)
+        else {
             return;
         };
         let is_unused = client.open_streams() == 0;
         let keeps = self.shard.prepared.program.connection.keep_alive;
-        if is_unused && (!keeps || self.is_going(line)) {
+        if is_unused && (!keeps || self.lines.get(line).is_going()) {
             self.leave_to_target(line);
         }
     }

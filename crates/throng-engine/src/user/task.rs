@@ -11,11 +11,11 @@ use throng_base::{StepId, Time};
 use throng_metrics::{Cause, Ending};
 use throng_program::{Parting, Statement};
 
-use super::State;
-use super::exchange::Exchange;
-use super::redirect::Detour;
+use super::exchange::{Awaits, Exchange};
+use super::redirect::{Again, Detour, Redirect};
+use super::{State, deliver};
 use crate::code::{Code, Instruction};
-use crate::connector::{Opened, Progress};
+use crate::connector::{Missing, Opened, Progress};
 use crate::failure::Failure;
 use crate::prepared::Plan;
 use crate::rendezvous::Waiting;
@@ -100,6 +100,8 @@ pub(super) struct Opening {
     pub(super) progress: Rc<Progress>,
     pub(super) begun: Time,
     pub(super) target: u16,
+    /// What has not come, if its handshake takes too long.
+    pub(super) missing: Option<Missing>,
 }
 
 impl Opening {
@@ -240,6 +242,27 @@ impl Task {
             _ => None,
         }
     }
+
+    /// Where the request of this step goes instead, if it does.
+    pub(super) fn redirect(&self) -> Option<&Redirect> {
+        self.detour.as_ref()?.redirect.as_ref()
+    }
+
+    /// What is to be sent once more, where this try is that.
+    pub(super) fn take_again(&mut self) -> Option<Again> {
+        let again = self.detour.as_mut().and_then(|detour| detour.again.take());
+        again.filter(|again| again.is_of(self.pc, self.due))
+    }
+
+    /// Whether it waits for this over a connection.
+    pub(super) fn awaits(&self, line: u8, what: Awaits) -> bool {
+        self.exchange_on(line).is_some_and(|exchange| exchange.awaits == what)
+    }
+
+    /// Whether it waits for the end of this connection.
+    pub(super) fn is_closing(&self, line: u8) -> bool {
+        matches!(self.doing, Doing::Closing) && self.line == line
+    }
 }
 
 /// One of a user's tasks.
@@ -368,8 +391,8 @@ impl<'a> Active<'a> {
 
     /// What was sent is not to be expected anywhere.
     pub(super) fn withdraw(&self, exchange: &Exchange) {
-        if let Some((row, id)) = exchange.rare.as_ref().and_then(|rare| rare.sent) {
-            self.user.withdraw_sent(row, id);
+        if let Some(sent) = exchange.rare.as_ref().and_then(|rare| rare.sent) {
+            deliver::withdraw(sent, self.shard, self.user.now);
         }
     }
 

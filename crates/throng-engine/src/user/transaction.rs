@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use throng_base::StepId;
+use throng_base::{StepId, Time};
 use throng_metrics::Cause;
 
-use super::task::{Active, Open, Transactions};
+use super::State;
+use super::task::{Active, Open, Task, Transactions};
 use crate::recorder::Attempt;
+use crate::shard::Lane;
+use crate::trace::What;
 
 /// With the usual room of a list for four.
 pub(super) const SIZES: [u64; 2] = [size_of::<Transactions>() as u64, 4 * size_of::<Open>() as u64];
@@ -20,71 +23,69 @@ pub(super) enum End {
     CutOff,
 }
 
-impl Active<'_> {
-    /// Whether the user is in a transaction that is finished before it leaves.
-    pub(super) fn in_transaction(&self) -> bool {
-        let open = self.task.transactions.as_ref().is_some_and(|one| !one.open.is_empty());
-        open && self.shard.finishes_transactions()
-    }
-
+impl Transactions {
     /// The time counts from when its first step is due.
-    pub(super) fn begin_transaction(&mut self, step: StepId) {
-        let begin = self.task.due;
-        let transactions = self.task.transactions.get_or_insert_default();
-        let paused = transactions.paused;
-        transactions.open.push(Open { step, begin, paused, failed: None });
-        self.shard.recorder.borrow_mut().begun(step);
-        self.task.pc += 1;
+    pub(super) fn begin(&mut self, step: StepId, begin: Time, shard: &Lane) {
+        self.open.push(Open { step, begin, paused: self.paused, failed: None });
+        shard.recorder.borrow_mut().begun(step);
     }
 
-    pub(super) fn end_transaction(&mut self) {
-        self.task.pc += 1;
-        let Some(transactions) = &mut self.task.transactions else { return };
-        let Some(open) = transactions.open.pop() else { return };
-        let whole = self.user.now - open.begin;
-        let paused = transactions.paused.saturating_sub(open.paused);
+    /// The innermost ends.
+    pub(super) fn end(&mut self, user: &State) {
+        let Some(open) = self.open.pop() else { return };
+        let whole = user.now - open.begin;
+        let paused = self.paused.saturating_sub(open.paused);
         let latency = Some(whole.saturating_sub(paused));
         let attempt = Attempt { latency, ..Attempt::default() };
-        self.shard.recorder.borrow_mut().with_pauses(open.step, whole);
-        self.transaction_ended(&open, &attempt);
+        user.shard.recorder.borrow_mut().with_pauses(open.step, whole);
+        open.ended(&attempt, user);
+    }
+}
+
+impl Open {
+    fn ended(&self, attempt: &Attempt, user: &State) {
+        let shard = &user.shard;
+        let Some((step, cause)) = self.failed else {
+            shard.recorder.borrow_mut().ok(self.step, attempt);
+            return user.tell_end(self.step, attempt, None);
+        };
+        let detail = || say!("in step `{}`", shard.prepared.program.step(step).name);
+        shard.recorder.borrow_mut().failed(self.step, attempt, cause, user.now, detail);
+        if shard.is_traced() {
+            user.tell_end(self.step, attempt, Some((cause, &detail())));
+        }
+    }
+}
+
+impl Task {
+    /// Whether the user is in a transaction that is finished before it leaves.
+    pub(super) fn in_transaction(&self, shard: &Lane) -> bool {
+        let open = self.transactions.as_ref().is_some_and(|one| !one.open.is_empty());
+        open && shard.finishes_transactions()
     }
 
     /// All transactions the user is in end, as it leaves what is between their begin and end.
     /// What did not run through has no time.
-    pub(super) fn leave_transactions(&mut self, end: End) {
-        let Some(transactions) = &mut self.task.transactions else { return };
+    pub(super) fn leave_transactions(&mut self, end: End, user: &State) {
+        let Some(transactions) = &mut self.transactions else { return };
         for open in std::mem::take(&mut transactions.open).iter().rev() {
             match open.failed.is_some() || end == End::Whole {
-                true => self.transaction_ended(open, &Attempt::default()),
-                false => self.shard.recorder.borrow_mut().interrupted(open.step),
+                true => open.ended(&Attempt::default(), user),
+                false => user.shard.recorder.borrow_mut().interrupted(open.step),
             }
-        }
-    }
-
-    fn transaction_ended(&mut self, open: &Open, attempt: &Attempt) {
-        let shard = self.shard;
-        let Some((step, cause)) = open.failed else {
-            shard.recorder.borrow_mut().ok(open.step, attempt);
-            if shard.is_traced() {
-                self.user.trace_ended(open.step, attempt, None);
-            }
-            return;
-        };
-        let detail = || say!("in step `{}`", shard.prepared.program.step(step).name);
-        shard.recorder.borrow_mut().failed(open.step, attempt, cause, self.user.now, detail);
-        if shard.is_traced() {
-            self.user.trace_ended(open.step, attempt, Some((cause, &detail())));
         }
     }
 
     /// A step failed and is not tried again.
     pub(super) fn transactions_fail(&mut self, step: StepId, cause: Cause) {
-        let Some(transactions) = &mut self.task.transactions else { return };
+        let Some(transactions) = &mut self.transactions else { return };
         for open in &mut transactions.open {
             open.failed.get_or_insert((step, cause));
         }
     }
+}
 
+impl Active<'_> {
     /// The user has paused since its step was due.
     pub(super) fn paused(&mut self) {
         self.paused_for(self.user.now - self.task.due);
@@ -99,8 +100,6 @@ impl Active<'_> {
         if let Some(transactions) = &mut self.task.transactions {
             transactions.paused += time;
         }
-        if self.shard.is_traced() {
-            self.user.trace_paused(time);
-        }
+        self.user.tell(|| What::Paused(time));
     }
 }

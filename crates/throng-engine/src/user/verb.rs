@@ -67,7 +67,7 @@ impl Active<'_> {
             (Instruction::Return, _) => self.return_from_body(),
             (Instruction::Do(Statement::Slow { link, slow }), _) => {
                 let (now, line) = (self.user.now, self.user.line_of(*link));
-                if let Some(connection) = self.user.connection_mut(line) {
+                if let Some(connection) = self.user.lines.connection_mut(line) {
                     connection.slow_down(*slow, now);
                 }
                 self.pass_on();

@@ -1,8 +1,6 @@
 //! Telling what a user does, for who watches it, and letting it go on step by step. Called only
 //! where the shard is watched; nothing of it costs anything otherwise.
 
-use std::time::Duration;
-
 use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Cause, Stage};
@@ -14,103 +12,46 @@ use super::State;
 use super::exchange::Exchange;
 use crate::code::Instruction;
 use crate::recorder::Attempt;
+use crate::shard::Lane;
 use crate::spent::Times;
 use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, What, Who};
 
 impl State {
-    #[cold]
-    pub(super) fn tell(&mut self, what: What) {
-        self.shard.tell(self.who(), self.now, || what);
+    /// Tells what the user does, where anybody listens.
+    #[inline]
+    pub(super) fn tell(&self, what: impl FnOnce() -> What) {
+        if self.shard.is_traced() {
+            self.shard.tell(self.who(), self.now, what);
+        }
     }
 
     pub(super) fn who(&self) -> Who {
         Who { user: self.id, session: self.session, iteration: self.iterations }
     }
 
-    #[cold]
-    pub(super) fn trace_connected(&mut self, target: u16, times: &Times) {
-        let target = &self.shard.prepared.targets[usize::from(target)].authority;
-        let stages = Stage::ALL.into_iter().map(|stage| (stage, times[stage as usize]));
-        let stages = stages.filter(|(_, time)| !time.is_zero()).collect();
-        self.tell(What::Connected { target: target.clone(), stages });
-    }
-
-    #[cold]
-    pub(super) fn trace_ended(
-        &mut self,
+    /// Tells how a step ended.
+    #[inline]
+    pub(super) fn tell_end(
+        &self,
         step: StepId,
         attempt: &Attempt,
         failure: Option<(Cause, &Said)>,
     ) {
-        let failure = failure.map(|(cause, detail)| (cause, detail.clone()));
-        self.tell(What::StepEnds { step, failure, figures: figures(attempt) });
-    }
-
-    /// An iteration begins, or ends (whether it ran through).
-    #[cold]
-    pub(super) fn trace_iteration(&mut self, ended: Option<bool>) {
-        self.tell(match ended {
-            None => What::IterationBegins,
-            Some(finished) => What::IterationEnds { finished },
-        });
+        let failure = || failure.map(|(cause, detail)| (cause, detail.clone()));
+        self.tell(|| What::StepEnds { step, failure: failure(), figures: figures(attempt) });
     }
 
     /// The session would begin again: whether it does.
     #[cold]
     pub(super) fn begins_again(&mut self) -> bool {
         let gets_on = self.shard.gets_on(self.id);
-        self.tell(if gets_on { What::Anew } else { What::GivenUp });
+        self.tell(|| if gets_on { What::Anew } else { What::GivenUp });
         gets_on
     }
 
-    #[cold]
-    pub(super) fn trace_paused(&mut self, time: Duration) {
-        self.tell(What::Paused(time));
-    }
-
-    #[cold]
-    pub(super) fn trace_condition(&mut self, holds: bool) {
-        self.tell(What::Condition { holds });
-    }
-
-    #[cold]
-    pub(super) fn trace_set(&mut self, slot: u16, value: &Value) {
-        let (name, value) = (self.name_of(slot), as_text(value));
-        self.tell(What::Set { name, value });
-    }
-
-    #[cold]
-    pub(super) fn trace_saved(&mut self, slot: u16, value: &Value) {
-        let (name, value) = (self.name_of(slot), as_text(value));
-        self.tell(What::Saved { name, value });
-    }
-
-    #[cold]
-    pub(super) fn trace_log(&mut self, line: &[u8]) {
-        let line = &line[..line.len().min(SHOWN_BYTES_MAX)];
-        self.tell(What::Log(String::from_utf8_lossy(line).into_owned()));
-    }
-
-    #[cold]
-    pub(super) fn trace_sent(&mut self, line: u8, bytes: &[u8]) {
-        let shown = self.shown(line, bytes);
-        self.tell(What::Sent(shown));
-    }
-
-    /// The same of what is put into words already.
-    #[cold]
-    pub(super) fn trace_text(&mut self, text: &[u8]) {
-        self.tell(What::Sent(Shown::of(text)));
-    }
-
-    #[cold]
-    pub(super) fn trace_received(&mut self, line: u8, bytes: &[u8]) {
-        let shown = self.shown(line, bytes);
-        self.tell(What::Received(shown));
-    }
-
     /// A message of a declared protocol by its name and fields; anything else as it is.
-    fn shown(&self, line: u8, bytes: &[u8]) -> Shown {
+    #[cold]
+    pub(super) fn shown(&self, line: u8, bytes: &[u8]) -> Shown {
         let mut decoded = Decoded::default();
         let read = self.protocol(line).and_then(|protocol| {
             let packet = protocol.decode(bytes, &mut decoded).ok()?;
@@ -132,27 +73,35 @@ impl State {
         Shown::of(&text)
     }
 
-    /// Tells the body of an answer, as it is when its content coding is undone.
-    #[cold]
-    pub(super) fn trace_body(&mut self, exchange: &Exchange, whole: Option<&[u8]>) {
-        let kept = exchange.rare.as_ref().map_or(&[][..], |rare| &rare.body);
-        let body = Shown::of(whole.unwrap_or(kept));
-        if body.length > 0 {
-            self.tell(What::Received(body));
-        }
-    }
-
-    fn name_of(&self, slot: u16) -> String {
+    pub(super) fn name_of(&self, slot: u16) -> String {
         let session = &self.shard.prepared.program.sessions[usize::from(self.session)];
         session.slots.get(usize::from(slot)).cloned().unwrap_or_default()
     }
 }
 
+/// A connection is open, by these stages.
+#[cold]
+pub(super) fn connected(shard: &Lane, target: u16, times: &Times) -> What {
+    let target = shard.prepared.targets[usize::from(target)].authority.clone();
+    let stages = Stage::ALL.into_iter().map(|stage| (stage, times[stage as usize]));
+    What::Connected { target, stages: stages.filter(|(_, time)| !time.is_zero()).collect() }
+}
+
+/// Tells the body of an answer, as it is when its content coding is undone.
+#[cold]
+pub(super) fn trace_body(user: &State, exchange: &Exchange, whole: Option<&[u8]>) {
+    let kept = exchange.rare.as_ref().map_or(&[][..], |rare| &rare.body);
+    let body = Shown::of(whole.unwrap_or(kept));
+    if body.length > 0 {
+        user.tell(|| What::Received(body));
+    }
+}
+
 /// Tells a piece of a response of which this status is known, or 0.
 #[cold]
-pub(super) fn trace_piece(user: &mut State, status: u16, bytes: &[u8]) {
+pub(super) fn trace_piece(user: &State, status: u16, bytes: &[u8]) {
     let shown = Shown::of(bytes);
-    user.tell(match status {
+    user.tell(|| match status {
         0 => What::PartOfHead(shown),
         _ => What::Received(shown),
     });
@@ -163,7 +112,7 @@ pub(super) fn figures(attempt: &Attempt) -> Figures {
     Figures { latency, first_byte, code, bytes_in, bytes_out }
 }
 
-fn as_text(value: &Value) -> String {
+pub(super) fn as_text(value: &Value) -> String {
     let mut text = Vec::new();
     value.write_json(&mut text);
     text.truncate(SHOWN_BYTES_MAX);

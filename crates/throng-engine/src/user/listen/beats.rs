@@ -23,7 +23,7 @@ impl User {
                 continue;
             }
             let Some((heartbeat, _)) = self.state.heartbeat(shard, line, self.session.pc) else {
-                self.state.beats_over(line);
+                self.state.lines.get_mut(line).beats.over(shard);
                 continue;
             };
             // Where the period is shorter than the deadline, an answer has its period.
@@ -55,9 +55,9 @@ impl User {
         let Some((heartbeat, _)) = self.state.heartbeat(&shard, line, self.session.pc) else {
             return;
         };
-        let due = self.state.beats(line).answered_at();
+        let due = self.state.lines.get_mut(line).beats.answered_at();
         shard.rearm(self.state.slot, self.alarm());
-        let is_unsure = self.state.beats(line).is_unsure;
+        let is_unsure = self.state.lines.get_mut(line).beats.is_unsure;
         let latency = (!is_unsure).then(|| self.state.now - due);
         let attempt = Attempt { latency, bytes_in, ..Attempt::default() };
         let mut recorder = shard.recorder.borrow_mut();
@@ -65,19 +65,17 @@ impl User {
         recorder.ok(heartbeat.step, &attempt);
         drop(recorder);
         self.state.sample(line);
-        if shard.is_traced() {
-            self.state.trace_ended(heartbeat.step, &attempt, None);
-        }
+        self.state.tell_end(heartbeat.step, &attempt, None);
     }
 
     pub(in crate::user) fn beat_broken(&mut self, line: u8, finding: Finding) {
         let shard = Rc::clone(&self.state.shard);
-        let due = self.state.beats(line).answered_at();
+        let due = self.state.lines.get_mut(line).beats.answered_at();
         shard.rearm(self.state.slot, self.alarm());
         let latency = Some(self.state.now - due);
         let attempt = Attempt { latency, ..Attempt::default() };
         shard.recorder.borrow_mut().heartbeats.lost += 1;
-        let step = self.state.beats(line).step;
+        let step = self.state.lines.get_mut(line).beats.step;
         self.state.beat_failed(step, &attempt, finding);
     }
 }
@@ -85,7 +83,7 @@ impl User {
 /// Says what keeps a connection alive, where that is due.
 fn keep_alive(user: &mut User, shard: &Lane, line: u8, cx: &mut Context<'_>) {
     let now = user.state.now;
-    let Some(connection) = user.state.connection_mut(line) else { return };
+    let Some(connection) = user.state.lines.connection_mut(line) else { return };
     if now < connection.machine.due() {
         return;
     }

@@ -55,7 +55,7 @@ impl User {
         is_cut: bool,
         cx: &mut Context<'_>,
     ) {
-        let reader = match self.state.connection_mut(line).map(|one| &mut one.machine) {
+        let reader = match self.state.lines.connection_mut(line).map(|one| &mut one.machine) {
             Some(Machine::Http1(reader)) => Some(reader.close()),
             _ => None,
         };
@@ -64,7 +64,7 @@ impl User {
         {
             return self.broken(shard, line, &error, cx);
         }
-        if self.is_closing(line) {
+        if self.session.is_closing(line) {
             // A WebSocket ends after our goodbye.
             self.state.drop_connection(line, Ended::ByUs);
             let until = self.session.deadline;
@@ -90,9 +90,10 @@ impl User {
                 self.lost(shard, line, failure, Ended::ByTarget, cx);
             }
             _ => {
-                let half = self.state.connection(line).and_then(Connection::half_a_packet);
+                let half = self.state.lines.connection(line).and_then(Connection::half_a_packet);
                 let detail = half.unwrap_or(NOTHING_ASKED);
-                let machine = self.state.connection(line).map(|connection| &connection.machine);
+                let machine =
+                    self.state.lines.connection(line).map(|connection| &connection.machine);
                 let has_code = machine.is_some_and(|machine| machine.traits().codes);
                 let status = if has_code { NO_CLOSE } else { 0 };
                 let failure = Failure { status, ..Failure::new(Cause::ClosedEarly, detail) };
@@ -105,11 +106,6 @@ impl User {
     fn take_unsendable(&mut self, line: u8) -> Option<io::Error> {
         let which = self.who_awaits_answer(line)?;
         self.exchange_of(which)?.rare.as_mut()?.unsendable.take()
-    }
-
-    /// Whether the session waits for the end of this connection.
-    pub(in crate::user) fn is_closing(&self, line: u8) -> bool {
-        matches!(self.session.doing, Doing::Closing) && self.session.line == line
     }
 
     /// Reading or writing failed.
@@ -126,7 +122,7 @@ impl User {
             return self.ended_by_target(shard, line, true, cx);
         }
         let ended = ended_by(failure.cause);
-        if self.is_closing(line) {
+        if self.session.is_closing(line) {
             self.state.drop_connection(line, ended);
             let until = self.session.deadline;
             self.session(shard).closed_in_order(until);
@@ -153,7 +149,7 @@ impl User {
         let is_wanted = self.wants_end(shard, (line, messages), &failure, ended);
         // Whoever wants what came before the end misses it because of us.
         let failure = refused.unwrap_or(failure);
-        let dropped = self.state.dropped(line);
+        let dropped = self.state.lines.get(line).dropped();
         self.state.lose(line, Loss { failure, ended, unheard, is_wanted, dropped, left });
         self.settle(shard, cx);
     }
@@ -171,7 +167,7 @@ impl User {
             return Ok(None);
         }
         let purse = Rc::clone(&self.state.shard.purse);
-        match self.state.connection_mut(line) {
+        match self.state.lines.connection_mut(line) {
             Some(connection) => connection.take_left(&purse),
             None => Ok(None),
         }
@@ -220,7 +216,7 @@ impl User {
     /// of the request. One that it had taken before it closed was dropped by the target.
     fn is_unheard(&mut self, line: u8, ended: Ended) -> bool {
         let Some(which) = self.who_awaits_answer(line) else { return false };
-        if self.state.multiplexes(line) {
+        if self.state.lines.get(line).multiplexes() {
             return false;
         }
         let Some(exchange) = self.exchange_of(which) else { return false };
@@ -228,6 +224,6 @@ impl User {
             && exchange.bytes_in == 0
             && ended == Ended::ByTarget;
         let bytes = exchange.request_bytes();
-        idle && self.state.connection(line).is_some_and(|one| one.took_nothing(bytes))
+        idle && self.state.lines.connection(line).is_some_and(|one| one.took_nothing(bytes))
     }
 }

@@ -43,9 +43,7 @@ impl User {
         let attempt = Attempt { bytes_in, latency: looked.between, ..Attempt::default() };
         let Err(finding) = verdict else {
             shard.recorder.borrow_mut().came(handler.step, &attempt);
-            if shard.is_traced() {
-                state.trace_ended(handler.step, &attempt, None);
-            }
+            state.tell_end(handler.step, &attempt, None);
             if let (Some(body), None) = (plan.body, busy) {
                 self.answer(shard, line, body, cx);
             }

@@ -22,6 +22,7 @@ use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Lane;
+use crate::trace::What;
 use crate::user::connection::{Came, Connection, Later};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
@@ -107,16 +108,16 @@ impl User {
         (code, reason): (Option<u16>, &str),
         cx: &mut Context<'_>,
     ) {
-        if self.is_closing(line) {
+        if self.session.is_closing(line) {
             // It answers ours; the end of the stream follows, or ours of a call that has ended.
-            if self.state.connection(line).is_some_and(Connection::is_call) {
+            if self.state.lines.connection(line).is_some_and(Connection::is_call) {
                 self.state.drop_connection(line, Ended::ByUs);
             }
             return;
         }
         let answer = code.filter(|code| *code != NO_CODE).unwrap_or(1000);
         let _ = self.state.send_close(line, answer, cx);
-        let Some(Connection { machine, .. }) = self.state.connection(line) else { return };
+        let Some(Connection { machine, .. }) = self.state.lines.connection(line) else { return };
         let status = if machine.traits().codes { code.unwrap_or(NO_CODE) } else { 0 };
         let detail = machine.closed(code, &shown(reason.as_bytes()));
         let failure = Failure { status, ..Failure::new(Cause::of_close(status), detail) };
@@ -131,9 +132,7 @@ impl User {
         payload: &[u8],
         cx: &mut Context<'_>,
     ) {
-        if shard.is_traced() {
-            self.state.trace_received(line, payload);
-        }
+        self.state.tell(|| What::Received(self.state.shown(line, payload)));
         self.hear(shard, line, payload, From::Target, cx);
     }
 
@@ -156,7 +155,7 @@ impl User {
             // Only those in it are messages.
             Records::Declared(protocol).split(packets, &mut |packet| {
                 self.hear(shard, line, packet, From::Packet, cx);
-                self.state.connection(line).is_some()
+                self.state.lines.connection(line).is_some()
             });
             shard.decoded.replace(decoded);
             return;
@@ -181,7 +180,9 @@ impl User {
         }
         looked.proto = self.state.link_in(shard, line).reply(&shard.prepared);
         if from != From::Kept {
-            self.state.enter_received(line, &looked, packet);
+            let link = self.state.link_in(shard, line);
+            let mut scope = scope!(self.state, shard);
+            self.state.audiences.received(link, &looked, packet, &mut scope);
             looked.between = self.state.message_came(line);
         }
         self.give(shard, line, looked, packet, cx);
@@ -196,7 +197,7 @@ impl User {
         packet: Option<Packet>,
         cx: &mut Context<'_>,
     ) {
-        if self.is_closing(line) {
+        if self.session.is_closing(line) {
             // It is for nobody any more.
             shard.recorder.borrow_mut().messages.pushes += 1;
             return;
@@ -232,7 +233,7 @@ impl User {
         }
         let others = self.state.agenda.iter_mut().flat_map(|agenda| agenda.tasks_mut());
         for task in std::iter::once(&mut self.session).chain(others) {
-            if awaits_message(task, line)
+            if task.awaits(line, Awaits::Message)
                 && let Doing::Exchange(exchange) = &mut task.doing
             {
                 exchange.rare(shard).joined += 1;
@@ -243,7 +244,9 @@ impl User {
     /// The tasks that wait for a message over this connection.
     fn awaiting(&self, line: u8) -> impl Iterator<Item = &Task> {
         let others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
-        std::iter::once(&self.session).chain(others).filter(move |one| awaits_message(one, line))
+        std::iter::once(&self.session)
+            .chain(others)
+            .filter(move |one| one.awaits(line, Awaits::Message))
     }
 
     /// Whose answer the message is. Where replies do not say what they answer, who asked first is
@@ -348,7 +351,7 @@ impl User {
                 }
             }
         };
-        match (keeps, self.state.connection_mut(line)) {
+        match (keeps, self.state.lines.connection_mut(line)) {
             (true, Some(connection)) => {
                 let dropped = connection.keep_message(looked.whole(), is_reply);
                 shard.recorder.borrow_mut().messages.dropped += dropped;
@@ -407,7 +410,7 @@ impl User {
         {
             session.stop_for(step, Cause::Malformed, detail.clone());
         }
-        let awaits = awaits_message(session.task, line);
+        let awaits = session.task.awaits(line, Awaits::Message);
         match failing.then {
             OnError::Next if awaits && session.user.running => {
                 session.withdraw_exchange();
@@ -427,7 +430,7 @@ impl User {
     fn who_awaits_broken(&self, shard: &Lane, line: u8, read: Read) -> Option<Which> {
         let is_sole = self.is_sole_exchange(line);
         let is_its = |task: &Task| {
-            awaits_message(task, line)
+            task.awaits(line, Awaits::Message)
                 && task.exchange_on(line).is_some_and(|exchange| {
                     let (instruction, _) = at(shard, self.state.session, task.pc);
                     let its = self.state.is_broken_answer(line, instruction, exchange, read);
@@ -456,7 +459,7 @@ impl State {
     /// How long after the one before a message came, on a stream of them.
     fn message_came(&mut self, line: u8) -> Option<Duration> {
         let now = self.now;
-        match self.connection_mut(line)?.message_came(now) {
+        match self.lines.connection_mut(line)?.message_came(now) {
             Came::Untimed => None,
             Came::Behind(time) => Some(time),
             Came::First { step, time } => {
@@ -574,11 +577,6 @@ impl State {
             None => self.pass(line, is_reply),
         }
     }
-}
-
-/// Whether a task waits for a message over this connection.
-pub(in crate::user) fn awaits_message(task: &Task, line: u8) -> bool {
-    task.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Message)
 }
 
 /// Whether the next message is the answer that is waited for, whatever it is.

@@ -64,7 +64,7 @@ impl User {
         let served = task.begins().filter(|_| task.answers && is_over);
         let (is_branch, is_pass) = (task.is_branch(), task.is_pass());
         if !is_over {
-            match self.state.connection(task.of) {
+            match self.state.lines.connection(task.of) {
                 _ if is_branch => self.state.agenda.get_or_insert_default().tasks_mut().push(task),
                 Some(_) => self.state.agenda.get_or_insert_default().tasks_mut().push(task),
                 // What it is about was lost while it did something else.
@@ -107,7 +107,7 @@ impl User {
         let mut session = self.session(shard);
         session.task.doing = Doing::Step;
         if let Some((step, cause)) = failed {
-            session.transactions_fail(step, cause);
+            session.task.transactions_fail(step, cause);
         }
         match leaves {
             true => session.leave_iteration(Onward::NextStep),
@@ -154,10 +154,8 @@ impl User {
 
     /// The socket has taken everything: bodies that have sent something go on.
     pub(in crate::user) fn bodies_sent(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        let sends = |task: &Task| {
-            task.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Room)
-        };
-        while self.state.is_taken(line)
+        let sends = |task: &Task| task.awaits(line, Awaits::Room);
+        while self.state.lines.get(line).is_taken()
             && let Some(agenda) = &self.state.agenda
             && let Some(place) = agenda.tasks().iter().position(sends)
         {
@@ -279,7 +277,9 @@ impl User {
 
     fn tell_losses(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         for line in 0..self.state.lines.count() {
-            if self.state.connection(line).is_some() || self.state.lines.get(line).loss.is_none() {
+            if self.state.lines.connection(line).is_some()
+                || self.state.lines.get(line).loss.is_none()
+            {
                 continue;
             }
             while let Some(place) = self.state.agenda.as_ref().and_then(|agenda| {
@@ -289,7 +289,7 @@ impl User {
             }
             match self.session.doing {
                 // It takes what had come before first.
-                Doing::Exchange(_) if self.state.keeps_something(line) => {}
+                Doing::Exchange(_) if self.state.lines.get(line).keeps_something() => {}
                 Doing::Exchange(_) if self.session.line == line => {
                     self.session(shard).exchange_lost(line);
                 }

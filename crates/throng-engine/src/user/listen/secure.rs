@@ -8,16 +8,10 @@ use crate::code::Instruction;
 use crate::connector;
 use crate::shard::Lane;
 use crate::transport::Transport;
-use crate::user::exchange::Awaits;
 use crate::user::task::{Doing, at};
 use crate::user::{Turn, User};
 
 impl User {
-    /// Whether the session waits for TLS on this line.
-    pub(super) fn awaits_tls(&self, line: u8) -> bool {
-        self.session.exchange_on(line).is_some_and(|exchange| exchange.awaits == Awaits::Tls)
-    }
-
     /// Whether TLS begins on this line with the next step.
     pub(super) fn secures_next(&self, shard: &Lane, line: u8) -> bool {
         matches!(self.session.doing, Doing::Step)
@@ -31,8 +25,8 @@ impl User {
 
     /// Begins the handshake once all that was said before is on its way, and goes on with it.
     pub(super) fn secure_on(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) -> Turn {
-        let is_sent = self.state.is_sent_on(line);
-        let Some(connection) = self.state.connection_mut(line) else { return Turn::Again };
+        let is_sent = self.state.lines.get(line).is_sent();
+        let Some(connection) = self.state.lines.connection_mut(line) else { return Turn::Again };
         if connection.transport.is_plain() {
             if !is_sent {
                 let wake = connection.slow_until();

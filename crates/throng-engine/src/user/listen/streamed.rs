@@ -170,7 +170,7 @@ impl User {
         let iteration = task.iteration(self.state.iterations);
         let Task { doing, detour, pc, due, .. } = task;
         let state = &mut self.state;
-        let target = state.connection(line).map(|connection| connection.target);
+        let target = state.lines.connection(line).map(|connection| connection.target);
         let asker = match (at(shard, state.session, *pc), target) {
             ((Instruction::Do(Statement::Http(http)), Plan::Http(plan)), Some(target)) => {
                 let redirect = detour.as_ref().and_then(|detour| detour.redirect.as_ref());

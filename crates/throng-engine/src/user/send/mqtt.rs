@@ -8,12 +8,14 @@ use throng_metrics::Cause;
 use throng_program::mqtt::{Client, Order, Property, Publish, Subscribe, Unsubscribe};
 use throng_program::{Check, Text};
 use throng_protocol::machine::Machine;
+use throng_protocol::mqtt;
 use throng_protocol::mqtt::{
-    self, Answer, Connect, Flaw, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
+    Answer, Connect, Flaw, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
     write_property,
 };
 
-use crate::connector::{self, Greeting, Upgrade};
+use crate::connector;
+use crate::connector::{Greeting, Upgrade};
 use crate::failure::{Finding, shown};
 use crate::scope::UserScope;
 use crate::trace::{Shown, What};
@@ -84,7 +86,7 @@ impl Packet<'_> {
         let payload = match payload.as_literal() {
             Some(literal) => literal,
             None => {
-                payload.render(&mut rendered, scope).map_err(|fault| scope.finding(fault))?;
+                scope.render(payload, &mut rendered)?;
                 &rendered
             }
         };
@@ -201,7 +203,7 @@ impl<'c> Texts<'c> {
 
 fn rendered(text: &Text, scope: &mut UserScope<'_>) -> Result<Vec<u8>, Finding> {
     let mut out = Vec::new();
-    text.render(&mut out, scope).map_err(|fault| scope.finding(fault))?;
+    scope.render(text, &mut out)?;
     Ok(out)
 }
 

@@ -20,7 +20,7 @@ pub(super) fn write(
             Piece::Fixed(bytes) => out.extend_from_slice(bytes),
             Piece::Word(text) => {
                 word.clear();
-                text.render(&mut word, scope).map_err(|fault| scope.finding(fault))?;
+                scope.render(text, &mut word)?;
                 write_word(out, &word);
             }
         }

@@ -5,25 +5,22 @@ use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
-use crate::connector::Order;
 use throng_base::{StepId, Time};
 use throng_load::Schedule;
 use throng_metrics::Cause;
 use throng_protocol::machine::Machine;
 
 use crate::connector;
-use crate::connector::{Handshake, Progress};
+use crate::connector::{Handshake, Order, Progress};
 use crate::failure::{Ended, lost_failure};
 use crate::recorder::Attempt;
 use crate::spent::OpeningTimes;
 use crate::system::Received;
-use crate::user::State;
 use crate::user::connection::Connection;
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
-use crate::user::redirect::Again;
 use crate::user::task::{Active, Doing, Opening, Task, at};
-use crate::user::verb::sql::login;
+use crate::user::{State, deliver};
 
 impl State {
     /// A line of a link over which nobody asks, an open one before any: neither a task of the
@@ -37,8 +34,8 @@ impl State {
             let others = self.agenda.iter().flat_map(|agenda| agenda.tasks());
             session.into_iter().chain(others)
         };
-        let is_free = |line: &u8| match self.multiplexes(*line) {
-            true => self.is_shared(*line),
+        let is_free = |line: &u8| match self.lines.get(*line).multiplexes() {
+            true => self.lines.get(*line).is_shared(),
             false => !others().any(|task| task.uses(*line)),
         };
         let lines = || plan.first..plan.first + plan.width;
@@ -50,12 +47,12 @@ impl State {
         if plan.multiplexes && lines().any(|line| opens(line) || self.awaits_settings(line)) {
             return None;
         }
-        let open = || lines().filter(|line| self.connection(*line).is_some());
+        let open = || lines().filter(|line| self.lines.connection(*line).is_some());
         // Where all iterations of a user go over one connection, another one is opened only as the
         // target is leaving it.
         let shares = plan.multiplexes && self.shard.prepared.program.connection.streams > 1;
-        let has_one = || shares && open().any(|line| !self.is_going(line));
-        let closed = || lines().filter(|line| !has_one() && self.connection(*line).is_none());
+        let has_one = || shares && open().any(|line| !self.lines.get(line).is_going());
+        let closed = || lines().filter(|line| !has_one() && self.lines.connection(*line).is_none());
         open().find(is_free).or_else(|| closed().find(is_free))
     }
 
@@ -64,7 +61,7 @@ impl State {
     fn is_still_good(&mut self, line: u8, cx: &mut Context<'_>) -> bool {
         let mut buffer = [0; 64];
         let now = self.now;
-        let Some(connection) = self.connection_mut(line) else { return false };
+        let Some(connection) = self.lines.connection_mut(line) else { return false };
         let Some(most) = connection.may_read(now, buffer.len()) else { return true };
         let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
         else {
@@ -92,7 +89,7 @@ impl Active<'_> {
         let own = self.task.line;
         let goes_on = self.task.in_flight
             && self.user.lines.get(own).link == link
-            && (!self.user.multiplexes(own) || self.user.is_shared(own));
+            && (!self.user.lines.get(own).multiplexes() || self.user.lines.get(own).is_shared());
         let free = || match self.is_behind_others(link) {
             true => None,
             false => self.user.free_line(link, self.session),
@@ -132,7 +129,7 @@ impl Active<'_> {
     ) -> Option<bool> {
         let line = self.task.line;
         let (schedule, now) = (self.shard.schedule(), self.user.now);
-        let fits = self.user.connection(line).map(|connection| {
+        let fits = self.user.lines.connection(line).map(|connection| {
             connection.target == target && !is_of_before(connection, &schedule, now)
         });
         drop(schedule);
@@ -147,14 +144,16 @@ impl Active<'_> {
                 return None;
             }
             let connect = self.shard.prepared.program.connection.connect_timeout;
-            let handshake = login(self.user, target);
+            let place = &self.shard.prepared.targets[usize::from(target)].target;
+            let handshake = connector::login_to(place, &mut self.user.random);
             self.open(target, handshake, connect.min(left));
             return None;
         }
         // Whether the target has closed it since the last answer is checked before this request is
         // sent.
-        let reused = self.user.connection(line).is_some_and(|one| one.used > Time::ZERO);
-        let is_good = !reused || self.user.multiplexes(line) || self.user.is_still_good(line, cx);
+        let reused = self.user.lines.connection(line).is_some_and(|one| one.used > Time::ZERO);
+        let is_good =
+            !reused || self.user.lines.get(line).multiplexes() || self.user.is_still_good(line, cx);
         if is_good {
             self.goes_out();
         }
@@ -178,7 +177,7 @@ impl Active<'_> {
         self.withdraw_again();
         self.task.detour = None;
         let waited = throng_base::units::format_duration(self.user.now - since);
-        let is_over_one = self.task.is_pass() || self.user.multiplexes(plan.first);
+        let is_over_one = self.task.is_pass() || self.user.lines.get(plan.first).multiplexes();
         let (max, width) = (self.user.streams_max(plan), plan.width);
         let mut lines = plan.first..plan.first + width;
         let detail = match (is_over_one, max) {
@@ -188,7 +187,7 @@ impl Active<'_> {
                      streams"
                 )
             }
-            (true, None) if lines.all(|line| self.user.is_going(line)) => say!(
+            (true, None) if lines.all(|line| self.user.lines.get(line).is_going()) => say!(
                 "no connection was available for {waited}: the target announced that it would \
                  close all {width} connections, and did not answer the requests on them"
             ),
@@ -216,17 +215,11 @@ impl Active<'_> {
         (self.user.now + timeout).min(again.map_or(Time::NEVER, |again| again.until))
     }
 
-    /// What is to be sent once more, where this try is that.
-    pub(in crate::user) fn take_again(&mut self) -> Option<Again> {
-        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
-        again.filter(|again| again.is_of(self.task.pc, self.task.due))
-    }
-
     /// A request that was to be sent once more is not.
     pub(in crate::user) fn withdraw_again(&mut self) {
         let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
-        if let Some((row, id)) = again.and_then(|again| again.sent) {
-            self.user.withdraw_sent(row, id);
+        if let Some(sent) = again.and_then(|again| again.sent) {
+            deliver::withdraw(sent, self.shard, self.user.now);
         }
     }
 
@@ -242,9 +235,8 @@ impl Active<'_> {
         user.turn = user.turn.wrapping_add(1);
         let route = user.shard.routes.to(target);
         let progress = Rc::new(Progress::new(route, turn));
-        if let Some(Handshake::Mqtt(greeting)) = &handshake {
-            progress.machine.set(greeting.machine.take());
-        }
+        progress.machine.set(handshake.as_ref().and_then(Handshake::take_machine));
+        let missing = handshake.as_ref().map(Handshake::missing);
         let place = progress.place();
         let slow = user.link(self.task.line).slow;
         let (times, who) = (Cell::default(), user.who());
@@ -259,7 +251,8 @@ impl Active<'_> {
         recorder.connections.attempted += 1;
         recorder.gauges.connections_opening += 1;
         drop(recorder);
-        let opening = Opening { work: Box::pin(work), progress, begun: self.user.now, target };
+        let (work, begun) = (Box::pin(work), self.user.now);
+        let opening = Opening { work, progress, begun, target, missing };
         self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
     }
 }

@@ -15,8 +15,10 @@ use crate::prepared::weighted;
 use crate::recorder::Attempt;
 use crate::rendezvous::{Standing, Waiting};
 use crate::scope::scope;
+use crate::trace::{SHOWN_BYTES_MAX, What};
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing, Task};
+use crate::user::watched::as_text;
 
 /// When a user looks again for what another shard is about to write.
 const SOON: Duration = Duration::from_millis(1);
@@ -42,11 +44,15 @@ impl Active<'_> {
                 Ok(())
             }
             Instruction::TransactionBegin { step } => {
-                self.begin_transaction(*step);
+                let due = self.task.due;
+                let transactions = self.task.transactions.get_or_insert_default();
+                transactions.begin(*step, due, self.shard);
+                self.task.pc += 1;
                 Ok(())
             }
             Instruction::TransactionEnd { .. } => {
-                self.end_transaction();
+                self.task.pc += 1;
+                self.task.transactions.iter_mut().for_each(|one| one.end(self.user));
                 Ok(())
             }
             Instruction::Do(Statement::Next) => {
@@ -87,7 +93,7 @@ impl Active<'_> {
                 self.task.pc = if goes_on { begin + 1 } else { self.task.pc + 1 };
             }
             Instruction::ForEachBegin { register, values, list, item, end } => {
-                let found = self.evaluate(values)?;
+                let found = scope!(self.user, self.shard).evaluate(values)?;
                 if found.as_list().is_none() {
                     let what = found.type_name();
                     let detail = say!("`for_each` requires a list, but this is {}", what);
@@ -135,33 +141,14 @@ impl Active<'_> {
         self.user.follow_audiences();
     }
 
-    fn evaluate(&mut self, expression: &Expression) -> Result<Value, Finding> {
-        let mut scope = scope!(self.user, self.shard);
-        expression.evaluate(&mut scope).map_err(|fault| scope.finding(fault))
-    }
-
-    fn evaluate_text(&mut self, text: &Text) -> Result<Value, Finding> {
-        let mut scope = scope!(self.user, self.shard);
-        text.value(&mut scope).map_err(|fault| scope.finding(fault))
-    }
-
-    fn render(&mut self, text: &Text) -> Result<Vec<u8>, Finding> {
-        let mut scope = scope!(self.user, self.shard);
-        let mut bytes = Vec::new();
-        text.render(&mut bytes, &mut scope).map_err(|fault| scope.finding(fault))?;
-        Ok(bytes)
-    }
-
     fn unless(&mut self, condition: &Expression, to: u32) -> Result<(), Finding> {
-        let found = self.evaluate(condition)?;
+        let found = scope!(self.user, self.shard).evaluate(condition)?;
         let Some(holds) = found.as_bool() else {
             let what = found.type_name();
             let detail = say!("a condition must be true or false, but this is {}", what);
             return Err((Cause::ExpressionFailed, detail));
         };
-        if self.shard.is_traced() {
-            self.user.trace_condition(holds);
-        }
+        self.user.tell(|| What::Condition { holds });
         self.task.pc = if holds { self.task.pc + 1 } else { to };
         Ok(())
     }
@@ -176,7 +163,7 @@ impl Active<'_> {
     fn think(&mut self, pause: &Pause) -> Result<(), Finding> {
         let time = match pause {
             Pause::Text(text) => {
-                let value = self.evaluate_text(text)?;
+                let value = scope!(self.user, self.shard).value_of(text)?;
                 time_of(&value).map_err(|detail| (Cause::ExpressionFailed, detail))?
             }
             drawn => drawn_time(drawn, &mut self.user.random),
@@ -200,10 +187,9 @@ impl Active<'_> {
     }
 
     fn set(&mut self, slot: u16, text: &Text) -> Result<(), Finding> {
-        let value = self.evaluate_text(text)?;
-        if self.shard.is_traced() {
-            self.user.trace_set(slot, &value);
-        }
+        let value = scope!(self.user, self.shard).value_of(text)?;
+        let name = || self.user.name_of(slot);
+        self.user.tell(|| What::Set { name: name(), value: as_text(&value) });
         self.keep(slot, value);
         self.task.pc += 1;
         Ok(())
@@ -211,7 +197,7 @@ impl Active<'_> {
 
     /// The verbs `count` and `measure`.
     fn tally(&mut self, step: StepId, text: &Text, scale: Option<f64>) -> Result<(), Finding> {
-        let value = self.evaluate_text(text)?;
+        let value = scope!(self.user, self.shard).value_of(text)?;
         let number = tallied(&value, scale).map_err(|why| (Cause::ExpressionFailed, why))?;
         let mut recorder = self.shard.recorder.borrow_mut();
         match scale {
@@ -224,19 +210,20 @@ impl Active<'_> {
     }
 
     fn log(&mut self, text: &Text) -> Result<(), Finding> {
-        let line = self.render(text)?;
+        let mut line = Vec::new();
+        scope!(self.user, self.shard).render(text, &mut line)?;
         self.shard.log(self.user.now, self.user.id, &line);
-        if self.shard.is_traced() {
-            self.user.trace_log(&line);
-        }
+        let shown = || String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES_MAX)]);
+        self.user.tell(|| What::Log(shown().into_owned()));
         self.task.pc += 1;
         Ok(())
     }
 
     /// The verb `stop`: the user that says so leaves at once, the others when they hear of it.
     fn stop_run(&mut self, reason: &Text) -> Result<(), Finding> {
-        let reason = self.render(reason)?;
-        self.shard.stop_because(self.user.now, Said::of_others(shown(&reason)), StoppedBy::Rule);
+        let mut said = Vec::new();
+        scope!(self.user, self.shard).render(reason, &mut said)?;
+        self.shard.stop_because(self.user.now, Said::of_others(shown(&said)), StoppedBy::Rule);
         self.leave_on_purpose();
         Ok(())
     }

@@ -23,12 +23,13 @@ use crate::rare::Rare;
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
-use crate::trace::Shown;
+use crate::trace::{Shown, What};
+use crate::user::State;
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::send::encode_proto;
 use crate::user::streams::Asked;
-use crate::user::task::{Active, Doing};
+use crate::user::task::{Active, Doing, Task};
 use crate::verify::look_at_headers;
 
 /// What reads a call needs to know of it.
@@ -40,7 +41,20 @@ pub(in crate::user) struct Listened<'a> {
     pub(in crate::user) due: throng_base::Time,
 }
 
+/// A call at work: the task that makes it, and what its step says.
+struct Calling<'a> {
+    shard: &'a Lane,
+    user: &'a mut State,
+    task: &'a mut Task,
+    call: &'a Call,
+    plan: &'a CallPlan,
+}
+
 impl Active<'_> {
+    fn calling<'a>(&'a mut self, call: &'a Call, plan: &'a CallPlan) -> Calling<'a> {
+        Calling { shard: self.shard, user: self.user, task: self.task, call, plan }
+    }
+
     /// The verb `grpc`: makes the call, on a new connection if there is none.
     pub(in crate::user) fn call(&mut self, call: &Call, plan: &CallPlan, cx: &mut Context<'_>) {
         if !self.takes_line(call.link, call.timeout) {
@@ -51,65 +65,13 @@ impl Active<'_> {
         let until = self.until(call.timeout);
         let mut exchange = Exchange::new(Awaits::Answer { reused }, self.user.now);
         exchange.is_first(self.opened_for(reused), self.shard);
-        let sent = self.send_call(call, plan, target, &mut exchange, cx);
+        let sent = self.calling(call, plan).send(target, &mut exchange, cx);
         if let Err(finding) = sent {
             exchange.forget(self.shard);
             let nothing = Attempt::default();
             return self.step_failed(call.step, &nothing, finding, Onward::NextStep);
         }
         self.wait_for(Doing::Exchange(exchange), until);
-    }
-
-    fn send_call(
-        &mut self,
-        call: &Call,
-        plan: &CallPlan,
-        target: u16,
-        exchange: &mut Exchange,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Finding> {
-        let (shard, line) = (self.shard, self.task.line);
-        let again = self.take_again();
-        let is_fixed = plan.head.is_fixed() && plan.body.is_some();
-        let before = match &again {
-            Some(again) => again.before.clone(),
-            None => (!is_fixed).then(|| (self.user.random.clone(), self.user.now)),
-        };
-        if let Some(again) = &again {
-            exchange.goes_again(again.bytes_out, again.resends, shard);
-            shard.recorder.borrow_mut().resent(call.step);
-        }
-        let mut replayed = again.as_ref().and(before.clone()).map(|(random, _)| random);
-        let rare = exchange.rare(shard);
-        (rare.before, rare.call) = (before, Some(Response::new()));
-        let (mut block, mut messages) =
-            (shard.block_buffer.borrow_mut(), shard.write_buffer.borrow_mut());
-        block.clear();
-        messages.clear();
-        self.write_call(call, plan, target, replayed.as_mut(), (&mut block, &mut messages))?;
-        exchange.bytes_out += (block.len() + length(plan, &messages)) as u64;
-        if shard.is_traced() {
-            let text = text_of_call(shard, call, body_of(plan, &messages));
-            self.user.trace_text(&text);
-        }
-        self.enter_call(call, again.and_then(|again| again.sent), &messages, plan, exchange);
-        let body = match &plan.body {
-            Some(body) => Body::Shared(body),
-            None => Body::Bytes(&messages),
-        };
-        let kind = RequestKind::Normal;
-        let asked = Asked { kind, block: &block, body, body_bytes_max: u64::MAX };
-        match self.user.ask(line, &asked, cx) {
-            Ok(stream) => exchange.number = stream,
-            // What the target has said of it is read first.
-            Err(error) => {
-                exchange.rare(shard).unsendable = Some(error);
-                if let Some(connection) = self.user.connection_mut(line) {
-                    connection.forget_unsent();
-                }
-            }
-        }
-        Ok(())
     }
 
     /// What a call that stays open begins with.
@@ -131,52 +93,6 @@ impl Active<'_> {
         Ok(CallAsk { block, messages, encoding: goes_on.then_some(opened.encoding) })
     }
 
-    /// Writes the header block, and the messages where they differ from user to user; with the
-    /// chance of an earlier time where there is one.
-    fn write_call(
-        &mut self,
-        call: &Call,
-        plan: &CallPlan,
-        target: u16,
-        replayed: Option<&mut Random>,
-        (block, messages): (&mut Vec<u8>, &mut Vec<u8>),
-    ) -> Result<(), Finding> {
-        let user = &mut *self.user;
-        let random = match replayed {
-            Some(random) => random,
-            None => &mut user.random,
-        };
-        let mut scope = scope!(user, self.shard, random);
-        let written = plan.head.write(&call.opened, target, &mut scope, block);
-        written.map_err(|fault| scope.finding(fault))?;
-        if plan.body.is_some() {
-            return Ok(());
-        }
-        let Some(schema) = self.shard.prepared.program.schema.as_deref() else { return Ok(()) };
-        write_messages(schema, &call.opened, &mut scope, messages)
-    }
-
-    /// Enters into the ledger what a call asks to be delivered to others: its first message.
-    fn enter_call(
-        &mut self,
-        call: &Call,
-        again: Option<(u16, u64)>,
-        messages: &[u8],
-        plan: &CallPlan,
-        exchange: &mut Exchange,
-    ) {
-        let shard = self.shard;
-        let Some(row) = shard.prepared.delivery_of(call.step) else { return };
-        let sent = again.or_else(|| {
-            let message = call.opened.messages.first()?.template.message();
-            let first = messages_in(body_of(plan, messages)).next()?;
-            let mut looked = Looked::new(None, first, Duration::ZERO);
-            looked.proto = shard.prepared.proto(message);
-            self.user.enter_sent(row, &looked)
-        });
-        exchange.is_delivered(sent, shard);
-    }
-
     /// The stream has ended in order: what became of the call.
     pub(in crate::user) fn call_complete(&mut self) {
         let (shard, line) = (self.shard, self.task.line);
@@ -185,7 +101,7 @@ impl Active<'_> {
         };
         let Some(mut exchange) = self.take_exchange() else { return };
         let (now, due) = (self.user.now, self.task.due);
-        if let Some(connection) = self.user.connection_mut(line) {
+        if let Some(connection) = self.user.lines.connection_mut(line) {
             connection.used = now;
         }
         let response = exchange.rare(shard).call.take();
@@ -214,36 +130,12 @@ impl Active<'_> {
                 self.next_step();
             }
             Err((cause, detail)) => {
-                self.witness_call(cause, &mut exchange);
+                self.calling(call, plan).witness(cause, &mut exchange);
                 self.withdraw(&exchange);
                 self.step_failed(call.step, &attempt, (cause, detail), Onward::NextStep);
             }
         }
         exchange.forget(shard);
-    }
-
-    /// Keeps what was sent and what came, if this is the first failure of its kind.
-    fn witness_call(&mut self, cause: Cause, exchange: &mut Exchange) {
-        let shard = self.shard;
-        let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = self.at_pc() else {
-            return;
-        };
-        if !shard.recorder.borrow().is_new(call.step, cause, exchange.status) {
-            return;
-        }
-        let rare = exchange.rare(shard);
-        let mut random = rare.before.take().map(|(random, _)| random);
-        let (mut block, mut messages) = (Vec::new(), Vec::new());
-        let target = self.user.lines.get(self.task.line).target;
-        let room = (&mut block, &mut messages);
-        let written = self.write_call(call, plan, target, random.as_mut(), room);
-        let sent = written.ok().map(|()| {
-            let text = text_of_call(shard, call, body_of(plan, &messages));
-            Shown::first(&text, EVIDENCE_BYTES_MAX)
-        });
-        let reply = text_of(shard, plan.reply, &exchange.rare(shard).body);
-        let received = (!reply.is_empty()).then(|| Shown::first(&reply, EVIDENCE_BYTES_MAX));
-        shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
     }
 }
 
@@ -337,7 +229,7 @@ impl Listened<'_> {
             }
             if self.shard.is_traced() {
                 let text = text_of(self.shard, self.plan.reply, &exchange.rare(self.shard).body);
-                tell(self.shard, &text, scope);
+                tell(&text, scope);
             }
             exchange.rare(self.shard).body.clear();
         }
@@ -386,6 +278,118 @@ impl Listened<'_> {
         }
         let looked = self.looked(replies, rare, code, scope);
         self.plan.look.judge(&self.call.checks, &self.call.saves, &looked, scope)
+    }
+}
+
+impl Calling<'_> {
+    fn send(
+        &mut self,
+        target: u16,
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Finding> {
+        let (call, plan) = (self.call, self.plan);
+        let (shard, line) = (self.shard, self.task.line);
+        let again = self.task.take_again();
+        let is_fixed = plan.head.is_fixed() && plan.body.is_some();
+        let before = match &again {
+            Some(again) => again.before.clone(),
+            None => (!is_fixed).then(|| (self.user.random.clone(), self.user.now)),
+        };
+        if let Some(again) = &again {
+            exchange.goes_again(again.bytes_out, again.resends, shard);
+            shard.recorder.borrow_mut().resent(call.step);
+        }
+        let mut replayed = again.as_ref().and(before.clone()).map(|(random, _)| random);
+        let rare = exchange.rare(shard);
+        (rare.before, rare.call) = (before, Some(Response::new()));
+        let (mut block, mut messages) =
+            (shard.block_buffer.borrow_mut(), shard.write_buffer.borrow_mut());
+        block.clear();
+        messages.clear();
+        self.write(target, replayed.as_mut(), (&mut block, &mut messages))?;
+        exchange.bytes_out += (block.len() + length(plan, &messages)) as u64;
+        let text = || text_of_call(shard, call, body_of(plan, &messages));
+        self.user.tell(|| What::Sent(Shown::of(&text())));
+        self.enter(again.and_then(|again| again.sent), &messages, exchange);
+        let body = match &plan.body {
+            Some(body) => Body::Shared(body),
+            None => Body::Bytes(&messages),
+        };
+        let kind = RequestKind::Normal;
+        let asked = Asked { kind, block: &block, body, body_bytes_max: u64::MAX };
+        match self.user.ask(line, &asked, cx) {
+            Ok(stream) => exchange.number = stream,
+            // What the target has said of it is read first.
+            Err(error) => {
+                exchange.rare(shard).unsendable = Some(error);
+                if let Some(connection) = self.user.lines.connection_mut(line) {
+                    connection.forget_unsent();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the header block, and the messages where they differ from user to user; with the
+    /// chance of an earlier time where there is one.
+    fn write(
+        &mut self,
+        target: u16,
+        replayed: Option<&mut Random>,
+        (block, messages): (&mut Vec<u8>, &mut Vec<u8>),
+    ) -> Result<(), Finding> {
+        let (call, plan) = (self.call, self.plan);
+        let user = &mut *self.user;
+        let random = match replayed {
+            Some(random) => random,
+            None => &mut user.random,
+        };
+        let mut scope = scope!(user, self.shard, random);
+        let written = plan.head.write(&call.opened, target, &mut scope, block);
+        written.map_err(|fault| scope.finding(fault))?;
+        if plan.body.is_some() {
+            return Ok(());
+        }
+        let Some(schema) = self.shard.prepared.program.schema.as_deref() else { return Ok(()) };
+        write_messages(schema, &call.opened, &mut scope, messages)
+    }
+
+    /// Enters into the ledger what a call asks to be delivered to others: its first message.
+    fn enter(&mut self, again: Option<(u16, u64)>, messages: &[u8], exchange: &mut Exchange) {
+        let (call, plan) = (self.call, self.plan);
+        let shard = self.shard;
+        let Some(row) = shard.prepared.delivery_of(call.step) else { return };
+        let sent = again.or_else(|| {
+            let message = call.opened.messages.first()?.template.message();
+            let first = messages_in(body_of(plan, messages)).next()?;
+            let mut looked = Looked::new(None, first, Duration::ZERO);
+            looked.proto = shard.prepared.proto(message);
+            self.user.audiences.sent(row, &looked, &mut scope!(self.user, shard))
+        });
+        exchange.is_delivered(sent, shard);
+    }
+
+    /// Keeps what was sent and what came, if this is the first failure of its kind.
+    fn witness(&mut self, cause: Cause, exchange: &mut Exchange) {
+        let (call, plan) = (self.call, self.plan);
+        let shard = self.shard;
+        if !shard.recorder.borrow().is_new(call.step, cause, exchange.status) {
+            return;
+        }
+        let rare = exchange.rare(shard);
+        let mut random = rare.before.take().map(|(random, _)| random);
+        let (mut block, mut messages) = (Vec::new(), Vec::new());
+        let target = self.user.lines.get(self.task.line).target;
+        let room = (&mut block, &mut messages);
+        let written = self.write(target, random.as_mut(), room);
+        let sent = written.ok().map(|()| {
+            let text = text_of_call(shard, call, body_of(plan, &messages));
+            Shown::first(&text, EVIDENCE_BYTES_MAX)
+        });
+        let reply = text_of(shard, plan.reply, &exchange.rare(shard).body);
+        let received = (!reply.is_empty()).then(|| Shown::first(&reply, EVIDENCE_BYTES_MAX));
+        shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
     }
 }
 
@@ -476,14 +480,12 @@ fn trace_status(
     let body = exchange.rare.as_ref().map_or(&[][..], |rare| &rare.body);
     let reply = text_of(listened.shard, listened.plan.reply, body);
     if !reply.is_empty() {
-        tell(listened.shard, &reply, scope);
+        tell(&reply, scope);
     }
-    tell(listened.shard, status.said().english().as_bytes(), scope);
+    tell(status.said().english().as_bytes(), scope);
 }
 
 #[cold]
-fn tell(shard: &Lane, text: &[u8], scope: &UserScope<'_>) {
-    let who =
-        crate::trace::Who { user: scope.id, session: scope.session, iteration: scope.iterations };
-    shard.tell(who, scope.now, || crate::trace::What::Received(Shown::of(text)));
+fn tell(text: &[u8], scope: &UserScope<'_>) {
+    scope.shard.tell(scope.who(), scope.now, || What::Received(Shown::of(text)));
 }

@@ -42,8 +42,8 @@ use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::redirect::{Again, Redirect, path_of};
 use crate::user::streams::Asked;
-use crate::user::task::{Active, Doing};
-use crate::user::{jar, redirect};
+use crate::user::task::{Active, Doing, Task};
+use crate::user::{State, jar, redirect, watched};
 use crate::verify::look_at_headers;
 
 /// What follows such an answer is another protocol (RFC 9110, 15.2.2).
@@ -57,6 +57,16 @@ enum Unsent {
     Broken(io::Error),
 }
 
+/// A request at work: the task that asks, and what its step says. It is written and its answer is
+/// judged here; how its step ends is decided by the task.
+struct Request<'a> {
+    shard: &'a Lane,
+    user: &'a mut State,
+    task: &'a mut Task,
+    http: &'a Http,
+    plan: &'a HttpPlan,
+}
+
 /// What has to be known of a request while its answer is read.
 pub(in crate::user) struct Listening<'a> {
     pub(in crate::user) shard: &'a Lane,
@@ -67,6 +77,10 @@ pub(in crate::user) struct Listening<'a> {
 }
 
 impl Active<'_> {
+    fn asking<'a>(&'a mut self, http: &'a Http, plan: &'a HttpPlan) -> Request<'a> {
+        Request { shard: self.shard, user: self.user, task: self.task, http, plan }
+    }
+
     /// The verb `http`: sends the request, on a new connection if there is none.
     pub(in crate::user) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
         if !self.takes_line(http.link, http.timeout) {
@@ -74,20 +88,23 @@ impl Active<'_> {
         }
         let line = self.task.line;
         if plan.leads
-            && self.redirect().is_none()
-            && let Err(finding) = self.lead(http)
+            && self.task.redirect().is_none()
+            && let Err(finding) = self.asking(http, plan).lead()
         {
             self.flight_begins(http.step);
             self.withdraw_again();
             let nothing = Attempt::default();
             return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
         }
-        let target = self.goes_to();
+        let target = self.asking(http, plan).goes_to();
         let Some(reused) = self.connected_to(target, http.step, http.timeout, cx) else { return };
         let until = self.until(http.timeout);
-        let mut exchange = Exchange::new(Awaits::Answer { reused }, self.sent_first());
+        // Where this request follows from an answer, the try began with the first.
+        let (now, redirect) = (self.user.now, self.task.redirect());
+        let begun = redirect.map_or(now, |redirect| redirect.sent.min(now));
+        let mut exchange = Exchange::new(Awaits::Answer { reused }, begun);
         exchange.is_first(self.opened_for(reused), self.shard);
-        let sent = self.send_request(http, plan, target, &mut exchange, cx);
+        let sent = self.asking(http, plan).send_request(target, &mut exchange, cx);
         if let Err(Unsent::Fault(finding)) = sent {
             self.task.detour = None;
             exchange.forget(self.shard);
@@ -95,7 +112,7 @@ impl Active<'_> {
             return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
         }
         if let Some(Connection { machine: Machine::Http1(reader), .. }) =
-            self.user.connection_mut(line)
+            self.user.lines.connection_mut(line)
         {
             reader.expect(plan.kind);
             if !plan.needs_body {
@@ -105,254 +122,11 @@ impl Active<'_> {
         if let Err(Unsent::Broken(error)) = sent {
             // What the target has said of it is read first.
             exchange.rare(self.shard).unsendable = Some(error);
-            if let Some(connection) = self.user.connection_mut(line) {
+            if let Some(connection) = self.user.lines.connection_mut(line) {
                 connection.forget_unsent();
             }
         }
         self.wait_for(Doing::Exchange(exchange), until);
-    }
-
-    /// When the first request of this try was handed over, where this one follows from its answer;
-    /// else now.
-    fn sent_first(&self) -> Time {
-        self.redirect().map_or(self.user.now, |redirect| redirect.sent.min(self.user.now))
-    }
-
-    pub(in crate::user) fn redirect(&self) -> Option<&Redirect> {
-        self.task.detour.as_ref()?.redirect.as_ref()
-    }
-
-    /// Where the request goes, by a redirect or without one.
-    pub(in crate::user) fn goes_to(&self) -> u16 {
-        let own = self.user.lines.get(self.task.line).target;
-        self.redirect().map_or(own, |redirect| redirect.target)
-    }
-
-    /// A path that begins with a value may be a URL that an answer has given, or a part of one: it
-    /// leads to the target that it names, and counts from the request it came from.
-    fn lead(&mut self, http: &Http) -> Result<(), Finding> {
-        // What is drawn here is drawn again when the request is written.
-        let mut random = self.user.random.clone();
-        let mut rendered = self.shard.content_buffer.borrow_mut();
-        rendered.clear();
-        let mut scope = scope!(self.user, self.shard, &mut random);
-        let done = http.path.render_reference(&mut rendered, &mut scope);
-        let had_fragment = done.map_err(|fault| scope.finding(fault))?;
-        let reference = String::from_utf8_lossy(&rendered);
-        if !had_fragment && (reference.is_empty() || redirect::is_plain_path(&reference)) {
-            return Ok(());
-        }
-        let (target, path) = self.resolve(&http.path, &reference)?;
-        self.task.detour.get_or_insert_default().redirect = Some(Redirect::to(target, path));
-        Ok(())
-    }
-
-    /// The target and the path that a reference means (RFC 3986, 5.2), seen from the request that
-    /// the value came from with which it begins; one that came from none counts from `/`. A whole
-    /// path is one of the step's own target, wherever it came from.
-    pub(in crate::user) fn resolve(
-        &self,
-        text: &Text,
-        reference: &str,
-    ) -> Result<(u16, String), Finding> {
-        let slots = text.begins_with().map(|value| value.slots().needed).unwrap_or_default();
-        let memory = self.user.memory.as_ref();
-        let origin = slots.first().and_then(|slot| memory?.origin(*slot));
-        let own = self.user.lines.get(self.task.line).target;
-        let is_whole = reference.starts_with('/') && !reference.starts_with("//");
-        let origin = origin.filter(|_| !is_whole);
-        let (here, path) = origin.map_or((own, "/"), |one| (one.target, &*one.path));
-        let targets = &self.shard.prepared.program.targets;
-        redirect::resolve(reference.as_bytes(), here, path, targets)
-            .map_err(|reason| (Cause::ScenarioFailed, reason))
-    }
-
-    /// Notes which request those saved values came from that paths begin with.
-    fn note_origins(&mut self, http: &Http, plan: &HttpPlan, exchange: &Exchange) {
-        if plan.links.is_empty() {
-            return;
-        }
-        let target = self.goes_to();
-        let path: Box<str> = path_of(http, self.redirect(), exchange).into();
-        for slot in &plan.links {
-            self.user.memory().came_from(*slot, Origin { target, path: path.clone() });
-        }
-    }
-
-    /// Sends the request by one write. One that is the same for all users lies there already, and
-    /// so does a long body that is.
-    fn send_request(
-        &mut self,
-        http: &Http,
-        plan: &HttpPlan,
-        target: u16,
-        exchange: &mut Exchange,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Unsent> {
-        let (shard, line) = (self.shard, self.task.line);
-        let again = self.take_again();
-        let fixed = match (self.redirect(), &plan.written) {
-            (None, Written::Fixed(fixed)) => fixed.get(usize::from(target)),
-            _ => None,
-        };
-        let is_same = again.is_none() && http.digest.is_none();
-        let plain = is_same && shard.prepared.program.trace.is_none();
-        let has_cookies = self.user.jar.as_ref().is_some_and(|jar| !jar.is_empty());
-        let broken = Unsent::Broken;
-        let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
-        if let (Some(fixed), true, false) = (fixed, plain, has_cookies) {
-            exchange.bytes_out = (fixed.bytes.len() + length(body)) as u64;
-            if shard.is_traced() {
-                self.user.trace_sent(line, &whole(&fixed.bytes, body));
-            }
-            self.enter_request(http, (&fixed.bytes, body), None, exchange);
-            if self.user.multiplexes(line) {
-                let (bytes, block) = (&fixed.bytes[fixed.parts.head_end + 2..], &*fixed.block);
-                return self.send_block(plan, block, (bytes, body), exchange, cx);
-            }
-            return self.user.send_with(line, &fixed.bytes, body, cx).map_err(broken);
-        }
-        let mut buffer = shard.write_buffer.borrow_mut();
-        buffer.clear();
-        let again = again.as_ref();
-        if let Some(again) = again {
-            exchange.goes_again(again.bytes_out, again.resends, shard);
-            shard.recorder.borrow_mut().resent(http.step);
-        }
-        let written = self.write_request(http, plan, target, again, exchange, &mut buffer);
-        written.map_err(Unsent::Fault)?;
-        if let Some(digest) = http.digest.as_deref() {
-            self.authorize(digest, target, exchange, &mut buffer).map_err(Unsent::Fault)?;
-        }
-        exchange.bytes_out += (buffer.len() + length(body)) as u64;
-        if shard.is_traced() {
-            self.user.trace_sent(line, &whole(&buffer, body));
-        }
-        self.enter_request(http, (&buffer, body), again, exchange);
-        self.follow_request(http.step, (&buffer, body), again.is_some(), exchange);
-        if self.user.multiplexes(line) {
-            let scheme = shard.prepared.targets[usize::from(target)].target.scheme.word();
-            let end = memchr::memmem::find(&buffer, b"\r\n\r\n").unwrap_or(buffer.len());
-            let mut block = shard.block_buffer.borrow_mut();
-            block.clear();
-            http2::write_block(&mut block, scheme, &buffer[..end]);
-            let bytes = buffer.get(end + 4..).unwrap_or_default();
-            return self.send_block(plan, &block, (bytes, body), exchange, cx);
-        }
-        self.user.send_with(line, &buffer, body, cx).map_err(broken)
-    }
-
-    /// Sends the same as a stream of HTTP/2.
-    fn send_block(
-        &mut self,
-        plan: &HttpPlan,
-        block: &[u8],
-        (own, shared): (&[u8], Option<&Arc<[u8]>>),
-        exchange: &mut Exchange,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Unsent> {
-        let body = match (own, shared) {
-            (_, Some(shared)) => Body::Shared(shared),
-            ([], None) => Body::None,
-            (own, None) => Body::Bytes(own),
-        };
-        let body_bytes_max = match plan.needs_body {
-            true => self.shard.prepared.program.limits.body_bytes_max,
-            false => u64::MAX,
-        };
-        let asked = Asked { kind: plan.kind, block, body, body_bytes_max };
-        let stream = self.user.ask(self.task.line, &asked, cx).map_err(Unsent::Broken)?;
-        exchange.number = stream;
-        Ok(())
-    }
-
-    /// Whether a redirect has taken the body away.
-    fn goes_as_get(&self) -> bool {
-        self.redirect().is_some_and(|redirect| redirect.as_get)
-    }
-
-    /// Enters into the ledger what a request asks to be delivered to others.
-    fn enter_request(
-        &mut self,
-        http: &Http,
-        (written, body): (&[u8], Option<&Arc<[u8]>>),
-        again: Option<&Again>,
-        exchange: &mut Exchange,
-    ) {
-        let Some(row) = self.shard.prepared.delivery_of(http.step) else { return };
-        // What is sent once more, or sent elsewhere, is the same message.
-        let followed = self.redirect().filter(|redirect| redirect.is_followed());
-        let sent = match (again, followed) {
-            (Some(again), _) => again.sent,
-            (None, Some(_)) => return,
-            (None, None) => {
-                let head_end = || memchr::memmem::find(written, b"\r\n\r\n");
-                let behind = || head_end().map_or(&[][..], |end| &written[end + 4..]);
-                let body = body.map_or_else(behind, |body| &body[..]);
-                self.user.enter_sent(row, &Looked::new(None, body, Duration::ZERO))
-            }
-        };
-        exchange.is_delivered(sent, self.shard);
-    }
-
-    /// Writes a request that differs from user to user, or from time to time; without a body that
-    /// lies elsewhere.
-    ///
-    /// All chance in it follows from what it was before, so that the same request can be written
-    /// once more: for a connection that was closed, and for a redirect.
-    fn write_request(
-        &mut self,
-        http: &Http,
-        plan: &HttpPlan,
-        target: u16,
-        again: Option<&Again>,
-        exchange: &mut Exchange,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Finding> {
-        let shard = self.shard;
-        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
-        let earlier = match (redirect.filter(|redirect| redirect.is_followed()), again) {
-            (Some(redirect), _) => Some(redirect.before.clone()),
-            (None, Some(again)) => Some(again.before.clone()),
-            (None, None) => None,
-        };
-        let user = &mut *self.user;
-        let before = earlier.clone().unwrap_or_else(|| Some((user.random.clone(), user.now)));
-        let (mut replayed, now) = before.clone().unwrap_or((Random::new(0), user.now));
-        let random = match earlier {
-            Some(_) => &mut replayed,
-            None => &mut user.random,
-        };
-        let trace = shard.prepared.program.trace.as_ref().filter(|_| before.is_some());
-        let drawn = trace.and_then(|trace| draw_trace(trace, random));
-        let rare = exchange.rare(shard);
-        rare.before = before;
-        rare.trace = drawn.as_ref().map(|(id, _)| *id);
-        let place = &shard.prepared.targets[usize::from(target)];
-        let extras = Extras {
-            authority: &place.authority,
-            jar: user
-                .jar
-                .as_deref()
-                .map(|jar| (jar, place.jar_place(unix_seconds(shard, user.now)))),
-            trace: trace.zip(drawn.as_ref()).map(|(trace, drawn)| (&*trace.header, &drawn.1[..])),
-        };
-        let mut scope = scope!(user, shard, random);
-        scope.now = now;
-        let sent_to = &mut rare.sent_to;
-        let written = match (redirect, &plan.written) {
-            (Some(redirect), _) => {
-                write_redirected(http, redirect, &extras, &mut scope, sent_to, out).map(drop)
-            }
-            (None, Written::Fixed(fixed)) => {
-                fixed[usize::from(target)].write(http, &extras, out);
-                Ok(())
-            }
-            (None, Written::Varies(template)) => {
-                template.render(http, &extras, &mut scope, sent_to, out).map(drop)
-            }
-        };
-        written.map_err(|fault| scope.finding(fault))
     }
 
     /// The answer is complete; its body is in `whole`, or was kept.
@@ -364,14 +138,14 @@ impl Active<'_> {
         };
         let Some(mut exchange) = self.take_exchange() else { return };
         // Where the answer came before all of the request was sent, the rest of it is not wanted.
-        let reusable = reusable && self.user.is_sent_on(line) && !exchange.is_unsendable();
+        let reusable = reusable && self.user.lines.get(line).is_sent() && !exchange.is_unsendable();
         let keeps = reusable && exchange.keep_alive && shard.prepared.program.connection.keep_alive;
         let now = self.user.now;
-        if let Some(connection) = self.user.connection_mut(line) {
+        if let Some(connection) = self.user.lines.connection_mut(line) {
             connection.used = now;
         }
         if let Some(challenge) = exchange.rare.as_mut().and_then(|rare| rare.challenge.take()) {
-            match self.answer_challenge(http, &exchange, challenge) {
+            match self.asking(http, plan).answer_challenge(&exchange, challenge) {
                 Ok(true) => {
                     exchange.forget(shard);
                     return self.keep_connection(line, keeps, reusable);
@@ -381,7 +155,7 @@ impl Active<'_> {
             }
         }
         if let Some(location) = exchange.rare.as_mut().and_then(|rare| rare.location.take()) {
-            match self.follow(http, &exchange, &location) {
+            match self.asking(http, plan).follow(&exchange, &location) {
                 Ok(()) => {
                     exchange.forget(shard);
                     return self.keep_connection(line, keeps, reusable);
@@ -389,15 +163,16 @@ impl Active<'_> {
                 Err(detail) => exchange.found((Cause::RedirectFailed, detail), shard),
             }
         }
-        let (attempt, verdict) = self.judge(http, plan, &mut exchange, whole);
-        self.follow_response(http.step, plan, &exchange);
+        let mut asking = self.asking(http, plan);
+        let (attempt, verdict) = asking.judge(&mut exchange, whole);
+        asking.follow_response(&exchange);
         if let Some(row) = exchange.rare.as_ref().and_then(|rare| rare.instance) {
             let ok = verdict.is_ok();
             shard.recorder.borrow_mut().instances.said(row, attempt.latency, ok);
         }
         match &verdict {
-            Ok(()) => self.note_origins(http, plan, &exchange),
-            Err((cause, _)) => self.witness(*cause, &exchange, whole),
+            Ok(()) => asking.note_origins(&exchange),
+            Err((cause, _)) => asking.witness(*cause, &exchange, whole),
         }
         self.task.detour = None;
         match verdict {
@@ -424,99 +199,6 @@ impl Active<'_> {
         self.keep_connection(line, keeps, reusable);
     }
 
-    /// What becomes of the connection of an answer. The side that closes first keeps the port for
-    /// a minute: that is left to the target, which was asked to close or has said that it will.
-    fn keep_connection(&mut self, line: u8, keeps: bool, reusable: bool) {
-        match (keeps, reusable) {
-            _ if self.user.multiplexes(line) => {}
-            (true, _) => {}
-            (false, true) => self.user.leave_to_target(line),
-            (false, false) => self.user.drop_connection(line, Ended::ByUs),
-        }
-    }
-
-    /// Whether the answer is good or bad. What is to be kept of a good one is kept.
-    fn judge(
-        &mut self,
-        http: &Http,
-        plan: &HttpPlan,
-        exchange: &mut Exchange,
-        whole: Option<&[u8]>,
-    ) -> (Attempt, Result<(), Finding>) {
-        let mut attempt = exchange.attempt(self.user.now, self.task.due);
-        if let Some(redirect) = self.redirect() {
-            attempt.bytes_in += redirect.bytes.0;
-            attempt.bytes_out += redirect.bytes.1;
-        }
-        if self.shard.is_traced() {
-            self.user.trace_body(exchange, whole);
-        }
-        let finding = exchange.rare.as_mut().and_then(|rare| {
-            let unfinished = || rare.decoder.as_ref()?.finish().err();
-            rare.finding.take().or_else(|| unfinished().map(|error| coding_failed(&error)))
-        });
-        if let Some(finding) = finding {
-            return (attempt, Err(finding));
-        }
-        let (shard, target) = (self.shard, self.goes_to());
-        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
-        let listening = Listening { shard, http, plan, redirect, target };
-        let rare = exchange.rare.as_deref();
-        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
-        let elapsed = self.user.now - self.task.due;
-        let mut looked = Looked::new(Some(exchange.status), body, elapsed);
-        looked.kept = rare.map(|rare| &rare.kept);
-        looked.tally = rare.and_then(|rare| rare.tally.as_ref());
-        looked.cookies = self.user.jar.as_deref().filter(|_| plan.look.reads_cookies).map(|jar| {
-            let (place, path) = listening.sent_to(exchange, self.user.now);
-            SeenFrom { jar, place, path }
-        });
-        let mut scope = scope!(self.user, shard);
-        let verdict = plan.look.judge(&http.checks, &http.saves, &looked, &mut scope);
-        (attempt, verdict)
-    }
-
-    /// Prepares the request that answers a redirect; the same instruction is done again.
-    fn follow(&mut self, http: &Http, exchange: &Exchange, location: &[u8]) -> Result<(), Said> {
-        let max = self.shard.prepared.program.limits.redirects_max;
-        let (count, as_get, bytes) = match self.redirect() {
-            Some(before) => (before.count + 1, before.as_get, before.bytes),
-            None => (1, false, (0, 0)),
-        };
-        let bytes = (bytes.0 + exchange.bytes_in, bytes.1 + exchange.bytes_out);
-        if count > max {
-            let detail = say!("more than {max} redirects");
-            return Err(detail);
-        }
-        let here = self.goes_to();
-        let path = path_of(http, self.redirect(), exchange);
-        let targets = &self.shard.prepared.program.targets;
-        let (target, path) = redirect::resolve(location, here, &path, targets)
-            .map_err(|reason| say!("redirect {count} was not followed: {reason}"))?;
-        let as_get = as_get || redirect::becomes_get(exchange.status, &http.method);
-        let before = match self.redirect() {
-            Some(redirect) if redirect.is_followed() => redirect.before.clone(),
-            _ => exchange.rare.as_ref().and_then(|rare| rare.before.clone()),
-        };
-        let (sent, challenged) = (exchange.sent, false);
-        let first = self.redirect().map_or(here, |redirect| redirect.first);
-        let elsewhere = !redirect::is_same_origin(first, target, targets);
-        let redirect = Redirect {
-            target,
-            first,
-            elsewhere,
-            path,
-            as_get,
-            count,
-            bytes,
-            before,
-            sent,
-            challenged,
-        };
-        self.task.detour.get_or_insert_default().redirect = Some(redirect);
-        Ok(())
-    }
-
     /// Keeps what was sent and what came, if this is the first failure of its kind.
     pub(in crate::user) fn witness(
         &mut self,
@@ -524,50 +206,20 @@ impl Active<'_> {
         exchange: &Exchange,
         whole: Option<&[u8]>,
     ) {
-        let shard = self.shard;
-        let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = self.at_pc() else {
-            return;
-        };
-        if !shard.recorder.borrow().is_new(http.step, cause, exchange.status) {
-            return;
+        if let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = self.at_pc() {
+            self.asking(http, plan).witness(cause, exchange, whole);
         }
-        let sent = self.written_again(http, plan, exchange);
-        let rare = exchange.rare.as_deref();
-        let mut received = rare.map(|rare| rare.witnessed.clone()).unwrap_or_default();
-        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
-        let room = EVIDENCE_BYTES_MAX.saturating_sub(received.len());
-        received.extend_from_slice(&body[..body.len().min(room)]);
-        let length = exchange.bytes_in.max(received.len() as u64);
-        let received = (!received.is_empty()).then_some(Shown { bytes: received, length });
-        shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
     }
 
-    /// The request as it was sent. Cookies may be those of the answer already.
-    fn written_again(
-        &mut self,
-        http: &Http,
-        plan: &HttpPlan,
-        exchange: &Exchange,
-    ) -> Option<Shown> {
-        let before = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
-        let target = self.goes_to();
-        if before.is_none() && self.redirect().is_none() {
-            let Written::Fixed(fixed) = &plan.written else { return None };
-            let request = fixed.get(usize::from(target))?;
-            let request = whole(&request.bytes, plan.body.as_ref());
-            return Some(Shown::first(&request, EVIDENCE_BYTES_MAX));
+    /// What becomes of the connection of an answer. The side that closes first keeps the port for
+    /// a minute: that is left to the target, which was asked to close or has said that it will.
+    fn keep_connection(&mut self, line: u8, keeps: bool, reusable: bool) {
+        match (keeps, reusable) {
+            _ if self.user.lines.get(line).multiplexes() => {}
+            (true, _) => {}
+            (false, true) => self.user.leave_to_target(line),
+            (false, false) => self.user.drop_connection(line, Ended::ByUs),
         }
-        let (pc, due) = (self.task.pc, self.task.due);
-        let (bytes_out, resends, until, sent) = (0, 0, Time::NEVER, None);
-        let again = Again { bytes_out, resends, until, before, sent, pc, due };
-        let (mut other, mut out) = (Exchange::new(exchange.awaits, exchange.sent), Vec::new());
-        let written = self.write_request(http, plan, target, Some(&again), &mut other, &mut out);
-        other.forget(self.shard);
-        if let Some(rare) = exchange.rare.as_ref().filter(|rare| !rare.authorization.is_empty()) {
-            insert_authorization(&mut out, &rare.authorization);
-        }
-        let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
-        written.ok().map(|()| Shown::first(&whole(&out, body), EVIDENCE_BYTES_MAX))
     }
 }
 
@@ -659,6 +311,343 @@ impl Listening<'_> {
     }
 }
 
+impl Request<'_> {
+    /// Where the request goes, by a redirect or without one.
+    fn goes_to(&self) -> u16 {
+        let own = self.user.lines.get(self.task.line).target;
+        self.task.redirect().map_or(own, |redirect| redirect.target)
+    }
+
+    /// A path that begins with a value may be a URL that an answer has given, or a part of one: it
+    /// leads to the target that it names, and counts from the request it came from.
+    fn lead(&mut self) -> Result<(), Finding> {
+        let http = self.http;
+        // What is drawn here is drawn again when the request is written.
+        let mut random = self.user.random.clone();
+        let mut rendered = self.shard.content_buffer.borrow_mut();
+        rendered.clear();
+        let mut scope = scope!(self.user, self.shard, &mut random);
+        let done = http.path.render_reference(&mut rendered, &mut scope);
+        let had_fragment = done.map_err(|fault| scope.finding(fault))?;
+        let reference = String::from_utf8_lossy(&rendered);
+        if !had_fragment && (reference.is_empty() || redirect::is_plain_path(&reference)) {
+            return Ok(());
+        }
+        let (target, path) = resolve(self.user, self.task.line, &http.path, &reference)?;
+        self.task.detour.get_or_insert_default().redirect = Some(Redirect::to(target, path));
+        Ok(())
+    }
+
+    /// Notes which request those saved values came from that paths begin with.
+    fn note_origins(&mut self, exchange: &Exchange) {
+        let (http, plan) = (self.http, self.plan);
+        if plan.links.is_empty() {
+            return;
+        }
+        let target = self.goes_to();
+        let path: Box<str> = path_of(http, self.task.redirect(), exchange).into();
+        for slot in &plan.links {
+            self.user.memory().came_from(*slot, Origin { target, path: path.clone() });
+        }
+    }
+
+    /// Sends the request by one write. One that is the same for all users lies there already, and
+    /// so does a long body that is.
+    fn send_request(
+        &mut self,
+        target: u16,
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Unsent> {
+        let (http, plan) = (self.http, self.plan);
+        let (shard, line) = (self.shard, self.task.line);
+        let again = self.task.take_again();
+        let fixed = match (self.task.redirect(), &plan.written) {
+            (None, Written::Fixed(fixed)) => fixed.get(usize::from(target)),
+            _ => None,
+        };
+        let is_same = again.is_none() && http.digest.is_none();
+        let plain = is_same && shard.prepared.program.trace.is_none();
+        let has_cookies = self.user.jar.as_ref().is_some_and(|jar| !jar.is_empty());
+        let broken = Unsent::Broken;
+        let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
+        if let (Some(fixed), true, false) = (fixed, plain, has_cookies) {
+            exchange.bytes_out = (fixed.bytes.len() + length(body)) as u64;
+            let request = || whole(&fixed.bytes, body);
+            self.user.tell(|| What::Sent(self.user.shown(line, &request())));
+            self.enter_request((&fixed.bytes, body), None, exchange);
+            if self.user.lines.get(line).multiplexes() {
+                let (bytes, block) = (&fixed.bytes[fixed.parts.head_end + 2..], &*fixed.block);
+                return self.send_block(block, (bytes, body), exchange, cx);
+            }
+            return self.user.send_with(line, &fixed.bytes, body, cx).map_err(broken);
+        }
+        let mut buffer = shard.write_buffer.borrow_mut();
+        buffer.clear();
+        let again = again.as_ref();
+        if let Some(again) = again {
+            exchange.goes_again(again.bytes_out, again.resends, shard);
+            shard.recorder.borrow_mut().resent(http.step);
+        }
+        let written = self.write_request(target, again, exchange, &mut buffer);
+        written.map_err(Unsent::Fault)?;
+        if let Some(digest) = http.digest.as_deref() {
+            self.authorize(digest, target, exchange, &mut buffer).map_err(Unsent::Fault)?;
+        }
+        exchange.bytes_out += (buffer.len() + length(body)) as u64;
+        self.user.tell(|| What::Sent(self.user.shown(line, &whole(&buffer, body))));
+        self.enter_request((&buffer, body), again, exchange);
+        self.follow_request((&buffer, body), again.is_some(), exchange);
+        if self.user.lines.get(line).multiplexes() {
+            let scheme = shard.prepared.targets[usize::from(target)].target.scheme.word();
+            let end = memchr::memmem::find(&buffer, b"\r\n\r\n").unwrap_or(buffer.len());
+            let mut block = shard.block_buffer.borrow_mut();
+            block.clear();
+            http2::write_block(&mut block, scheme, &buffer[..end]);
+            let bytes = buffer.get(end + 4..).unwrap_or_default();
+            return self.send_block(&block, (bytes, body), exchange, cx);
+        }
+        self.user.send_with(line, &buffer, body, cx).map_err(broken)
+    }
+
+    /// Sends the same as a stream of HTTP/2.
+    fn send_block(
+        &mut self,
+        block: &[u8],
+        (own, shared): (&[u8], Option<&Arc<[u8]>>),
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Unsent> {
+        let plan = self.plan;
+        let body = match (own, shared) {
+            (_, Some(shared)) => Body::Shared(shared),
+            ([], None) => Body::None,
+            (own, None) => Body::Bytes(own),
+        };
+        let body_bytes_max = match plan.needs_body {
+            true => self.shard.prepared.program.limits.body_bytes_max,
+            false => u64::MAX,
+        };
+        let asked = Asked { kind: plan.kind, block, body, body_bytes_max };
+        let stream = self.user.ask(self.task.line, &asked, cx).map_err(Unsent::Broken)?;
+        exchange.number = stream;
+        Ok(())
+    }
+
+    /// Whether a redirect has taken the body away.
+    fn goes_as_get(&self) -> bool {
+        self.task.redirect().is_some_and(|redirect| redirect.as_get)
+    }
+
+    /// Enters into the ledger what a request asks to be delivered to others.
+    fn enter_request(
+        &mut self,
+        (written, body): (&[u8], Option<&Arc<[u8]>>),
+        again: Option<&Again>,
+        exchange: &mut Exchange,
+    ) {
+        let http = self.http;
+        let Some(row) = self.shard.prepared.delivery_of(http.step) else { return };
+        // What is sent once more, or sent elsewhere, is the same message.
+        let followed = self.task.redirect().filter(|redirect| redirect.is_followed());
+        let sent = match (again, followed) {
+            (Some(again), _) => again.sent,
+            (None, Some(_)) => return,
+            (None, None) => {
+                let head_end = || memchr::memmem::find(written, b"\r\n\r\n");
+                let behind = || head_end().map_or(&[][..], |end| &written[end + 4..]);
+                let body = body.map_or_else(behind, |body| &body[..]);
+                let looked = Looked::new(None, body, Duration::ZERO);
+                let mut scope = scope!(self.user, self.shard);
+                self.user.audiences.sent(row, &looked, &mut scope)
+            }
+        };
+        exchange.is_delivered(sent, self.shard);
+    }
+
+    /// Writes a request that differs from user to user, or from time to time; without a body that
+    /// lies elsewhere.
+    ///
+    /// All chance in it follows from what it was before, so that the same request can be written
+    /// once more: for a connection that was closed, and for a redirect.
+    fn write_request(
+        &mut self,
+        target: u16,
+        again: Option<&Again>,
+        exchange: &mut Exchange,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Finding> {
+        let (http, plan) = (self.http, self.plan);
+        let shard = self.shard;
+        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+        let earlier = match (redirect.filter(|redirect| redirect.is_followed()), again) {
+            (Some(redirect), _) => Some(redirect.before.clone()),
+            (None, Some(again)) => Some(again.before.clone()),
+            (None, None) => None,
+        };
+        let user = &mut *self.user;
+        let before = earlier.clone().unwrap_or_else(|| Some((user.random.clone(), user.now)));
+        let (mut replayed, now) = before.clone().unwrap_or((Random::new(0), user.now));
+        let random = match earlier {
+            Some(_) => &mut replayed,
+            None => &mut user.random,
+        };
+        let trace = shard.prepared.program.trace.as_ref().filter(|_| before.is_some());
+        let drawn = trace.and_then(|trace| draw_trace(trace, random));
+        let rare = exchange.rare(shard);
+        rare.before = before;
+        rare.trace = drawn.as_ref().map(|(id, _)| *id);
+        let place = &shard.prepared.targets[usize::from(target)];
+        let extras = Extras {
+            authority: &place.authority,
+            jar: user
+                .jar
+                .as_deref()
+                .map(|jar| (jar, place.jar_place(unix_seconds(shard, user.now)))),
+            trace: trace.zip(drawn.as_ref()).map(|(trace, drawn)| (&*trace.header, &drawn.1[..])),
+        };
+        let mut scope = scope!(user, shard, random);
+        scope.now = now;
+        let sent_to = &mut rare.sent_to;
+        let written = match (redirect, &plan.written) {
+            (Some(redirect), _) => {
+                write_redirected(http, redirect, &extras, &mut scope, sent_to, out).map(drop)
+            }
+            (None, Written::Fixed(fixed)) => {
+                fixed[usize::from(target)].write(http, &extras, out);
+                Ok(())
+            }
+            (None, Written::Varies(template)) => {
+                template.render(http, &extras, &mut scope, sent_to, out).map(drop)
+            }
+        };
+        written.map_err(|fault| scope.finding(fault))
+    }
+
+    /// Whether the answer is good or bad. What is to be kept of a good one is kept.
+    fn judge(
+        &mut self,
+        exchange: &mut Exchange,
+        whole: Option<&[u8]>,
+    ) -> (Attempt, Result<(), Finding>) {
+        let (http, plan) = (self.http, self.plan);
+        let mut attempt = exchange.attempt(self.user.now, self.task.due);
+        if let Some(redirect) = self.task.redirect() {
+            attempt.bytes_in += redirect.bytes.0;
+            attempt.bytes_out += redirect.bytes.1;
+        }
+        if self.shard.is_traced() {
+            watched::trace_body(self.user, exchange, whole);
+        }
+        let finding = exchange.rare.as_mut().and_then(|rare| {
+            let unfinished = || rare.decoder.as_ref()?.finish().err();
+            rare.finding.take().or_else(|| unfinished().map(|error| coding_failed(&error)))
+        });
+        if let Some(finding) = finding {
+            return (attempt, Err(finding));
+        }
+        let (shard, target) = (self.shard, self.goes_to());
+        let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+        let listening = Listening { shard, http, plan, redirect, target };
+        let rare = exchange.rare.as_deref();
+        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
+        let elapsed = self.user.now - self.task.due;
+        let mut looked = Looked::new(Some(exchange.status), body, elapsed);
+        looked.kept = rare.map(|rare| &rare.kept);
+        looked.tally = rare.and_then(|rare| rare.tally.as_ref());
+        looked.cookies = self.user.jar.as_deref().filter(|_| plan.look.reads_cookies).map(|jar| {
+            let (place, path) = listening.sent_to(exchange, self.user.now);
+            SeenFrom { jar, place, path }
+        });
+        let mut scope = scope!(self.user, shard);
+        let verdict = plan.look.judge(&http.checks, &http.saves, &looked, &mut scope);
+        (attempt, verdict)
+    }
+
+    /// Prepares the request that answers a redirect; the same instruction is done again.
+    fn follow(&mut self, exchange: &Exchange, location: &[u8]) -> Result<(), Said> {
+        let http = self.http;
+        let max = self.shard.prepared.program.limits.redirects_max;
+        let (count, as_get, bytes) = match self.task.redirect() {
+            Some(before) => (before.count + 1, before.as_get, before.bytes),
+            None => (1, false, (0, 0)),
+        };
+        let bytes = (bytes.0 + exchange.bytes_in, bytes.1 + exchange.bytes_out);
+        if count > max {
+            let detail = say!("more than {max} redirects");
+            return Err(detail);
+        }
+        let here = self.goes_to();
+        let path = path_of(http, self.task.redirect(), exchange);
+        let targets = &self.shard.prepared.program.targets;
+        let (target, path) = redirect::resolve(location, here, &path, targets)
+            .map_err(|reason| say!("redirect {count} was not followed: {reason}"))?;
+        let as_get = as_get || redirect::becomes_get(exchange.status, &http.method);
+        let before = match self.task.redirect() {
+            Some(redirect) if redirect.is_followed() => redirect.before.clone(),
+            _ => exchange.rare.as_ref().and_then(|rare| rare.before.clone()),
+        };
+        let (sent, challenged) = (exchange.sent, false);
+        let first = self.task.redirect().map_or(here, |redirect| redirect.first);
+        let elsewhere = !redirect::is_same_origin(first, target, targets);
+        let redirect = Redirect {
+            target,
+            first,
+            elsewhere,
+            path,
+            as_get,
+            count,
+            bytes,
+            before,
+            sent,
+            challenged,
+        };
+        self.task.detour.get_or_insert_default().redirect = Some(redirect);
+        Ok(())
+    }
+
+    /// Keeps what was sent and what came, if this is the first failure of its kind.
+    fn witness(&mut self, cause: Cause, exchange: &Exchange, whole: Option<&[u8]>) {
+        let shard = self.shard;
+        if !shard.recorder.borrow().is_new(self.http.step, cause, exchange.status) {
+            return;
+        }
+        let sent = self.written_again(exchange);
+        let rare = exchange.rare.as_deref();
+        let mut received = rare.map(|rare| rare.witnessed.clone()).unwrap_or_default();
+        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
+        let room = EVIDENCE_BYTES_MAX.saturating_sub(received.len());
+        received.extend_from_slice(&body[..body.len().min(room)]);
+        let length = exchange.bytes_in.max(received.len() as u64);
+        let received = (!received.is_empty()).then_some(Shown { bytes: received, length });
+        shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
+    }
+
+    /// The request as it was sent. Cookies may be those of the answer already.
+    fn written_again(&mut self, exchange: &Exchange) -> Option<Shown> {
+        let plan = self.plan;
+        let before = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
+        let target = self.goes_to();
+        if before.is_none() && self.task.redirect().is_none() {
+            let Written::Fixed(fixed) = &plan.written else { return None };
+            let request = fixed.get(usize::from(target))?;
+            let request = whole(&request.bytes, plan.body.as_ref());
+            return Some(Shown::first(&request, EVIDENCE_BYTES_MAX));
+        }
+        let (pc, due) = (self.task.pc, self.task.due);
+        let (bytes_out, resends, until, sent) = (0, 0, Time::NEVER, None);
+        let again = Again { bytes_out, resends, until, before, sent, pc, due };
+        let (mut other, mut out) = (Exchange::new(exchange.awaits, exchange.sent), Vec::new());
+        let written = self.write_request(target, Some(&again), &mut other, &mut out);
+        other.forget(self.shard);
+        if let Some(rare) = exchange.rare.as_ref().filter(|rare| !rare.authorization.is_empty()) {
+            insert_authorization(&mut out, &rare.authorization);
+        }
+        let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
+        written.ok().map(|()| Shown::first(&whole(&out, body), EVIDENCE_BYTES_MAX))
+    }
+}
+
 /// Whether a response says that a cache has answered in place of the service (RFC 9111, 5.1, and
 /// what caches add by custom).
 fn is_cached(headers: &Headers<'_>) -> bool {
@@ -736,4 +725,25 @@ fn draw_trace(trace: &Trace, random: &mut Random) -> Option<(u128, [u8; 55])> {
     // It is as long as its value.
     let _ = write!(&mut value[..], "00-{id:032x}-{parent:016x}-01");
     Some((id, value))
+}
+
+/// The target and the path that a reference means (RFC 3986, 5.2), seen from the request that
+/// the value came from with which it begins; one that came from none counts from `/`. A whole
+/// path is one of the step's own target, wherever it came from.
+pub(in crate::user) fn resolve(
+    user: &State,
+    line: u8,
+    text: &Text,
+    reference: &str,
+) -> Result<(u16, String), Finding> {
+    let slots = text.begins_with().map(|value| value.slots().needed).unwrap_or_default();
+    let memory = user.memory.as_ref();
+    let origin = slots.first().and_then(|slot| memory?.origin(*slot));
+    let own = user.lines.get(line).target;
+    let is_whole = reference.starts_with('/') && !reference.starts_with("//");
+    let origin = origin.filter(|_| !is_whole);
+    let (here, path) = origin.map_or((own, "/"), |one| (one.target, &*one.path));
+    let targets = &user.shard.prepared.program.targets;
+    redirect::resolve(reference.as_bytes(), here, path, targets)
+        .map_err(|reason| (Cause::ScenarioFailed, reason))
 }

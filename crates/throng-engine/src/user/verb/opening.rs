@@ -18,7 +18,7 @@ use throng_protocol::websocket::Key;
 
 use crate::code::Instruction;
 use crate::connector;
-use crate::connector::{Ask, Handshake, Hello, Opened, Upgrade};
+use crate::connector::{Ask, Handshake, Opened, Upgrade};
 use crate::failure::{Ended, Failure, Finding};
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
@@ -30,9 +30,8 @@ use crate::user::outcome::Onward;
 use crate::user::redirect::is_plain_path;
 use crate::user::send::mqtt;
 use crate::user::task::{Active, Doing, Opening};
-use crate::user::verb::http::unix_seconds;
-use crate::user::verb::sql::database_of;
-use crate::user::{State, jar, redirect};
+use crate::user::verb::http::{resolve, unix_seconds};
+use crate::user::{State, jar, redirect, watched};
 
 impl State {
     /// A link as the scenario has it.
@@ -122,9 +121,7 @@ impl State {
             // The machine has it now.
             memory.keep_resume(line, None);
         }
-        if shard.is_traced() {
-            self.trace_connected(target, &opened.times);
-        }
+        self.tell(|| watched::connected(&shard, target, &opened.times));
     }
 }
 
@@ -174,8 +171,9 @@ impl Active<'_> {
             let key = Key::random(&mut self.user.random);
             (target, upgrade) = (led, Some(Upgrade { ask, protocols, key }));
         }
-        if let Some(login) = &shard.prepared.targets[usize::from(target)].target.login {
-            return Ok((target, Some(Handshake::Redis(Hello::new(login)))));
+        let place = &shard.prepared.targets[usize::from(target)].target;
+        if let Some(login) = connector::login_to(place, &mut self.user.random) {
+            return Ok((target, Some(login)));
         }
         let Some(client) = &connect.mqtt else {
             return Ok((target, upgrade.map(Handshake::WebSocket)));
@@ -203,7 +201,7 @@ impl Active<'_> {
             true => Cow::Borrowed(&*ask.path),
             false => redirect::websocket_url(&ask.path),
         };
-        let (target, path) = self.resolve(&connect.path, &reference)?;
+        let (target, path) = resolve(self.user, self.task.line, &connect.path, &reference)?;
         let targets = &self.shard.prepared.program.targets;
         let is_http =
             || matches!(targets[usize::from(target)].scheme, Scheme::Http | Scheme::Https);
@@ -250,7 +248,7 @@ impl Active<'_> {
         self.user.attach(self.task.line, opened, &opening);
         let (instruction, plan) = self.at_pc();
         if let Instruction::Do(Statement::Connect(connect)) = instruction {
-            if let Some(connection) = self.user.connection_mut(self.task.line) {
+            if let Some(connection) = self.user.lines.connection_mut(self.task.line) {
                 connection.is_opened(connect.step, self.task.due);
             }
             let has_login = matches!(plan, Plan::Connect { has_login: true, .. });
@@ -302,25 +300,8 @@ impl Active<'_> {
         recorder.gauges.connections_opening -= 1;
         let stage = opening.progress.stage.get();
         let waited = self.user.now - self.task.due;
-        let link = self.instruction().link().and_then(|link| self.user.of_link(link));
-        let target = &self.shard.prepared.targets[usize::from(opening.target)].target;
-        let logs_in = target.login.is_some();
-        let failure = match stage {
-            Stage::Upgrade if link.is_some_and(|link| link.events) => {
-                Failure::new(Cause::Timeout, no_stream(waited))
-            }
-            Stage::Upgrade if matches!(self.at_pc().1, Plan::Connect { call: Some(_), .. }) => {
-                Failure::new(Cause::Timeout, no_call(waited))
-            }
-            Stage::Upgrade if link.is_some_and(|link| link.mqtt) => {
-                Failure::new(Cause::Timeout, no_connack(waited))
-            }
-            Stage::Upgrade if logs_in => Failure::new(Cause::Timeout, no_login(waited)),
-            Stage::Upgrade if database_of(self.shard, opening.target).is_some() => {
-                Failure::new(Cause::Timeout, no_database_login(waited))
-            }
-            _ => connector::no_answer(self.shard, opening.target, stage, waited),
-        };
+        let (target, stages) = (opening.target, (stage, opening.missing));
+        let failure = connector::no_answer(self.shard, target, stages, waited);
         if stage == Stage::Connect {
             self.shard.routes.failed(opening.target);
         }
@@ -333,31 +314,6 @@ impl Active<'_> {
 
 fn no_web_socket(url: &str) -> Said {
     say!("`{url}` is not the URL of a WebSocket target of this scenario")
-}
-
-fn no_stream(waited: Duration) -> Said {
-    let waited = throng_base::units::format_duration(waited);
-    say!("no response to the event stream request within {waited}")
-}
-
-fn no_call(waited: Duration) -> Said {
-    let waited = throng_base::units::format_duration(waited);
-    say!("no HTTP/2 frame arrived within {waited}")
-}
-
-fn no_connack(waited: Duration) -> Said {
-    let waited = throng_base::units::format_duration(waited);
-    say!("no CONNACK arrived within {waited}")
-}
-
-fn no_login(waited: Duration) -> Said {
-    let waited = throng_base::units::format_duration(waited);
-    say!("no reply to AUTH or SELECT within {waited}")
-}
-
-fn no_database_login(waited: Duration) -> Said {
-    let waited = throng_base::units::format_duration(waited);
-    say!("the login to the database was not complete within {waited}")
 }
 
 fn no_event_stream(url: &str) -> Said {

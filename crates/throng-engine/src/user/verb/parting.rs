@@ -25,12 +25,14 @@ impl Active<'_> {
     pub(in crate::user) fn leaves_now(&mut self) -> bool {
         let can = match self.task.doing {
             Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
-            Doing::Pause => !self.in_transaction(),
+            Doing::Pause => !self.task.in_transaction(self.shard),
             Doing::Stay if self.awaits_end() => false,
-            Doing::Stay => !self.in_transaction() || self.task.deadline == Time::NEVER,
+            Doing::Stay => {
+                !self.task.in_transaction(self.shard) || self.task.deadline == Time::NEVER
+            }
             Doing::Opening(_) => {
                 let arrives = self.user.once && self.task.pc == self.of_session().begin;
-                !self.in_transaction() && !arrives
+                !self.task.in_transaction(self.shard) && !arrives
             }
             _ => false,
         };
@@ -66,7 +68,8 @@ impl Active<'_> {
             self.task.doing,
             Doing::Pause | Doing::Stay | Doing::Idle | Doing::Rendezvous(_) | Doing::Step
         );
-        let may = !self.task.in_flight && !self.in_transaction() && !self.user.leaving;
+        let may =
+            !self.task.in_flight && !self.task.in_transaction(self.shard) && !self.user.leaving;
         can && may && self.user.is_online()
     }
 
@@ -74,13 +77,13 @@ impl Active<'_> {
     pub(in crate::user) fn part(&mut self, how: Parting, cx: &mut Context<'_>) {
         self.user.now = self.shard.clock.now();
         self.break_off_step();
-        self.leave_transactions(End::CutOff);
+        self.task.leave_transactions(End::CutOff, self.user);
         self.iteration_over(Iteration::Interrupted);
         self.shard.seats.borrow_mut().not_idle(self.user.slot);
         self.go_to(0);
         self.user.rejoins = true;
         for line in 0..self.user.lines.count() {
-            if self.user.is_online_on(line) {
+            if self.user.lines.get(line).is_online() {
                 self.end_by(line, how, cx);
             }
         }
@@ -104,7 +107,7 @@ impl Active<'_> {
     /// Ends a connection in order: a WebSocket by its close handshake, others by FIN. Whoever
     /// waits for the end of one already says goodbye to another without waiting.
     pub(in crate::user) fn close(&mut self, line: u8, cx: &mut Context<'_>) {
-        let Some(connection) = self.user.connection(line) else { return };
+        let Some(connection) = self.user.lines.connection(line) else { return };
         let machine = &connection.machine;
         let (closes, awaits_end) = (machine.traits().closes, machine.awaits_end());
         if closes && self.user.send_close(line, 1000, cx).is_ok() && awaits_end {
@@ -114,7 +117,7 @@ impl Active<'_> {
                 return self.wait_for(Doing::Closing, self.user.now + GOODBYE_MAX);
             }
         }
-        if let Some(connection) = self.user.connection_mut(line) {
+        if let Some(connection) = self.user.lines.connection_mut(line) {
             connection.transport.say_goodbye(cx);
         }
         self.user.drop_connection(line, Ended::ByUs);

@@ -17,7 +17,7 @@ impl Active<'_> {
     pub(in crate::user) fn secure(&mut self, secure: &Secure) {
         let line = self.user.line_of(secure.link);
         self.task.line = line;
-        if self.user.connection(line).is_none() {
+        if self.user.lines.connection(line).is_none() {
             return self.without_connection(secure.step);
         }
         self.flight_begins(secure.step);
@@ -50,7 +50,7 @@ impl State {
     /// Forgets what the target has said in plain text (RFC 3207, 4.2). What lies behind the reply
     /// that agreed to TLS is a mistake of the target, or was put there on the way.
     fn forget_plain(&mut self, line: u8) -> Result<(), Failure> {
-        let Some(Connection { transport, machine, .. }) = self.connection(line) else {
+        let Some(Connection { transport, machine, .. }) = self.lines.connection(line) else {
             return Ok(());
         };
         if !transport.is_plain() {
@@ -59,7 +59,7 @@ impl State {
             return Err(Failure::new(Cause::ScenarioFailed, detail));
         }
         let mut unread = machine.half();
-        let mut later = self.take_kept(line);
+        let mut later = self.lines.get_mut(line).take_kept();
         while let Some(one) = later.pop() {
             match one {
                 Later::Message { .. } => self.shard.recorder.borrow_mut().messages.pushes += 1,

@@ -1,7 +1,6 @@
 //! Statements of SQL, from the text to the result.
 
 use std::io;
-use std::rc::Rc;
 use std::task::Context;
 
 use throng_base::{Said, Time, sql};
@@ -12,7 +11,7 @@ use throng_protocol::machine::{Field, Fields, Machine};
 use throng_protocol::sql::{Ask, Dialect, Reply, ServerError, Values};
 
 use crate::code::Instruction;
-use crate::connector::Handshake;
+use crate::evidence;
 use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::Finding;
 use crate::looked::{Looked, value_of};
@@ -26,7 +25,6 @@ use crate::user::connection::Connection;
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
-use crate::{connector, evidence};
 
 /// What a target is, where it speaks SQL.
 pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
@@ -37,13 +35,6 @@ pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Databas
 fn dialect_of(active: &Active<'_>) -> Dialect {
     let target = active.user.lines.get(active.task.line).target;
     database_of(active.shard, target).map_or(Dialect::default(), |it| it.dialect)
-}
-
-/// How a request opens its connection: with a login where the target asks for one.
-pub(in crate::user) fn login(user: &mut State, target: u16) -> Option<Handshake> {
-    let shard = Rc::clone(&user.shard);
-    let login = database_of(&shard, target).map(|it| connector::login(it, &mut user.random));
-    login.map(Handshake::Sql)
 }
 
 /// The verb `sql`: sends the statement, on a new connection if there is none.
@@ -70,7 +61,7 @@ pub(in crate::user) fn execute(
         // What the target has said of it is read first.
         Ok(Err(error)) => {
             exchange.rare(active.shard).unsendable = Some(error);
-            if let Some(connection) = active.user.connection_mut(active.task.line) {
+            if let Some(connection) = active.user.lines.connection_mut(active.task.line) {
                 connection.forget_unsent();
             }
         }
@@ -98,8 +89,7 @@ fn send(
         Some(literal) => literal,
         None => {
             rendered.clear();
-            let done = sql.text.render(&mut rendered, &mut scope);
-            done.map_err(|fault| scope.finding(fault))?;
+            scope.render(&sql.text, &mut rendered)?;
             &rendered
         }
     };
@@ -112,7 +102,8 @@ fn send(
     }
     let mut out = shard.write_buffer.borrow_mut();
     out.clear();
-    if let Some(Connection { machine: Machine::Sql(client), .. }) = active.user.connection_mut(line)
+    if let Some(Connection { machine: Machine::Sql(client), .. }) =
+        active.user.lines.connection_mut(line)
     {
         let values = values.as_ref();
         let keeps = plan.keeps || shard.is_traced();
@@ -128,7 +119,7 @@ pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     let (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) = active.at_pc() else { return };
     let Some(mut exchange) = active.take_exchange() else { return };
     let (now, due) = (active.user.now, active.task.due);
-    if let Some(connection) = active.user.connection_mut(line) {
+    if let Some(connection) = active.user.lines.connection_mut(line) {
         connection.used = now;
     }
     exchange.bytes_in = reply.bytes;
@@ -188,14 +179,14 @@ fn trace_result(user: &mut State, reply: &Reply<'_>, error: Option<&ServerError>
         text.extend_from_slice(b": ");
         value_of(field).write_json(&mut text);
     }
-    user.tell(What::Received(Shown::of(&text)));
+    user.tell(|| What::Received(Shown::of(&text)));
 }
 
 /// The values of its parameters.
 fn values_of(sql: &Sql, dialect: Dialect, scope: &mut UserScope<'_>) -> Result<Values, Finding> {
     let (mut values, mut text) = (Values::default(), Vec::new());
     for one in sql.with.iter().flatten() {
-        let value = one.value(scope).map_err(|fault| scope.finding(fault))?;
+        let value = scope.value_of(one)?;
         text.clear();
         let field = match (dialect, &value) {
             (_, Value::Null) => Field::Null,

@@ -17,10 +17,10 @@ impl Active<'_> {
     pub(in crate::user) fn stay(&mut self, stay: &Stay, plan: &StayPlan) {
         let line = self.user.line_of(stay.link);
         self.task.line = line;
-        if self.user.is_over_as_wanted(line) {
+        if self.user.lines.get(line).is_over_as_wanted() {
             // It ended just before. What it said is for the handlers.
             self.begin(stay.step);
-            if self.user.keeps_something(line) && !self.task.is_body() {
+            if self.user.lines.get(line).keeps_something() && !self.task.is_body() {
                 return self.wait_for(Doing::Stay, Time::NEVER);
             }
             self.user.take_loss(line);

@@ -21,7 +21,7 @@ use crate::prepared::{AnswerPlan, LinkPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
-use crate::trace::Shown;
+use crate::trace::{Shown, What};
 use crate::user::connection::{Later, NOTHING_ASKED};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::line::ended_by;
@@ -34,7 +34,7 @@ impl Active<'_> {
     pub(in crate::user) fn send_only(&mut self, send: &Send, cx: &mut Context<'_>) {
         let line = self.user.line_of(send.link);
         let said = (line, send.step, &send.message);
-        if self.say(said, Awaits::Room, send.timeout, cx) && self.user.is_taken(line) {
+        if self.say(said, Awaits::Room, send.timeout, cx) && self.user.lines.get(line).is_taken() {
             self.sent();
         }
     }
@@ -54,8 +54,8 @@ impl Active<'_> {
     pub(in crate::user) fn expect(&mut self, expect: &Expect) {
         let line = self.user.line_of(expect.link);
         self.task.line = line;
-        let takes_left = !self.task.is_body() && self.user.keeps_something(line);
-        if self.user.connection(line).is_none() && !takes_left {
+        let takes_left = !self.task.is_body() && self.user.lines.get(line).keeps_something();
+        if self.user.lines.connection(line).is_none() && !takes_left {
             return self.without_connection(expect.step);
         }
         self.flight_begins(expect.step);
@@ -73,7 +73,7 @@ impl Active<'_> {
         cx: &mut Context<'_>,
     ) -> bool {
         self.task.line = line;
-        if self.user.connection(line).is_none() {
+        if self.user.lines.connection(line).is_none() {
             self.without_connection(step);
             return false;
         }
@@ -127,7 +127,7 @@ impl Active<'_> {
 
     /// What came before a request cannot be its answer.
     fn forget_kept(&mut self, line: u8) {
-        let mut later = self.user.take_kept(line);
+        let mut later = self.user.lines.get_mut(line).take_kept();
         while let Some(one) = later.pop() {
             debug_assert!(!matches!(one, Later::Surplus(_)), "it is read before any step");
             self.shard.recorder.borrow_mut().messages.pushes += 1;
@@ -147,7 +147,11 @@ impl Active<'_> {
         Ok(match (sent, row) {
             // What is cut on purpose reaches nobody.
             (Ok(sent), Some(row)) if message.cut.is_none() => {
-                let delivery = self.user.enter_sent_message(line, row, message);
+                let delivery = self.user.audiences.sent_message(
+                    row,
+                    (message, self.user.link_in(self.shard, line)),
+                    &mut scope!(self.user, self.shard),
+                );
                 Ok(Sent { delivery, ..sent })
             }
             (sent, _) => sent,
@@ -156,9 +160,7 @@ impl Active<'_> {
 
     /// Bytes came of the answer on a raw stream, perhaps all of it.
     pub(in crate::user) fn stream_came(&mut self, bytes: &[u8], answer: Option<&[u8]>) {
-        if self.shard.is_traced() {
-            self.user.trace_received(self.task.line, bytes);
-        }
+        self.user.tell(|| What::Received(self.user.shown(self.task.line, bytes)));
         if let Doing::Exchange(exchange) = &mut self.task.doing {
             exchange.came(bytes.len() as u64, self.user.now);
         }

@@ -39,7 +39,7 @@ impl Active<'_> {
         // What it waits for may be among what we have dropped.
         let lacking = self.lacking(&exchange);
         let onward = match exchange.awaits {
-            Awaits::Answer { .. } if self.user.multiplexes(self.task.line) => {
+            Awaits::Answer { .. } if self.user.lines.get(self.task.line).multiplexes() => {
                 self.user.cancel(self.task.line, exchange.number);
                 self.user.end_if_going(self.task.line);
                 Onward::NextStep
@@ -70,7 +70,7 @@ impl Active<'_> {
             );
             return Some((Cause::MessagesJoined, detail));
         }
-        let dropped = self.user.dropped(self.task.line);
+        let dropped = self.user.lines.get(self.task.line).dropped();
         if dropped == 0 || !matches!(self.instruction(), Instruction::Do(Statement::Expect(_))) {
             return None;
         }

@@ -14,6 +14,7 @@ use crate::connector::redis_error;
 use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::shard::Lane;
+use crate::trace::What;
 use crate::user::User;
 use crate::user::send::mqtt;
 use crate::user::task::{Active, Task, Which, at};
@@ -54,10 +55,10 @@ pub(in crate::user) fn acknowledged(
     }
     drop(recorder);
     let Some(which) = which else { return };
-    user.with(which, shard, cx, |active| answered(active, shard, line, answer));
+    user.with(which, shard, cx, |active| answered(active, line, answer));
 }
 
-fn answered(active: &mut Active<'_>, shard: &Lane, line: u8, answer: &Answered<'_>) {
+fn answered(active: &mut Active<'_>, line: u8, answer: &Answered<'_>) {
     let (instruction, _) = active.at_pc();
     let elapsed = active.user.now - active.task.due;
     match answer {
@@ -69,9 +70,7 @@ fn answered(active: &mut Active<'_>, shard: &Lane, line: u8, answer: &Answered<'
             active.answer_came(looked, None);
         }
         Answered::Redis(answer) => {
-            if shard.is_traced() {
-                active.user.trace_received(line, answer.content);
-            }
+            active.user.tell(|| What::Received(active.user.shown(line, answer.content)));
             let (status, refusal) = refusal(instruction.checks(), answer).unzip();
             let mut looked = Looked::new(status, answer.content, elapsed);
             (looked.whole, looked.fields) = (Some(answer.content), Fields::Reply(*answer));

@@ -1,29 +1,29 @@
 //! Requests whose target asks who they are from (RFC 7616): its challenge is answered once in a
 //! step, by the same request again, and every later request of the user says it unasked.
 
-use throng_program::{DigestAuth, Http, Text};
+use throng_program::{DigestAuth, Text};
 use throng_protocol::http1::digest::{Answerer, Challenge};
 use throng_protocol::http1::write_header;
 
+use super::Request;
 use crate::failure::Finding;
 use crate::scope::scope;
 use crate::user::exchange::Exchange;
 use crate::user::redirect::{Redirect, path_of};
-use crate::user::task::Active;
 
-impl Active<'_> {
+impl Request<'_> {
     /// Prepares the request that answers a challenge; the same instruction is done again. False
     /// where it was answered already in this step, or the target is not that of the step: then
     /// the 401 is the answer.
-    pub(in crate::user) fn answer_challenge(
+    pub(super) fn answer_challenge(
         &mut self,
-        http: &Http,
         exchange: &Exchange,
         challenge: Challenge,
     ) -> Result<bool, Finding> {
+        let http = self.http;
         let Some(digest) = http.digest.as_deref() else { return Ok(false) };
         let target = self.goes_to();
-        let followed = self.redirect().filter(|redirect| redirect.is_followed());
+        let followed = self.task.redirect().filter(|redirect| redirect.is_followed());
         let own = self.user.lines.get(self.task.line).target;
         if followed.is_some_and(|redirect| redirect.challenged || target != own) {
             return Ok(false);
@@ -33,9 +33,9 @@ impl Active<'_> {
         let random = random | u128::from(self.user.random.next_u64());
         let answerer = Answerer::new(challenge, &user, &password, random);
         self.user.memory().keep_answerer(target, answerer);
-        let path = path_of(http, self.redirect(), exchange).into_owned();
+        let path = path_of(http, self.task.redirect(), exchange).into_owned();
         let written = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
-        let again = match self.redirect().cloned() {
+        let again = match self.task.redirect().cloned() {
             Some(redirect) => Redirect { path, ..redirect },
             None => Redirect::to(target, path),
         };
@@ -48,7 +48,7 @@ impl Active<'_> {
     }
 
     /// Says in a request that is written who it is from, if the target has asked this user before.
-    pub(in crate::user) fn authorize(
+    pub(super) fn authorize(
         &mut self,
         digest: &DigestAuth,
         target: u16,
@@ -79,8 +79,7 @@ impl Active<'_> {
         let mut scope = scope!(self.user, self.shard, &mut random);
         let mut rendered = |text: &Text| {
             let mut out = Vec::new();
-            let done = text.render(&mut out, &mut scope);
-            done.map_err(|fault| scope.finding(fault))?;
+            scope.render(text, &mut out)?;
             Ok(String::from_utf8_lossy(&out).into_owned())
         };
         Ok((rendered(&digest.user)?, rendered(&digest.password)?))
@@ -88,7 +87,7 @@ impl Active<'_> {
 }
 
 /// Puts the header behind the others of a request.
-pub(in crate::user) fn insert_authorization(request: &mut Vec<u8>, value: &[u8]) {
+pub(super) fn insert_authorization(request: &mut Vec<u8>, value: &[u8]) {
     let Some(end) = memchr::memmem::find(request, b"\r\n\r\n") else { return };
     let mut header = Vec::with_capacity(value.len() + 32);
     write_header(&mut header, "Authorization", value);
