@@ -10,6 +10,10 @@ const SHOWN_CHARS_MAX: usize = 300;
 /// The field of an error that PostgreSQL does not have: the number that MySQL gives it.
 pub(super) const NUMBER: u8 = b'#';
 
+/// What PostgreSQL says of a prepared statement that another client of a connection pooler has made
+/// or has not: `duplicate_prepared_statement`, `invalid_sql_statement_name`.
+const POOLED: [&str; 2] = ["42P05", "26000"];
+
 /// An error of the server: an ErrorResponse of PostgreSQL, an ERR packet of MySQL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerError {
@@ -59,6 +63,10 @@ impl ServerError {
     pub fn said(&self) -> Said {
         let ServerError { severity, code, message, detail, number } = self;
         match (number, detail.is_empty()) {
+            (0, _) if POOLED.contains(&code.as_str()) => say!(
+                "{severity} {code}: {message}; if there is a connection pooler before the \
+                 database, set `prepare: false`"
+            ),
             (0, true) => say!("{severity} {code}: {message}"),
             (0, false) => say!("{severity} {code}: {message} ({detail})"),
             _ => say!("{severity} {number} ({code}): {message}"),

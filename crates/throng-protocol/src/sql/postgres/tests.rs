@@ -4,7 +4,7 @@ use super::scram::{Scram, md5_password};
 use super::write::message;
 use super::*;
 use crate::field::Field;
-use crate::sql::{Ask, Came, Dialect, Login, Room, SqlError, Values};
+use crate::sql::{Ask, Came, Dialect, Login, Room, ServerError, SqlError, Values};
 
 const LIMIT: usize = 1024 * 1024;
 
@@ -176,6 +176,15 @@ fn an_error_is_the_result_and_a_fatal_one_ends_the_connection() {
     assert_eq!((told.len(), error.status()), (0, throng_base::sql::status(0, "57P01")));
     let said = error.said();
     assert_eq!(said.english(), "FATAL 57P01: terminating connection (Key (id)=(1))");
+}
+
+#[test]
+fn what_a_connection_pooler_causes_is_told_with_its_cure() {
+    let message = "prepared statement \"throng_0\" already exists".into();
+    let (severity, code) = ("ERROR".into(), "42P05".into());
+    let error = ServerError { severity, code, message, ..ServerError::default() };
+    let said = error.said().english().to_string();
+    assert!(said.ends_with("set `prepare: false`"), "{said}");
 }
 
 #[test]
