@@ -61,6 +61,8 @@ fn the_answer_is_one_sentence() {
 #[test]
 fn no_promise_is_made_without_one() {
     let generator = || EndedBy::Generator(GeneratorLimit::Cpu);
+    let first = capacity().levels[0].clone();
+    let bound = Level { verdict: LevelVerdict::GeneratorBound(GeneratorLimit::Cpu), ..first };
     let found = [
         without_promise(Basis::Bracket, EndedBy::Budget),
         without_promise(Basis::Bracket, EndedBy::Asked),
@@ -70,6 +72,7 @@ fn no_promise_is_made_without_one() {
         without_promise(Basis::Bracket, EndedBy::NotRecovered),
         nothing(),
         Capacity { ended_by: EndedBy::Budget, ..nothing() },
+        Capacity { ended_by: generator(), levels: vec![bound], fails_at: None, ..nothing() },
     ];
     let text: Vec<String> = found
         .iter()
@@ -98,6 +101,8 @@ fn no_promise_is_made_without_one() {
         not confirmed: thresholds not met at any load, from 50/s upward;
           fails at 50/s;
           the search ended because its budget of 20m was used up: raise `--budget` for a more precise result
+        no result: no load could be judged, from 50/s upward;
+          the generator reached its limit and ended the search: CPU
     "#]]
     .assert_eq(&parts(&text));
 }

@@ -15,6 +15,11 @@ const SECONDS_WHOLE_MIN: f64 = 10.0;
 /// From here on, a duration has minutes.
 const MINUTES_MIN: f64 = 180.0;
 
+/// Whether a level says something of the service.
+fn is_judged(level: &Level) -> bool {
+    !matches!(level.verdict, LevelVerdict::GeneratorBound(_))
+}
+
 impl Capacity {
     /// The whole answer.
     pub fn sentence(&self) -> Said {
@@ -76,6 +81,9 @@ impl Capacity {
                 say!("fails at the lowest load, {load} ({})", by.text())
             }
             (EndedBy::BaseFails(by), None) => say!("fails at the lowest load ({})", by.text()),
+            (_, Some(load)) if self.fails_at.is_none() && !self.levels.iter().any(is_judged) => {
+                say!("no result: no load could be judged, from {load} upward")
+            }
             (_, Some(load)) => {
                 say!("not confirmed: thresholds not met at any load, from {load} upward")
             }

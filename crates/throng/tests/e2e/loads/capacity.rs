@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::machines::fleet::Fleet;
-use crate::run::{Run, throng};
+use crate::run::{Run, throng, throng_first};
 use crate::servers::{Target, free_port};
 
 /// A scenario with a rate, and so many users.
@@ -43,7 +43,8 @@ fn what_no_search_can_do_is_refused() {
 fn capacity(target: &Target, thresholds: &str, line: &str) -> Run {
     let text = scenario(target, PACED, thresholds);
     let line = format!("capacity s.yaml --json --out record {line}");
-    throng(&line).file("s.yaml", text).run()
+    // A generator that is late ends a search.
+    throng_first(&line).file("s.yaml", text).run()
 }
 
 #[test]
