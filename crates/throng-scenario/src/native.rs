@@ -140,6 +140,7 @@ pub(crate) static HTTP: Native = Native {
     paths: true,
     flags: &[
         "--method",
+        "--auth",
         "--header",
         "--content-type",
         "--digest",
@@ -177,7 +178,7 @@ pub(crate) static GRPC: Native = Native {
     opens_itself: true,
     paths: true,
     methods: true,
-    flags: &["--header", "--streams", "--proto", "--expect-status"],
+    flags: &["--auth", "--header", "--streams", "--proto", "--expect-status"],
     verbs: &["grpc"],
     needs: &say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),
     refuses: &[(
@@ -196,6 +197,7 @@ pub(crate) static WEBSOCKET: Native = Native {
     paths: true,
     opening: &["connect", "headers", "protocols", "auth"],
     flags: &[
+        "--auth",
         "--header",
         "--subprotocol",
         "--deflate",
@@ -257,7 +259,7 @@ static MQTT: Native = Native {
         &say!("MQTT has separate keys for the user and the password"),
         &say!("write `mqtt: {{user: name, password: word}}`"),
     )],
-    flags: &["--hex", "--heartbeat", "--qos", "--retain", "--client-id", "--mqtt-3"],
+    flags: &["--auth", "--hex", "--heartbeat", "--qos", "--retain", "--client-id", "--mqtt-3"],
     verbs: &["publish", "subscribe", "unsubscribe"],
     needs: &say!("write the target as `mqtt://…`; for `ws://…`, add `protocol: mqtt`"),
     step: "publish: ",
@@ -280,7 +282,7 @@ static REDIS: Native = Native {
         &say!("Redis reads the login from the target URL"),
         &say!("write `target: redis://user:password@host`, or `- redis: AUTH user password`"),
     )],
-    flags: &["--command", "--pipeline", "--expect-text", "--expect-json"],
+    flags: &["--auth", "--command", "--pipeline", "--expect-text", "--expect-json"],
     verbs: &["redis"],
     needs: &say!("write the target as `redis://…` or `rediss://…`"),
     step: "redis: ",

@@ -362,6 +362,7 @@ fn narrow(arguments: &BenchArguments) -> impl Iterator<Item = (&'static str, boo
         ("--expect-status", wanted.expect_status.is_some()),
         ("--heartbeat", arguments.heartbeat.is_some()),
         ("--header", !request.headers.is_empty()),
+        ("--auth", request.auth.as_deref().is_some_and(|user| !user.contains("://"))),
     ];
     flags.into_iter().chain(arguments.of_scheme.given())
 }
@@ -380,7 +381,7 @@ fn together(
         errors.push(mistake("flag-without-effect", message, help));
     }
     errors.extend(bench.without_topic());
-    errors.extend(bench.without_command());
+    errors.extend(bench.without_body());
     if applies("--streams") && arguments.request.streams.is_some() {
         streaming(arguments, bench, errors);
     }

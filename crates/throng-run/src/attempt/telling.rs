@@ -245,7 +245,7 @@ impl<'p, 'o> Telling<'p, 'o> {
             None => verb.to_string(),
         };
         if retry > 0 {
-            let _ = write!(head, " · {}", tell!("attempt {}", retry + 1));
+            let _ = write!(head, " · {}", tell!("try {}", retry + 1));
         }
         let block = Block { head, begun: true, ..Block::default() };
         self.blocks.insert(user, block);

@@ -36,6 +36,20 @@ fn listed(schemes: &[Scheme]) -> Said {
 }
 
 impl Bench {
+    /// An error if there is a body where what is sent has a flag of its own.
+    pub fn without_body(&self) -> Option<Diagnostic> {
+        let has_body = self.hex_message.is_some() || !matches!(self.body, BenchBody::None);
+        let instead = match () {
+            () if !has_body => return None,
+            () if self.has_verb("redis") => say!("write `--command 'SET key value'`"),
+            () if self.has_verb("sql") => say!("write `--sql 'select 1'`"),
+            () => return None,
+        };
+        let scheme = self.scheme()?.word();
+        let message = say!("{} does not apply to {}://", "--body", scheme);
+        Some(mistake("flag-without-effect", message, instead))
+    }
+
     /// What the command line says replaces what a cURL file says, whatever it is called by: a
     /// header by its name, or `auth`. What is wrong with the headers is returned.
     pub fn replace_headers(

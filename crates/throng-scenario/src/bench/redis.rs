@@ -2,9 +2,7 @@
 
 use std::iter::repeat_n;
 
-use throng_base::Diagnostic;
-
-use super::{Bench, BenchBody, Writer};
+use super::Writer;
 use crate::quote::{quoted, scalar, text};
 
 /// What a command line says of Redis.
@@ -66,18 +64,5 @@ impl Writer<'_> {
         }
         self.timeout();
         self.checks();
-    }
-}
-
-impl Bench {
-    /// An error if there is a body: what is sent to a Redis is a command.
-    pub fn without_command(&self) -> Option<Diagnostic> {
-        let has_body = self.hex_message.is_some() || !matches!(self.body, BenchBody::None);
-        let error = || {
-            let message = say!("{} does not apply to {}://", "--body", "redis");
-            Diagnostic::error("flag-without-effect", message)
-        };
-        let is_lost = has_body && self.has_verb("redis");
-        is_lost.then(|| error().help(say!("write `--command 'SET key value'`")))
     }
 }

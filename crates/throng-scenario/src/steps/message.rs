@@ -569,7 +569,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         if matches!(cx.scope.spoken, crate::scope::Spoken::Unknown) {
             return None;
         }
-        return cx.wrong_type(node, say!("an expected message"), EXPECT_HELP);
+        return cx.wrong_type(node, say!("`any` or a map with a condition"), EXPECT_HELP);
     }
     let fields = ast::Expectation::read(cx, node)?;
     if let Some(node) = fields.text.node() {

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::run::{Throng, binary, throng, throng_first};
+use crate::run::{FIRST, Throng, binary, throng, throng_first};
 use crate::servers::{Target, program};
 
 /// A run whose wire does not wait for what else this machine does: late packets would make it
@@ -129,8 +129,9 @@ fn nothing_is_left_behind_when_throng_is_killed() {
         kill -9 $!; wait $!\n\
         while ip -br link | grep -q throng; do sleep 0.02; done\n\
         echo routes: $(ip route)";
-    let mut command = Command::new("unshare");
-    command.args(["--net", "sh", "-c", SCRIPT]).arg(binary());
+    let mut words = FIRST.split_whitespace().chain(["unshare", "--net", "sh", "-c", SCRIPT]);
+    let mut command = Command::new(words.next().expect("a program"));
+    command.args(words).arg(binary());
     let text = two("http://127.0.0.1:1", ["{delay: 5ms}", "{delay: 5ms}"], "http: GET /");
     let run = Throng::new(command).file("s.yaml", text).run();
     assert!(run.out.contains("throng0") && run.out.ends_with("routes:\n"), "{run}");

@@ -379,10 +379,10 @@ fn the_last_try_decides() {
     let steps = "- http: GET /\n  retry: {times: 2, wait: 1ms..2ms, on: [503]}";
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let good = trying("", &text).run().exits(0);
-    good.says(&["↻ http GET /  503", "busy", "✓ http GET / · attempt 3  200", "1 step, ok"]);
+    good.says(&["↻ http GET /  503", "busy", "✓ http GET / · try 3  200", "1 step, ok"]);
     good.check(good.out.matches('↻').count() == 2, "two retried tries");
     let bad = trying("", &text).run().exits(1);
-    bad.says(&["↻ http GET /  503", "✗ http GET / · attempt 3  503", "1 step, failed"]);
+    bad.says(&["↻ http GET /  503", "✗ http GET / · try 3  503", "1 step, failed"]);
     assert_eq!(scribe.asked().len(), 6);
 }
 
