@@ -125,6 +125,7 @@ async fn a_frozen_server_is_a_cut_and_then_all_goes_on() {
     until(async || bus.append("m.a", "1", "1".into()).await.is_ok()).await;
     let mut link = bus.link();
     server.signal("STOP");
+    until(async || server.is_frozen()).await;
     assert_eq!(bus.append("m.a", "2", "2".into()).await, Err(BusError::Cut));
     assert_eq!(bus.read("x").await, Err(BusError::Cut));
     let cut = link.wait_for(|link| *link == Link::Cut);

@@ -90,6 +90,15 @@ impl Server {
         assert!(status.unwrap().success());
     }
 
+    /// Whether all its threads are stopped: a signal reaches one after the other (proc(5)).
+    pub(super) fn is_frozen(&self) -> bool {
+        let mut tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        tasks.all(|task| {
+            let stat = fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default();
+            stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+        })
+    }
+
     /// An error where the port is another's; all else is a reason to fail.
     fn ready(&mut self) -> Result<(), String> {
         let clock = Clock::start();

@@ -1,7 +1,7 @@
 //! What becomes of requests: refused, repeated, answered by others, or waiting.
 
 use super::{finds, running, sure};
-use crate::run::throng;
+use crate::run::{throng, throng_first};
 use crate::servers::{Haproxy, Nginx, Node, Target};
 use crate::service::host_monitor::Monitor;
 
@@ -77,7 +77,7 @@ fn a_rate_limit_of_nginx_is_told_by_its_flat_successes() {
 /// A queue with one server, which needs 5 ms for each request.
 #[test]
 fn a_growing_backlog_is_saturation() {
-    let target = Target::start("http --servers 1 --service 5ms");
+    let target = Target::begun("http --servers 1 --service 5ms", throng_first);
     let text = format!(
         "target: {}\nload: [{{arrivals: 300/s, for: 20s}}]\ngraceful_stop: 0s\nsessions: {{s: \
          {{steps: [http: GET /]}}}}\n",
