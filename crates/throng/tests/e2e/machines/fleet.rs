@@ -7,7 +7,7 @@ use serde_json::Value;
 use throng_fuzz::nats_server;
 
 use crate::machines::processes::{begun, mixed};
-use crate::run::{Child, Run, Throng, throng, throng_first};
+use crate::run::{Child, Run, Throng, throng};
 use crate::servers::{Target, free_port};
 
 /// The bus and the agents of a fleet, which end with it.
@@ -122,8 +122,7 @@ impl Fleet {
     pub(crate) fn agent(&self, name: &str, token: &Path, more: &str) -> Throng {
         let directory = self.folder.path().join(format!("{name}.agent"));
         let line = format!("agent --label name={name} {more}");
-        // Generators that are late make a run invalid.
-        throng_first(&line).arg("--join").arg(token).arg("--dir").arg(directory)
+        throng(&line).arg("--join").arg(token).arg("--dir").arg(directory)
     }
 
     pub(crate) fn run(&self, target: &Target, more: &str) -> Throng {
