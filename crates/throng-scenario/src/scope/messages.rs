@@ -8,7 +8,7 @@ use throng_protocol::framed::declaration::Transport;
 use throng_protocol::framed::{FieldPath, MessageId, PathMistake, Protocol, Range};
 use throng_protocol::protobuf::{MessageType, Method, MethodId, Schema};
 
-use crate::native::{CALL, EVENTS, Headers, Native};
+use crate::native::{self, EVENTS, Headers, Native};
 use crate::synonyms::did_you_mean;
 
 /// What a message may be, and so which fields it has.
@@ -145,7 +145,7 @@ impl Spoken {
     pub(crate) fn native(&self) -> Option<&'static Native> {
         match self {
             Spoken::Events => Some(&EVENTS),
-            Spoken::Call(_) => Some(&CALL),
+            Spoken::Call(_) => Some(native::of_call()),
             Spoken::Native(native) => Some(native),
             Spoken::Plain | Spoken::Unknown | Spoken::Declared(_) | Spoken::Records(_) => None,
         }
