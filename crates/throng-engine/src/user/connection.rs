@@ -272,7 +272,8 @@ impl Connection {
             unsent.add(own, shared);
             return self.pay(waiting, purse).map(|()| 0).map_err(no_memory);
         }
-        let sent = self.write(pieces, now, cx)?;
+        let (sent, written) = self.write(pieces, now, cx);
+        written?;
         if sent < pieces.len() {
             self.unsent = Some(Box::new(Unsent::new(own, shared, sent)));
             self.pay(waiting, purse).map_err(no_memory)?;
@@ -342,8 +343,14 @@ impl Connection {
         self.transport.unacknowledged().is_some_and(|bytes| bytes >= written)
     }
 
-    /// Writes as much as the socket takes, and as a slow connection may.
-    fn write(&mut self, pieces: Pieces<'_>, now: Time, cx: &mut Context<'_>) -> io::Result<usize> {
+    /// Writes as much as the socket takes, and as a slow connection may; how many bytes it took,
+    /// also before an error.
+    pub(super) fn write(
+        &mut self,
+        pieces: Pieces<'_>,
+        now: Time,
+        cx: &mut Context<'_>,
+    ) -> (usize, io::Result<()>) {
         let mut sent = 0;
         while sent < pieces.len() {
             let mut most = pieces.len() - sent;
@@ -359,8 +366,8 @@ impl Connection {
                 }
             }
             match self.transport.poll_write_pieces(cx, pieces.behind(sent).first(most)) {
-                Poll::Ready(written) => {
-                    let written = written?;
+                Poll::Ready(Err(error)) => return (sent, Err(error)),
+                Poll::Ready(Ok(written)) => {
                     sent += written;
                     if let Some(slow) = &mut self.slow {
                         slow.pace.has_written(written);
@@ -385,7 +392,9 @@ impl Connection {
             slow.wake = Time::NEVER;
         }
         if let Some(mut unsent) = self.unsent.take() {
-            sent = self.write(unsent.left(), now, cx)?;
+            let written;
+            (sent, written) = self.write(unsent.left(), now, cx);
+            written?;
             unsent.has_sent(sent);
             if unsent.left().len() > 0 {
                 self.unsent = Some(unsent);
