@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 use std::time::Duration;
 
-use throng_base::{Random, Said};
+use throng_base::{LoadPart, Random, Said};
 use throng_bus::memory::{Faults, Memory};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
@@ -278,9 +278,7 @@ impl World {
         let part = |(first, (agent, life)): (u64, &(String, u64))| Assigned {
             agent: agent.clone(),
             life: Incarnation(*life),
-            first,
-            width: 1,
-            of,
+            part: LoadPart { first, width: 1, of },
         };
         let now_ms = (UNIX_NS + self.ticking.now().as_nanos()) / 1_000_000;
         let plan = Plan {

@@ -5,26 +5,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use throng_base::{Said, Share};
+use throng_base::Said;
 use throng_engine::SpareLimit;
 use throng_expression::Value;
+use throng_fleet::wire::{Announcement, Start};
 use throng_metrics::Interval;
 use throng_metrics::audit::Round;
 use throng_metrics::presence::Snapshot;
+use throng_program::{Change, Program};
 use throng_results::{Event, MachineInfo, OnceRun};
 
 /// What a process is told first: what it is to be.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Part {
+pub struct Assignment {
     /// The words of the command line whose run this is a part of.
     pub words: Vec<String>,
     /// The scenario as the desk has read it, where both read the same files.
     #[serde(default)]
     pub scenario: Option<String>,
-    pub seed: u64,
-    pub run_id: String,
-    /// What `setup` has saved.
-    pub values: Vec<Plain>,
+    #[serde(flatten)]
+    pub inputs: Inputs,
     pub machine: MachineInfo,
     /// So many processes of the run share the machine.
     pub neighbours: u64,
@@ -33,13 +33,41 @@ pub struct Part {
     pub audits: bool,
 }
 
-/// What a plan tells each child, but for its part.
+/// What all generators of a run have in common, besides the scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Told {
+pub struct Inputs {
     pub seed: u64,
     pub run_id: String,
-    /// What `setup` has saved, and what was told of it.
+    /// What `setup` has saved.
     pub values: Vec<Plain>,
+}
+
+impl Inputs {
+    pub(crate) fn of(program: &Program) -> Inputs {
+        Inputs {
+            seed: program.seed,
+            run_id: program.run_id.clone(),
+            values: program.setup_values.iter().map(Plain::from).collect(),
+        }
+    }
+
+    /// The program with these.
+    pub(crate) fn put_into(&self, program: &Program) -> Program {
+        Program {
+            seed: self.seed,
+            run_id: self.run_id.clone(),
+            setup_values: self.values.iter().cloned().map(Into::into).collect(),
+            ..program.clone()
+        }
+    }
+}
+
+/// What a plan tells each child, but for its part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlanDetails {
+    #[serde(flatten)]
+    pub inputs: Inputs,
+    /// What was told of `setup`.
     #[serde(default)]
     pub setup: Option<OnceRun>,
     /// What the books of the target said before the load, by audit.
@@ -56,38 +84,6 @@ pub struct Told {
     pub labels: Vec<BTreeMap<String, String>>,
     /// What some leave out is made by the others.
     pub redistribute: bool,
-}
-
-/// Of every `of` processes the one with this number.
-pub fn share_of(machine: &MachineInfo) -> Share {
-    Share::of_machine(machine.first, machine.width, machine.of)
-}
-
-/// When the load begins, in nanoseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Start {
-    pub unix_ns: u64,
-}
-
-/// What a person changes of the phase that runs, as [`throng_load::Change`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    Times(f64),
-    Users(u64),
-    Rate(f64),
-    EndPhase,
-}
-
-impl From<Change> for throng_load::Change {
-    fn from(change: Change) -> throng_load::Change {
-        match change {
-            Change::Times(times) => throng_load::Change::Times(times),
-            Change::Users(users) => throng_load::Change::Users(users),
-            Change::Rate(rate) => throng_load::Change::Rate(rate),
-            Change::EndPhase => throng_load::Change::EndPhase,
-        }
-    }
 }
 
 /// What the desk tells a post.
@@ -143,15 +139,7 @@ pub enum Order {
 #[serde(rename_all = "kebab-case")]
 pub enum Heard<A> {
     Order(Order),
-    Announced(Carried<A>),
-}
-
-/// What the ledgers of another machine have announced, as it has said it.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Carried<A> {
-    pub announced: A,
-    /// Its clock and this one's agree within this.
-    pub error_ns: u64,
+    Announced(Announcement<A>),
 }
 
 /// An order that the desk before this one has given, and when by the run's clock.
@@ -174,10 +162,8 @@ pub enum Message {
         #[serde(default)]
         spare_limit: SpareLimit,
     },
-    /// Its load begins, in nanoseconds since the Unix epoch.
-    Begun {
-        unix_ns: u64,
-    },
+    /// Its load begins.
+    Begun(Start),
     Interval(Box<Interval>),
     /// Without secrets.
     Event(Event),

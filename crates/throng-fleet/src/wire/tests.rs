@@ -37,23 +37,23 @@ fn what_is_torn_or_does_not_add_up_is_no_batch() {
     assert_eq!(wrong(|batch| batch.head.end.as_mut().unwrap().lines = 8), None);
 }
 
-fn spoken() -> Spoken {
-    Spoken { error_ns: 12_345, text: "{\"first\":0,\"rows\":[]}".into() }
+fn announcement() -> Announcement {
+    Announcement { error_ns: 12_345, announced: "{\"first\":0,\"rows\":[]}".into() }
 }
 
 #[test]
-fn what_is_spoken_comes_back_whole_or_not_at_all() {
-    let whole = spoken().to_bytes();
-    assert_eq!(Spoken::from_bytes(&whole), Some(spoken()));
+fn an_announcement_comes_back_whole_or_not_at_all() {
+    let whole = announcement().to_bytes();
+    assert_eq!(Announcement::from_bytes(&whole), Some(announcement()));
     for end in 0..whole.len() {
-        assert_eq!(Spoken::from_bytes(&whole[..end]), None, "cut at {end}");
+        assert_eq!(Announcement::from_bytes(&whole[..end]), None, "cut at {end}");
     }
 }
 
 #[test]
-fn fuzz_no_bytes_that_are_spoken_make_it_panic() {
-    throng_fuzz::mutations(&[&spoken().to_bytes()], |bytes, _| {
-        drop(Spoken::from_bytes(bytes));
+fn fuzz_no_announcement_makes_it_panic() {
+    throng_fuzz::mutations(&[&announcement().to_bytes()], |bytes, _| {
+        drop(Announcement::from_bytes(bytes));
     });
 }
 

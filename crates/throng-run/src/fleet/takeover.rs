@@ -134,7 +134,7 @@ impl Takeover {
         let orders =
             orders.take_while(|(place, it)| is(&it.signed_text(&plan.run, *place), &it.signature));
         Left {
-            start_unix_ns: start.map(|it| it.unix_ns),
+            start_unix_ns: start.map(|it| it.start.unix_ns),
             orders: orders.map(|(_, it)| it).collect(),
             is_over: over,
             plan,
@@ -272,7 +272,7 @@ impl Takeover {
     }
 
     /// The files of the run, in a directory for as long as they are needed.
-    async fn bundle(&self, plan: &Plan) -> Found<parcel::Moment> {
+    async fn bundle(&self, plan: &Plan) -> Found<parcel::TemporaryDirectory> {
         let mut files = Vec::new();
         for file in &plan.files {
             let blob = self.bus.fetch(&file.sha256).await.map_err(|error| self.failed(&error))?;
