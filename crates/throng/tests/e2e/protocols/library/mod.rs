@@ -1,5 +1,7 @@
 //! The protocols that come with throng, against real servers whose books are compared.
 
+mod captures;
+
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
