@@ -56,7 +56,7 @@ fn name(number: Option<u16>, out: &mut Vec<u8>) {
     if let Some(number) = number {
         out.extend_from_slice(b"throng_");
         // In hexadecimal digits, which cost less than formatting.
-        let digit = |shift| b"0123456789abcdef"[usize::from(number >> shift & 15)];
+        let digit = |shift: u16| b"0123456789abcdef"[usize::from(number >> shift & 15)];
         out.extend_from_slice(&[12, 8, 4, 0].map(digit));
     }
     out.push(0);
