@@ -19,6 +19,13 @@ struct Kind {
     ok: f64,
 }
 
+impl Kind {
+    fn url(&self, address: &str) -> String {
+        let user = if self.word == "sql" { "ann:word@" } else { "" };
+        format!("{}://{user}{address}", self.scheme)
+    }
+}
+
 const KINDS: &[Kind] = &[
     Kind {
         word: "http",
@@ -154,7 +161,7 @@ impl Service {
         match self {
             Service::Reference(target) => target.address.to_string(),
             Service::Redis { server, .. } => format!("127.0.0.1:{}", server.port),
-            Service::Database(server) => format!("ann:word@127.0.0.1:{}/postgres", server.port),
+            Service::Database(server) => format!("127.0.0.1:{}/postgres", server.port),
         }
     }
 }
@@ -163,7 +170,7 @@ impl Service {
 /// times of a test.
 #[track_caller]
 fn written(kind: &Kind, address: &str, line: &str) -> Throng {
-    let url = format!("{}://{address}", kind.scheme);
+    let url = kind.url(address);
     let init = throng(&format!("init {} my.yaml --target {url}", kind.word)).run().exits(0);
     init.says(&["wrote my.yaml", "throng check my.yaml"]);
     init.check(init.err.is_empty(), "it complains");
@@ -264,10 +271,11 @@ fn a_file_that_is_there_is_kept() {
 #[test]
 fn the_output_may_be_the_file() {
     for kind in KINDS {
-        let run = throng(&format!("init {} - --target {}://h:1", kind.word, kind.scheme));
+        let url = kind.url("h:1");
+        let run = throng(&format!("init {} - --target {url}", kind.word));
         let run = run.run().exits(0);
         run.check(run.err.is_empty(), "it complains");
-        let line = format!("target: {}://h:1", kind.scheme);
+        let line = format!("target: {url}");
         run.check(run.out.starts_with("# ") && run.out.contains(&line), "a scenario");
         let there = run.folder().read_dir().expect("a folder").count();
         run.check(there == 0, "nothing is written");
