@@ -14,7 +14,7 @@ use throng_base::StepId;
 use throng_program::{Content, Message, Statement};
 use throng_protocol::machine::Machine;
 
-use super::{Sent, encode_plain};
+use super::{delivers, wait_on};
 use crate::code::Instruction;
 use crate::rare::Joined;
 use crate::recorder::Attempt;
@@ -22,8 +22,8 @@ use crate::transport::pieces::Pieces;
 use crate::user::agenda::waiting_bytes;
 use crate::user::connection::Connection;
 use crate::user::exchange::Awaits;
+use crate::user::send::{Sent, encode_plain};
 use crate::user::task::{Active, Doing, at};
-use crate::user::verb::talk::{delivers, wait_on};
 
 /// No further message is added to so many bytes. It is a record of TLS: the peer reads nothing of
 /// it before all has come.
@@ -57,11 +57,7 @@ struct Together<'t, 'a> {
 
 /// Sends the message of this step together with those of the steps behind it. False if there are
 /// none, or nothing may be joined: then the step is done alone.
-pub(in crate::user) fn sends_joined(
-    active: &mut Active<'_>,
-    link: u8,
-    cx: &mut Context<'_>,
-) -> bool {
+pub(super) fn sends_joined(active: &mut Active<'_>, link: u8, cx: &mut Context<'_>) -> bool {
     let (shard, line) = (active.shard, active.user.line_of(link));
     let mut all = Together { active, link };
     if all.says_next(all.active.task.pc + 1).is_none()
@@ -86,7 +82,7 @@ pub(in crate::user) fn sends_joined(
 }
 
 /// The socket has taken the messages that were left to a step: theirs are done, too.
-pub(in crate::user) fn joined_taken(active: &mut Active<'_>, others: &[Joined]) {
+pub(super) fn joined_taken(active: &mut Active<'_>, others: &[Joined]) {
     let link = active.user.lines.get(active.task.line).link;
     for one in others {
         Together { active, link }.has_said(one.sent, true, &[]);
