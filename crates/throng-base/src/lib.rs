@@ -13,7 +13,7 @@
 //! - [`status`]: the statuses of all protocols. [`grpc`]: codes of gRPC; [`mqtt`]: reason codes of
 //!   MQTT; [`redis`]: errors of Redis; [`sql`]: SQLSTATEs.
 //! - [`exit`]: the exit codes.
-//! - [`turns`]: which of two sides works when.
+//! - [`turns`]: which of two sides works when. [`words!`]: enums whose variants have words.
 //! - [`plain`]: files that others name: plain ones, up to a bound. [`private`]: files for their
 //!   owner alone. [`system`]: what differs between Unix and Windows.
 
@@ -47,6 +47,7 @@ pub mod units;
 pub mod unix;
 #[cfg(not(unix))]
 pub mod windows;
+mod words;
 
 pub use clean::clean;
 pub use clock::{Clock, Time};

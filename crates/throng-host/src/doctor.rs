@@ -61,25 +61,15 @@ pub struct Finding {
     pub fixes: Vec<Fix>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// The users do not fit.
-    Unfit,
-    /// They fit, but something may disturb them or the measurement.
-    Warn,
-    /// It cannot be read.
-    Unknown,
-    Fit,
-}
-
-impl Severity {
-    pub fn word(self) -> &'static str {
-        match self {
-            Severity::Unfit => "unfit",
-            Severity::Warn => "warn",
-            Severity::Unknown => "unknown",
-            Severity::Fit => "fit",
-        }
+words! {
+    Severity {
+        /// The users do not fit.
+        Unfit, "unfit";
+        /// They fit, but something may disturb them or the measurement.
+        Warn, "warn";
+        /// It cannot be read.
+        Unknown, "unknown";
+        Fit, "fit";
     }
 }
 
