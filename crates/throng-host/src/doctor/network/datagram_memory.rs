@@ -2,13 +2,14 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Host, Needs, Severity, in_bytes, tcp_memory};
+use super::tcp_memory;
+use crate::doctor::{Finding, Host, Needs, Severity, in_bytes};
 use crate::system::page_bytes;
 
 const RULE: &str = "udp-memory";
 const KEY: &str = "net.ipv4.udp_mem";
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_datagrams() {
         return None;
     }

@@ -22,7 +22,7 @@ const WATCHED_MIN: f64 = 0.99;
 /// Share of connects on the plateau that do not end well.
 const FAILED_MIN: f64 = 0.5;
 
-pub(super) fn judge(record: &Record) -> Judgement {
+pub(crate) fn judge(record: &Record) -> Judgement {
     if let Some((failed, when)) = record.failures(Cause::DescriptorsExhausted) {
         let failed = count(failed as f64);
         let text = say!("throng ran out of file descriptors {failed} times");

@@ -8,7 +8,7 @@ use super::*;
 use crate::json::summary_json;
 use crate::read::Run;
 use crate::record::Recorder;
-use crate::sample;
+use crate::tests::sample;
 
 /// The sample of a million users, more than ten minutes of it, in segments of so many bytes.
 fn record(directory: &Path, segment_bytes: u64) {

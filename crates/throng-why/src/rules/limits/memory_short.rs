@@ -9,7 +9,7 @@ use crate::record::Record;
 const KILLED: [&str; 2] = ["throng_cgroup_oom_kills_total", "node_vmstat_oom_kill"];
 const STALLED: &str = "node_pressure_memory_stalled_seconds_total";
 
-pub(super) fn judge(record: &Record) -> Judgement {
+pub(crate) fn judge(record: &Record) -> Judgement {
     let mut rows = KILLED.into_iter().chain([STALLED]).flat_map(|series| record.watched(series));
     if rows.next().is_none() {
         return Err(Unknown::NotRecorded { needs: Needs::Monitor });

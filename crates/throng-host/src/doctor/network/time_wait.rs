@@ -2,14 +2,14 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, Severity, source_ports};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity, source_ports};
 
 const RULE: &str = "time-wait";
 /// Not a setting (TCP_TIMEWAIT_LEN); net.ipv4.tcp_fin_timeout is about something else.
 const SECONDS: f64 = 60.0;
 const KEY: &str = "net.ipv4.tcp_tw_reuse";
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_target() || !needs.has_tcp() {
         return None;
     }

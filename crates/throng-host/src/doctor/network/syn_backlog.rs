@@ -2,7 +2,7 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, Severity, rounded_up};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity, rounded_up};
 
 const RULE: &str = "syn-backlog";
 const KEY: &str = "net.ipv4.tcp_max_syn_backlog";
@@ -10,7 +10,7 @@ const KEY: &str = "net.ipv4.tcp_max_syn_backlog";
 const HANDSHAKE_SECONDS: f64 = 0.2;
 const MAX: u64 = 65_535;
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_tcp() || (!needs.is_target() && !needs.is_local()) {
         return None;
     }

@@ -14,10 +14,10 @@ const SLOWER_MIN: f64 = 1.5;
 const POINTS_MIN: usize = 3;
 
 /// See the module's description.
-pub(super) struct Stalled<'a> {
-    pub(super) source: &'a str,
-    pub(super) most: f64,
-    pub(super) when: Span,
+pub(crate) struct Stalled<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) most: f64,
+    pub(crate) when: Span,
     level: Level,
     /// Median response times, then and otherwise.
     slower: Option<(f64, f64)>,
@@ -25,7 +25,7 @@ pub(super) struct Stalled<'a> {
 
 impl Stalled<'_> {
     /// The finding with what was counted and felt.
-    pub(super) fn tell(&self, found: Finding) -> Finding {
+    pub(crate) fn tell(&self, found: Finding) -> Finding {
         let found = found.on(&["p50"]).figure(say!(
             "maximum share of time in which all threads waited: {}",
             percent(self.most)
@@ -43,7 +43,7 @@ impl Stalled<'_> {
 }
 
 /// The host with the most of it; None where responses were as fast as otherwise.
-pub(super) fn stalled<'a>(record: &Record<'a>, series: &str) -> Option<Stalled<'a>> {
+pub(crate) fn stalled<'a>(record: &Record<'a>, series: &str) -> Option<Stalled<'a>> {
     let all = record.watched(series).filter_map(|row| of(record, row));
     all.max_by(|one, other| one.most.total_cmp(&other.most))
 }

@@ -49,7 +49,7 @@ fn waiting(record: &Record) -> f64 {
     most
 }
 
-pub(super) fn judge(record: &Record) -> Judgement {
+pub(crate) fn judge(record: &Record) -> Judgement {
     let dropped = record.sum(&record.all(), |point| point.listen_dropped);
     let repeated = record.stage_latency(Stage::Connect).and_then(syn_lost::repeated);
     let responses = record.whole.sum(|step| record.kind(step.0).is_asked()).latency;

@@ -2,14 +2,14 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, Severity};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity};
 use crate::network::Drops;
 
 const RULE: &str = "packet-backlog";
 const KEY: &str = "net.core.netdev_max_backlog";
 const ENOUGH: u64 = 10_000;
 
-pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
     let detail = say!(
         "loopback packets, and packets that one processor hands to another, wait in a queue of \
          this length and are dropped when it is full; a lost packet delays a new connection by a \

@@ -22,7 +22,7 @@ const CONNECTS_MIN: u64 = 10;
 const DENSER_MIN: f64 = 8.0;
 
 /// Connects whose SYN was repeated: those of all clumps, if there is one at the first repetition.
-pub(super) fn repeated(connects: &Histogram) -> Option<u64> {
+pub(crate) fn repeated(connects: &Histogram) -> Option<u64> {
     let base = connects.value_at(0.5) as f64;
     let clump = |repeat: f64| {
         let at = repeat * SECOND_NS;
@@ -39,7 +39,7 @@ pub(super) fn repeated(connects: &Histogram) -> Option<u64> {
     (all >= CONNECTS_MIN).then_some(all)
 }
 
-pub(super) fn judge(record: &Record) -> Judgement {
+pub(crate) fn judge(record: &Record) -> Judgement {
     let Some(connects) = record.stage_latency(Stage::Connect) else { return Ok(Vec::new()) };
     let Some(repeated) = repeated(connects) else { return Ok(Vec::new()) };
     let share = repeated as f64 / connects.count() as f64;

@@ -2,7 +2,7 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, Severity, in_bytes, rounded_up};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity, in_bytes, rounded_up};
 use crate::network::datagrams_dropped;
 
 const RULE: &str = "udp-queues";
@@ -16,7 +16,7 @@ const LARGEST_BYTES: u64 = 128 << 10;
 /// A service that pauses so long, as for a collection of garbage, is nothing unusual.
 const PAUSE_SECONDS: f64 = 0.1;
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_datagrams() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! `net.ipv4.tcp_rmem` and `tcp_wmem`: how much may wait in the queues of one socket.
 
-use super::{Finding, Fix, Host, Needs, Severity, in_bytes};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity, in_bytes};
 
 const RULE: &str = "socket-buffers";
 /// More than this for every socket that nobody set otherwise is no longer the kernel's default.
@@ -9,7 +9,7 @@ const DEFAULT_BYTES_MAX: u64 = 1 << 20;
 const KEYS: [(&str, &str); 2] =
     [("net.ipv4.tcp_rmem", "4096 131072 6291456"), ("net.ipv4.tcp_wmem", "4096 16384 4194304")];
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_tcp() {
         return None;
     }

@@ -1,11 +1,11 @@
 //! `rp_filter`: packets that come in where the kernel would not send answers out.
 
-use super::{Finding, Fix, Host, Needs, Severity};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity};
 
 const RULE: &str = "rp-filter";
 const STRICT: u64 = 1;
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let interfaces = host.interfaces();
     let is_one_way = needs.sources.is_empty() && !needs.transparent && interfaces.len() < 2;
     // On the loopback, and where there is one way only, it drops nothing.

@@ -5,7 +5,7 @@ use throng_metrics::Cause;
 use crate::finding::{Code, Finding, Judgement, Level, count};
 use crate::record::Record;
 
-pub(super) fn judge(record: &Record) -> Judgement {
+pub(crate) fn judge(record: &Record) -> Judgement {
     let Some((failed, when)) = record.failures(Cause::PortsExhausted) else {
         return Ok(Vec::new());
     };

@@ -17,7 +17,7 @@ const CLOSED_S: f64 = 120.0;
 const TIMEOUTS_MIN: u64 = 10;
 const TIMEOUTS_SHARE_MIN: f64 = 0.05;
 
-pub(super) fn judge(record: &Record) -> Judgement {
+pub(crate) fn judge(record: &Record) -> Judgement {
     let found = here(record).or_else(|| at_target(record)).or_else(|| by_numbers(record));
     Ok(found.into_iter().collect())
 }

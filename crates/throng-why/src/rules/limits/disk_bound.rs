@@ -7,7 +7,7 @@ use crate::record::Record;
 
 const STALLED: &str = "node_pressure_io_stalled_seconds_total";
 
-pub(super) fn judge(record: &Record) -> Judgement {
+pub(crate) fn judge(record: &Record) -> Judgement {
     if record.watched(STALLED).next().is_none() {
         return Err(Unknown::NotRecorded { needs: Needs::Monitor });
     }

@@ -2,7 +2,7 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, Severity, rounded_up};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity, rounded_up};
 
 const RULE: &str = "accept-queue";
 const KEY: &str = "net.core.somaxconn";
@@ -13,7 +13,7 @@ const DEFAULT: u64 = 4_096;
 /// Kernels before 4.1 keep the length in 16 bits.
 const MAX: u64 = 65_535;
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // It binds where the service listens.
     if !needs.has_tcp() || (!needs.is_target() && !needs.is_local()) {
         return None;

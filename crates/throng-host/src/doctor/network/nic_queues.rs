@@ -1,12 +1,12 @@
 //! Queues of the network interfaces: each is served by one processor.
 
-use super::{Finding, Fix, Host, Needs, Severity};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity};
 
 const RULE: &str = "nic-queues";
 /// One processor can serve so many others.
 const CORES_PER_QUEUE: u64 = 4;
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if needs.is_local() {
         return None;
     }

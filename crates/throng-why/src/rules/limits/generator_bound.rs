@@ -8,7 +8,7 @@ const LATE_SHARE_MAX: f64 = 0.2;
 /// Late seconds, so that a pause of a busy host is none.
 const LATE_POINTS_MIN: usize = 5;
 
-pub(super) fn judge(record: &Record) -> Judgement {
+pub(crate) fn judge(record: &Record) -> Judgement {
     let points = record.points().iter();
     let measured: Vec<_> = points.filter(|point| point.measured > 0.0).collect();
     let late = measured.iter().filter(|point| !record.is_trusted(point)).count();

@@ -12,8 +12,8 @@ use zstd::stream::write::Encoder;
 
 use crate::directory::{EVENTS_FILE, RunInfo, create_new};
 use crate::event::Event;
-use crate::lines::{Records, json_onto};
-use crate::segments::{
+use crate::record::lines::{Records, json_onto};
+use crate::record::segments::{
     BUFFER_BYTES, Chain, Checkpoint, Counted, MINUTE_S, Segment, Sums, checkpoint_path,
     minutes_path, open, packed_path, plain_path,
 };

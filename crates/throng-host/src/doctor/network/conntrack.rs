@@ -2,12 +2,12 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, descriptors, rounded_up};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity, descriptors, rounded_up};
 
 const RULE: &str = "conntrack";
 const KEY: &str = "net.netfilter.nf_conntrack_max";
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = say!(
         "a stateful firewall or NAT keeps an entry for every connection and drops packets that \
          have no entry; entries for closed connections remain for up to 2 minutes"
@@ -17,7 +17,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         // Where other settings of the network are, this one is missing for want of the module.
         host.setting("net.ipv4.tcp_mem")?;
         finding.value = say!("not loaded");
-        return Some(finding.judge(true, super::Severity::Fit));
+        return Some(finding.judge(true, Severity::Fit));
     };
     let Some(count) = host.number("net.netfilter.nf_conntrack_count") else {
         return Some(finding);
@@ -25,7 +25,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if count == 0 {
         // Loaded, but no rule of the firewall asks for it: the kernel tracks nothing then.
         finding.value = say!("no connections tracked (limit {})", format_count(max));
-        return Some(finding.judge(true, super::Severity::Fit));
+        return Some(finding.judge(true, Severity::Fit));
     }
     let kept = descriptors::kept(host, needs);
     let wanted = count.saturating_add(needs.connections()).saturating_add(kept);

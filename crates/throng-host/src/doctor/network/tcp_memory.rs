@@ -2,13 +2,13 @@
 
 use throng_base::units::format_count;
 
-use super::{Finding, Fix, Host, Needs, Severity, in_bytes};
+use crate::doctor::{Finding, Fix, Host, Needs, Severity, in_bytes};
 use crate::system::page_bytes;
 
 const RULE: &str = "tcp-memory";
 const KEY: &str = "net.ipv4.tcp_mem";
 
-pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if !needs.has_tcp() {
         return None;
     }
@@ -32,7 +32,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
 
 /// Higher marks, never lower ones; at most half of the memory, and in the proportions that the
 /// kernel uses.
-pub(super) fn cure(host: &Host, key: &str, wanted: u64, marks: [u64; 3]) -> Vec<Fix> {
+pub(crate) fn cure(host: &Host, key: &str, wanted: u64, marks: [u64; 3]) -> Vec<Fix> {
     let Some(memory) = host.memory("MemTotal") else { return Vec::new() };
     let high = wanted.saturating_mul(5) / 4;
     let high = high.min(memory / 2 / page_bytes());
