@@ -4,6 +4,8 @@
 pub(crate) mod curves;
 mod latency;
 mod levels;
+pub mod picture;
+pub(crate) mod spelling;
 mod validity;
 
 use std::collections::BTreeMap;
@@ -27,11 +29,11 @@ use crate::event::StopBy;
 use crate::evidence::FailureRow;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
-use crate::picture::Picture;
-use crate::spelling as spelled;
 pub use curves::{Curves, POINTS_MAX};
 pub use latency::Latency;
 pub(crate) use levels::LEVELS_DRAWN_MIN;
+use picture::Picture;
+use spelling as spelled;
 use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};

@@ -1,6 +1,5 @@
 //! What is sent over the connections that last: messages, and the frames of a WebSocket.
 
-pub(super) mod joined;
 pub(super) mod mqtt;
 mod redis;
 
@@ -125,7 +124,7 @@ fn send_commands(
 
 /// Writes a message of bytes alone, as it goes over the connection; gives the number that its
 /// reply carries.
-fn encode_plain(
+pub(super) fn encode_plain(
     state: &mut State,
     line: u8,
     message: &Message,

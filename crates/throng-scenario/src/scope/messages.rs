@@ -54,8 +54,10 @@ impl Kinds {
             }
             Kinds::Declared { protocol, ids } => (protocol, ids),
         };
+        // A push may have more packets.
+        let parts = ids.iter().flat_map(|id| protocol.parts_of_push(*id));
         let found: Vec<Result<FieldPath, PathMistake>> =
-            ids.iter().map(|id| protocol.field(*id, path)).collect();
+            ids.iter().copied().chain(parts).map(|id| protocol.field(id, path)).collect();
         match found.iter().any(Result::is_ok) {
             true => Ok(Pick::Field(found.into_iter().flatten().collect())),
             false => {

@@ -1,10 +1,13 @@
 //! What a task says over a connection that lasts, and what it makes of the answer: `send`,
 //! `request`, `expect`. Whose a message is that comes is found out in [`crate::user::listen`].
 
+mod joined;
+
 use std::io;
 use std::task::Context;
 use std::time::Duration;
 
+use joined::{joined_taken, sends_joined};
 use throng_base::StepId;
 use throng_metrics::Cause;
 use throng_program::{Check, Content, Expect, Message, Pick, Request, Save, Send, Statement};
@@ -27,7 +30,6 @@ use crate::user::exchange::{Awaits, Exchange};
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
 use crate::user::send::Sent;
-use crate::user::send::joined::{joined_taken, sends_joined};
 use crate::user::task::{Active, Doing};
 
 impl Active<'_> {
@@ -102,7 +104,7 @@ impl Active<'_> {
     }
 
     /// Writing failed. Whoever waits for this connection hears of it, this task first.
-    pub(in crate::user) fn unsent(&mut self, error: &io::Error) {
+    fn unsent(&mut self, error: &io::Error) {
         let mut failure = lost_failure(error);
         if failure.cause == Cause::ClosedEarly {
             failure.detail = NOTHING_ASKED;
@@ -219,12 +221,7 @@ impl Active<'_> {
 }
 
 /// Waits for what a message awaits that is on its way.
-pub(in crate::user) fn wait_on(
-    active: &mut Active<'_>,
-    awaits: Awaits,
-    sent: Sent,
-    patience: Duration,
-) {
+fn wait_on(active: &mut Active<'_>, awaits: Awaits, sent: Sent, patience: Duration) {
     let Sent { bytes, number, delivery } = sent;
     let mut exchange = Exchange { number, ..Exchange::new(awaits, active.user.now) };
     exchange.bytes_out = bytes;
@@ -234,11 +231,7 @@ pub(in crate::user) fn wait_on(
 
 /// A message is on its way, which may have to be delivered to others. It lies in the shard's
 /// buffer still, unless it is the same for all users.
-pub(in crate::user) fn delivers(
-    active: &mut Active<'_>,
-    step: StepId,
-    message: &Message,
-) -> Option<(u16, u64)> {
+fn delivers(active: &mut Active<'_>, step: StepId, message: &Message) -> Option<(u16, u64)> {
     let row = active.shard.prepared.delivery_of(step)?;
     // What is cut on purpose reaches nobody.
     if message.cut.is_some() {

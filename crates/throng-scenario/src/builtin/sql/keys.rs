@@ -61,6 +61,8 @@ macro_rules! sql {
     }
     SQL_CHECK SqlCheck = "a check of a `sql` step" {
         rows: Text => "The number of rows that were returned or changed: `1`, `> 0`.",
+        affected: Text => "The number of rows that were inserted, updated or deleted: `1`, `> 0`.",
+        insert_id: Text => "On MySQL, the key that the server gave to an inserted row: `> 0`.",
         column: Map(&Anything) =>
             "Columns of the first row: `{name: ann}`; `column.name: ann` is a short form.",
         sqlstate: TEXTS =>

@@ -17,7 +17,7 @@ use crate::step::failing::{read_failing, read_timeout};
 use crate::step::rows::Rows;
 use crate::step::via::Via;
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Kind, Node};
+use crate::syntax::{Kind, Node, Place};
 use crate::words::shorten;
 
 pub(crate) fn read_sql(
@@ -40,9 +40,9 @@ pub(crate) fn read_sql(
     let timeout = read_timeout(cx, fields.timeout);
     let mut checks = Vec::new();
     if let Some(node) = fields.check.node() {
-        read_checks(cx, node, &mut checks);
+        read_checks(cx, node, dialect, &mut checks);
     }
-    let saves = read_saves(cx, *fields.save);
+    let saves = read_saves(cx, *fields.save, dialect);
     let failing = read_failing(cx, fields.on_error, fields.retry);
     let step = rows.row(cx, fields, StepKind::Sql, Some(written))?;
     rows.speak(step, via.link, None);
@@ -136,7 +136,7 @@ fn check_parameters(
 
 const CHECK_HELP: Said = say!("write `check: {{rows: 1, column.name: ann}}`");
 
-fn read_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
+fn read_checks(cx: &mut Context<'_>, node: &Node, dialect: Dialect, checks: &mut Vec<Check>) {
     let is_column = |key: &str| key.starts_with("column.");
     let entries = ast::read_open(cx, node, &keys::SQL_CHECK, is_column).unwrap_or_default();
     for (key, value) in entries {
@@ -160,6 +160,9 @@ fn read_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
                     Want::Number(comparison, (limit.as_nanos() as u64).into())
                 });
                 checks.extend(limit.map(|want| Check { pick: Pick::Time, want }));
+            }
+            "insert_id" if dialect == Dialect::Postgres => {
+                no_insert_id::<()>(cx, key.place);
             }
             name => add(cx, name.to_string(), value),
         }
@@ -186,15 +189,24 @@ fn read_states(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
     Some(StatusSet { ranges })
 }
 
+const SAVED: [&str; 5] = ["rows", "affected", "insert_id", "time", "column"];
+
+/// Keys that a PostgreSQL server gives are columns of the result.
+fn no_insert_id<T>(cx: &mut Context<'_>, place: Place) -> Option<T> {
+    let error = cx.error("unknown-field", say!("PostgreSQL does not report an `insert_id`"), place);
+    let error = error.label(say!("only on MySQL and MariaDB"));
+    cx.fail(error.help(say!("end the statement with `returning id`, and read `column.id`")))
+}
+
 /// `{name: column.name, count: rows}`
-fn read_saves(cx: &mut Context<'_>, field: Field<'_>) -> Vec<Save> {
+fn read_saves(cx: &mut Context<'_>, field: Field<'_>, dialect: Dialect) -> Vec<Save> {
     let Some(node) = field.node() else { return Vec::new() };
     let help = say!("write `save: {{name: column.name}}`");
     let wants = say!("a map of names and values to save");
     let mut saves = Vec::new();
     for (key, value) in cx.entries(node, wants, help).unwrap_or_default() {
         let slot = cx.slot(key);
-        let pick = read_pick(cx, value);
+        let pick = read_pick(cx, value, dialect);
         if let Some(slot) = slot {
             cx.session.set_written(slot);
         }
@@ -204,10 +216,11 @@ fn read_saves(cx: &mut Context<'_>, field: Field<'_>) -> Vec<Save> {
     saves
 }
 
-fn read_pick(cx: &mut Context<'_>, node: &Node) -> Option<Pick> {
+fn read_pick(cx: &mut Context<'_>, node: &Node, dialect: Dialect) -> Option<Pick> {
     let text = cx.text(node, say!("a value to save"))?;
     match text.as_str() {
-        "rows" => Some(Pick::Result(text)),
+        "insert_id" if dialect == Dialect::Postgres => no_insert_id(cx, node.place),
+        "rows" | "affected" | "insert_id" => Some(Pick::Result(text)),
         "time" => Some(Pick::Time),
         column if column.strip_prefix("column.").is_some_and(|name| !name.is_empty()) => {
             Some(Pick::Result(text))
@@ -216,11 +229,13 @@ fn read_pick(cx: &mut Context<'_>, node: &Node) -> Option<Pick> {
             let message = say!("`{}` cannot be saved", shorten(&text));
             let error = cx.error("unknown-save", message, node.place);
             let word = text.split('.').next().unwrap_or_default();
-            let error = error.label(match did_you_mean(word, ["rows", "time", "column"]) {
+            let error = error.label(match did_you_mean(word, SAVED) {
                 Some(near) if near != word => say!("did you mean `{near}`?"),
                 _ => say!("unknown"),
             });
-            cx.fail(error.help(say!("write `column.NAME`, `rows` or `time`")))
+            cx.fail(
+                error.help(say!("write `column.NAME`, `rows`, `affected`, `insert_id` or `time`")),
+            )
         }
     }
 }

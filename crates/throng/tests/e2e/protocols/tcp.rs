@@ -1,10 +1,9 @@
 //! `throng bench` over raw TCP: where an answer ends, and what is no answer.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use crate::faulty::Faulty;
 use crate::run::throng;
@@ -66,42 +65,56 @@ fn what_is_no_answer_is_counted_by_its_cause() {
     fails(Faulty::start(|mut peer| while peer.says(&[b'x'; 65536]) {}), "too-large");
 }
 
-/// A server that counts lines by their first letter, and first leaves its receive windows full for
-/// a while.
+/// A server that counts lines by their first letter. It reads nothing until the run is over, so
+/// that receive windows are full.
 struct Lines {
     port: u16,
-    counts: Arc<Mutex<[u64; 3]>>,
-    readers: Arc<Mutex<Vec<thread::JoinHandle<()>>>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    counts: Mutex<[u64; 3]>,
+    readers: Mutex<Vec<thread::JoinHandle<()>>>,
+    is_over: Mutex<bool>,
+    over: Condvar,
 }
 
 impl Lines {
     fn start() -> Lines {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let (counts, readers) = (Arc::default(), Arc::new(Mutex::new(Vec::new())));
-        let server = Lines { port, counts: Arc::clone(&counts), readers: Arc::clone(&readers) };
+        let server = Lines { port, shared: Arc::default() };
+        let shared = Arc::clone(&server.shared);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let counts: Arc<Mutex<[u64; 3]>> = Arc::clone(&counts);
-                let reader = thread::spawn(move || {
-                    thread::sleep(Duration::from_millis(700));
-                    let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
-                    for line in lines.filter(|line| line.ends_with(b".")) {
-                        counts.lock().expect("counts")[usize::from(line[0] - b'a')] += 1;
-                    }
-                });
-                readers.lock().expect("readers").push(reader);
+                let its = Arc::clone(&shared);
+                let reader = thread::spawn(move || its.read(stream));
+                shared.readers.lock().expect("readers").push(reader);
             }
         });
         server
     }
 
-    /// What it counted, once all connections have ended.
+    /// What all connections sent.
     fn counted(&self) -> [u64; 3] {
-        for reader in std::mem::take(&mut *self.readers.lock().expect("readers")) {
+        *self.shared.is_over.lock().expect("a flag") = true;
+        self.shared.over.notify_all();
+        for reader in std::mem::take(&mut *self.shared.readers.lock().expect("readers")) {
             reader.join().expect("a reader");
         }
-        *self.counts.lock().expect("counts")
+        *self.shared.counts.lock().expect("counts")
+    }
+}
+
+impl Shared {
+    fn read(&self, stream: TcpStream) {
+        let is_over = self.is_over.lock().expect("a flag");
+        drop(self.over.wait_while(is_over, |is_over| !*is_over).expect("a flag"));
+        let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
+        for line in lines.filter(|line| line.ends_with(b".")) {
+            self.counts.lock().expect("counts")[usize::from(line[0] - b'a')] += 1;
+        }
     }
 }
 
