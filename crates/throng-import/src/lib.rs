@@ -40,37 +40,25 @@ pub use model::LeftOut;
 /// The largest file of a format that is not read as a stream.
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 
-/// What a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A browser or proxy recording (HTTP archive)
-    Har,
-    /// An API description: OpenAPI 3 or Swagger 2, as JSON or YAML
-    #[value(name = "openapi")]
-    OpenApi,
-    /// A Postman collection, v2.1 or v2.0
-    Postman,
-    /// A JMeter test plan
-    Jmx,
-    /// A k6 script
-    K6,
-    /// A locustfile
-    Locust,
-    /// cURL commands, as copied from a browser
-    Curl,
-}
-
-impl Format {
-    pub fn word(self) -> &'static str {
-        match self {
-            Format::Har => "har",
-            Format::OpenApi => "openapi",
-            Format::Postman => "postman",
-            Format::Jmx => "jmx",
-            Format::K6 => "k6",
-            Format::Locust => "locust",
-            Format::Curl => "curl",
-        }
+words! {
+    /// What a file is.
+    #[derive(ValueEnum)]
+    Format {
+        /// A browser or proxy recording (HTTP archive)
+        Har, "har";
+        /// An API description: OpenAPI 3 or Swagger 2, as JSON or YAML
+        #[value(name = "openapi")]
+        OpenApi, "openapi";
+        /// A Postman collection, v2.1 or v2.0
+        Postman, "postman";
+        /// A JMeter test plan
+        Jmx, "jmx";
+        /// A k6 script
+        K6, "k6";
+        /// A locustfile
+        Locust, "locust";
+        /// cURL commands, as copied from a browser
+        Curl, "curl";
     }
 }
 

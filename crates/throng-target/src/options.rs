@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -98,10 +97,10 @@ fn first<const FAULTS: usize>(faults: [(bool, Said); FAULTS]) -> Option<Said> {
 }
 
 /// Hears what a person should know while the server runs. Called from the server's threads.
-pub(crate) type Told = Arc<dyn Fn(&str) + Send + Sync>;
+pub(crate) type Told = fn(&str);
 
 /// What a server is told before it starts: flags of `throng target`.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Address to listen on
     #[arg(short, long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
@@ -216,11 +215,11 @@ pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
 
 impl Options {
     /// Refuses what cannot be, in words.
-    pub(crate) fn check(&self, kind: &Kind) -> io::Result<()> {
+    pub(crate) fn check(&self, kind: Kind) -> io::Result<()> {
         let share = |share: f64| (0.0..=1.0).contains(&share);
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
-        let is_silent = *kind == Kind::Im && zero(self.broadcast_every);
-        let push = self.push.fault().filter(|_| *kind == Kind::Push);
+        let is_silent = kind == Kind::Im && zero(self.broadcast_every);
+        let push = self.push.fault().filter(|_| kind == Kind::Push);
         let shares = !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0;
         let is_positive = |rate: f64| rate > 0.0 && rate.is_finite();
         let fault = first([
@@ -255,7 +254,7 @@ impl Options {
                 say!("the rate of accepted connections must be more than 0"),
             ),
             (
-                *kind != Kind::Http && self.capacity.any(),
+                kind != Kind::Http && self.capacity.any(),
                 say!("only `throng target http` has a queue and a rate limit"),
             ),
             (
@@ -323,7 +322,7 @@ mod tests {
         let check = |change: fn(&mut Options)| {
             let mut options = Options::default();
             change(&mut options);
-            options.check(&Kind::Http).is_ok()
+            options.check(Kind::Http).is_ok()
         };
         assert!(check(|_| ()));
         assert!(!check(|o| o.errors = f64::NAN));
@@ -333,11 +332,11 @@ mod tests {
         let (low, high) = (Duration::from_secs(2), Duration::from_secs(1));
         assert!(
             Options { latency: Latency::Uniform(low, high), ..Options::default() }
-                .check(&Kind::Echo)
+                .check(Kind::Echo)
                 .is_err()
         );
-        let im = Kind::Im { broadcast_every: Some(Duration::ZERO) };
-        assert!(Options::default().check(&im).is_err());
+        let silent = Options { broadcast_every: Some(Duration::ZERO), ..Options::default() };
+        assert!(silent.check(Kind::Im).is_err());
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct Running {
 /// # Errors
 /// Impossible options, an address that cannot be bound, a limit of the system.
 pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
-    options.check(&kind)?;
+    options.check(kind)?;
     worker::check_free(options.listen)?;
     let cores = thread::available_parallelism()?.get();
     let descriptors = system::raise_descriptor_limit()?;

@@ -29,7 +29,6 @@ use crate::chat::Room;
 use crate::im;
 use crate::mail::Letter;
 use crate::mail::Stamped;
-use crate::options::Kind;
 use crate::queue::Orders;
 use crate::session::Role;
 use crate::setup::Setup;
@@ -515,7 +514,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::tests::PATIENCE;
-    use crate::{Latency, Options};
+    use crate::{Kind, Latency, Options};
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     const WAIT: Duration = Duration::from_millis(30);

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use clap::Parser as _;
 use throng_base::{Diagnostic, Exit, Said};
@@ -15,9 +14,8 @@ use crate::arguments::{Arguments, Command, DemoArguments, TargetArguments};
 
 pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     let screen = Screen::output(false);
-    let told = |text: &str| Screen::errors(false).say(say!("target: {text}"));
     let TargetArguments { kind, options } = arguments;
-    let options = Options { told: Some(Arc::new(told)), ..options.clone() };
+    let options = Options { told: Some(told), ..options.clone() };
     let listen = options.listen;
     // Before any server thread has a descriptor table of its own.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -43,6 +41,10 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         screen.line(&json);
     }
     Exit::Success
+}
+
+fn told(text: &str) {
+    Screen::errors(false).say(say!("target: {text}"));
 }
 
 /// Users of the demonstration.
