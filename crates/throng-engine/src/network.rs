@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use socket2::Socket;
 use throng_base::Time;
 use throng_metrics::Packets;
-use throng_program::{HttpVersion, Target, Tls};
+use throng_program::{HttpVersion, Scheme, Target, Tls};
 use tokio_rustls::TlsConnector;
 
 use crate::prepared::Prepared;
@@ -82,13 +82,13 @@ pub(crate) struct Network {
     pub(crate) tls: Option<TlsConnector>,
     /// The same for HTTP, which may negotiate HTTP/2.
     pub(crate) tls_http: Option<TlsConnector>,
-    /// The same for gRPC, which requires HTTP/2.
-    pub(crate) tls_grpc: Option<TlsConnector>,
+    /// The same for schemes that require HTTP/2.
+    pub(crate) tls_http2: Option<TlsConnector>,
     /// The same for connections that begin without TLS, without a protocol (ALPN): what is spoken
     /// there is known before.
     pub(crate) tls_within: Option<TlsConnector>,
-    /// The same for databases, which refuse other protocols (PostgreSQL 17, ALPN).
-    pub(crate) tls_sql: Option<TlsConnector>,
+    /// The same for schemes that offer a protocol of their own ([`Scheme::alpn`]).
+    tls_own: Vec<(Scheme, TlsConnector)>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
     pub(crate) pools: Pools,
     pub(crate) vanished: Vanished,
@@ -123,12 +123,14 @@ impl Network {
                 TlsConnector::from(Arc::new(config))
             })
         };
+        let own = |scheme: Scheme| Some((scheme, offering(&[scheme.alpn()?])?));
+        let schemes = Scheme::ALL.into_iter();
         Network {
             tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
             tls_http: agreeing(program.connection.http_version),
-            tls_grpc: agreeing(HttpVersion::Http2),
+            tls_http2: agreeing(HttpVersion::Http2),
             tls_within: offering(&[]),
-            tls_sql: offering(&[b"postgresql"]),
+            tls_own: schemes.filter_map(own).collect(),
             server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
             pools,
             wired,
@@ -136,6 +138,11 @@ impl Network {
             sends_in_pieces: prepared.sends_in_pieces(),
             stamps: prepared.stamps().then(stream::keep_stamping).and_then(Result::ok),
         }
+    }
+
+    /// For a scheme that offers a protocol of its own.
+    pub(crate) fn tls_of(&self, scheme: Scheme) -> Option<&TlsConnector> {
+        self.tls_own.iter().find(|(own, _)| *own == scheme).map(|(_, tls)| tls)
     }
 
     /// The sources of connections to an address of this route.
@@ -149,9 +156,9 @@ impl Network {
         Network {
             tls: None,
             tls_http: None,
-            tls_grpc: None,
+            tls_http2: None,
             tls_within: None,
-            tls_sql: None,
+            tls_own: Vec::new(),
             server_names: Vec::new(),
             pools,
             wired: None,

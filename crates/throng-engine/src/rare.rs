@@ -6,13 +6,13 @@ use std::io;
 use std::rc::Rc;
 
 use throng_base::{Random, Time};
-use throng_protocol::grpc::Response;
 use throng_protocol::http1::ContentDecoder;
 use throng_protocol::http1::digest::Challenge;
 
 use crate::budget::{Held, Purse};
 use crate::failure::Finding;
 use crate::looked::{Kept, PartsOfReply, Tally};
+use crate::prepared::CallResponse;
 use crate::spent::OpeningTimes;
 use crate::template::SentTo;
 
@@ -39,9 +39,9 @@ pub(crate) struct Rare {
     /// What makes every check pointless.
     pub(crate) finding: Option<Finding>,
     pub(crate) location: Option<Box<[u8]>>,
-    /// Of a gRPC call: its response as far as it has come, and its metadata where somebody looks
+    /// Of a call: its response as far as it has come, and its metadata where somebody looks
     /// at them.
-    pub(crate) call: Option<Response>,
+    pub(crate) call: Option<CallResponse>,
     pub(crate) metadata: Vec<u8>,
     /// Of a 401 that asks who it is.
     pub(crate) challenge: Option<Challenge>,

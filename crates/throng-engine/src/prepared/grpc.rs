@@ -10,6 +10,8 @@ use throng_protocol::grpc::{self, Code, metadata};
 use throng_protocol::http2::{write_field, write_request, write_secret};
 use throng_protocol::protobuf::{MessageType, Schema};
 
+pub(crate) use throng_protocol::grpc::Response as CallResponse;
+
 use super::PreparedTarget;
 use crate::look::Look;
 

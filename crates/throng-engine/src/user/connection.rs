@@ -299,7 +299,7 @@ impl Connection {
         }
     }
 
-    /// Whether it is a gRPC call.
+    /// Whether it is a call.
     pub(super) fn is_call(&self) -> bool {
         matches!(self.machine, Machine::Call(_))
     }

@@ -11,9 +11,9 @@ use throng_data::{Origin, Source, Take};
 use throng_expression::Value;
 use throng_metrics::{Comparison, status_word};
 use throng_program::{
-    Audience, Beat, Begins, Check, Connect, Content, Delivery, Ends, Failing, Handler, Heartbeat,
-    Link, Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, RetryOn, Save,
-    Session, Slow, Statement, Stay, Text, Until, Want, Which,
+    Audience, Beat, Begins, Check, Connect, ConnectOptions, Content, Delivery, Ends, Failing,
+    Handler, Heartbeat, Link, Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program,
+    Retry, RetryOn, Save, Session, Slow, Statement, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::Schema;
@@ -212,11 +212,10 @@ impl Words<'_> {
         let target = link.and_then(|link| link.targets.first());
         let target = target.and_then(|target| self.program.targets.get(usize::from(*target)));
         let scheme = target.map(|target| target.scheme);
-        if let Some(client) = &one.mqtt {
-            mqtt::client(client, notes);
-        }
-        if let Some(call) = &one.call {
-            return self.open_call(call, notes);
+        match one.options.as_deref() {
+            Some(ConnectOptions::Mqtt(client)) => mqtt::client(client, notes),
+            Some(ConnectOptions::Call(call)) => return self.open_call(call, notes),
+            None => {}
         }
         match &one.request {
             _ if !native::of_scheme(scheme).paths => "connect".into(),

@@ -549,7 +549,6 @@ impl<'c> Links<'c> {
             },
             lasts,
             events: reach.is_event_stream(),
-            mqtt: reach.spoken.is("mqtt"),
             ..Link::default()
         };
         let (heartbeat, settled) = (None, Vec::new());

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use throng_base::Said;
 use throng_program::{
-    Check, Connect, Content, EventRequest, Expect, Message, Pick, Request, Segment, Send,
-    Statement, StepKind, Text, Until, Want, Which,
+    Check, Connect, ConnectOptions, Content, EventRequest, Expect, Message, Pick, Request, Segment,
+    Send, Statement, StepKind, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -64,7 +64,7 @@ pub(crate) fn read_connect(
     if let Some(named) = reach.native().by_name.filter(|_| reach.is_websocket()) {
         protocols.get_or_insert_with(|| vec![Text::literal(named.subprotocol)]);
     }
-    let mqtt = mqtt::read_client(cx, fields.mqtt)?.map(Box::new);
+    let client = mqtt::read_client(cx, fields.mqtt)?.map(ConnectOptions::Mqtt);
     let timeout = match fields.timeout.node() {
         Some(node) => cx.time_limit(node),
         None => Some(cx.scope.defaults.connect_timeout.unwrap_or(Duration::from_secs(10))),
@@ -74,7 +74,7 @@ pub(crate) fn read_connect(
     let protocols = protocols.unwrap_or_default();
     let failing = read_failing(cx, fields.on_error, fields.retry);
     let reconnect = fields.reconnect.node().and_then(|node| read_reconnect(cx, node));
-    let call = call.map(Box::new);
+    let options = call.map(ConnectOptions::Call).or(client).map(Box::new);
     Some(Statement::Connect(Arc::new(Connect {
         step,
         link,
@@ -83,8 +83,7 @@ pub(crate) fn read_connect(
         cookies,
         request: request.map(Box::new),
         protocols,
-        call,
-        mqtt,
+        options,
         timeout,
         failing,
         reconnect,

@@ -13,7 +13,7 @@ use throng_protocol::http2::Body;
 use throng_protocol::protobuf::{MessageType, Schema, Wrong};
 
 use crate::code::Instruction;
-use crate::connector::CallAsk;
+use crate::connector::protocol::grpc::CallAsk;
 use crate::evidence;
 use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::{Failure, Finding};

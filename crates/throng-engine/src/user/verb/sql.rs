@@ -28,7 +28,7 @@ use crate::user::task::{Active, Doing};
 
 /// What a target is, where it speaks SQL.
 pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
-    shard.prepared.targets[usize::from(target)].target.database.as_deref()
+    shard.prepared.targets[usize::from(target)].target.database()
 }
 
 /// Which SQL the database of a task speaks.

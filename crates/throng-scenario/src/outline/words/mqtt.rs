@@ -1,5 +1,6 @@
 //! MQTT in the words in which a person writes it.
 
+use throng_program::Command as _;
 use throng_program::mqtt::{Client, Order, Property, Publish};
 use throng_program::{Content, Text};
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version};
@@ -14,7 +15,7 @@ pub(super) fn line(order: &Order) -> String {
         Order::Subscribe(one) => list(one.filters.iter().map(|(filter, _)| filter).collect()),
         Order::Unsubscribe(one) => list(one.filters.iter().collect()),
     };
-    format!("{} {topics}", order.word())
+    format!("{} {topics}", order.verb())
 }
 
 pub(super) fn notes(content: &Content, notes: &mut Vec<String>) {

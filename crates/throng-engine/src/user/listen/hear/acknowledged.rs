@@ -10,7 +10,7 @@ use throng_protocol::redis;
 use throng_protocol::sql::Came;
 
 use crate::code::Instruction;
-use crate::connector::redis_error;
+use crate::connector::protocol::redis::redis_error;
 use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::shard::Lane;

@@ -6,7 +6,8 @@ use throng_base::StepId;
 use throng_expression::Expression;
 use throng_protocol::sql::Dialect;
 
-use crate::Scheme;
+use super::{Login, Scheme};
+use crate::Target;
 use crate::check::{Check, Pick, Save};
 use crate::failing::Failing;
 use crate::text::Text;
@@ -15,6 +16,11 @@ impl Scheme {
     /// Whether it is a database.
     pub fn is_sql(self) -> bool {
         self.dialect().is_some()
+    }
+
+    /// What is offered in TLS to servers that refuse other protocols (ALPN; PostgreSQL 17).
+    pub fn alpn(self) -> Option<&'static [u8]> {
+        (self == Scheme::Postgres).then_some(b"postgresql")
     }
 
     /// Which SQL a database speaks.
@@ -36,6 +42,15 @@ pub struct Database {
     /// Empty for none (MySQL).
     pub name: String,
     pub tls: SslMode,
+}
+
+impl Target {
+    pub fn database(&self) -> Option<&Database> {
+        match self.login.as_deref()? {
+            Login::Sql(database) => Some(database),
+            Login::Redis(_) => None,
+        }
+    }
 }
 
 /// Whether the server is asked for TLS, as the URL says it.

@@ -5,12 +5,13 @@ use std::cell::Cell;
 use throng_base::Random;
 use throng_base::Said;
 use throng_metrics::Cause;
-use throng_program::{Database, SslMode, Target};
+use throng_program::{Database, Scheme, SslMode, Target};
 use throng_protocol::machine::{Ends, Event, Input, Machine};
 use throng_protocol::sql::{Came, Carrier, Client, Dialect, Login, SqlError, mysql, postgres};
 use tokio_rustls::TlsConnector;
 
-use super::{Opened, Pulled, pull, violation_failure, write_all};
+use super::{Opens, violation_failure};
+use crate::connector::{Opened, Order, Pulled, pull, write_all};
 use crate::failure::{Failure, io_failure};
 use crate::network::Network;
 use crate::shard::Lane;
@@ -33,8 +34,24 @@ pub(super) fn login(database: &Database, random: &mut Random) -> Login {
     }
 }
 
-pub(super) fn missing(waited: &str) -> Said {
-    say!("the login to the database was not complete within {waited}")
+impl Opens for Login {
+    fn missing(waited: &str) -> Said {
+        say!("the login to the database was not complete within {waited}")
+    }
+
+    fn is_greeted(&self) -> bool {
+        true
+    }
+
+    async fn open(
+        &self,
+        shard: &Lane,
+        _: &Order,
+        transport: Transport,
+        greeting: &[u8],
+    ) -> Result<Opened, Failure> {
+        open(shard, self, transport, greeting).await
+    }
 }
 
 /// Requests TLS, and returns its settings once the server has agreed.
@@ -53,7 +70,7 @@ pub(super) async fn tls<'n>(
     write_all(carrier, &postgres::SSL_REQUEST).await?;
     match (byte(carrier).await?, database.tls) {
         (None, _) => Err(Failure::new(Cause::ClosedEarly, NO_ANSWER)),
-        (Some(b'S'), _) => Ok(network.tls_sql.as_ref()),
+        (Some(b'S'), _) => Ok(network.tls_of(Scheme::Postgres)),
         (Some(b'N'), SslMode::Prefer) => Ok(None),
         (Some(b'N'), _) => Err(Failure::new(Cause::WrongScheme, NO_TLS)),
         (Some(first), _) => Err(failure(&SqlError::NotPostgres(first))),
@@ -94,8 +111,7 @@ async fn byte(carrier: &mut Transport) -> Result<Option<u8>, Failure> {
     Ok((read > 0).then_some(byte[0]))
 }
 
-/// Logs in. What the server has said before is its greeting.
-pub(super) async fn open(
+async fn open(
     shard: &Lane,
     login: &Login,
     mut transport: Transport,

@@ -7,15 +7,19 @@ use throng_expression::Expression;
 use throng_protocol::grpc::Encoding;
 use throng_protocol::protobuf::{MethodId, Template};
 
-use crate::Scheme;
+use super::Scheme;
 use crate::check::{Check, Save};
 use crate::failing::Failing;
 use crate::text::{Composed, Text, in_pairs};
 
 impl Scheme {
-    /// Whether it is gRPC, which is spoken over HTTP/2 alone.
     pub fn is_grpc(self) -> bool {
         matches!(self, Scheme::Grpc | Scheme::Grpcs)
+    }
+
+    /// Whether nothing but HTTP/2 carries it.
+    pub fn needs_http2(self) -> bool {
+        self.is_grpc()
     }
 }
 

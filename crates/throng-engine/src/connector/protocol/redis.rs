@@ -7,7 +7,8 @@ use throng_program::redis::Login;
 use throng_protocol::machine::{Answered, Event, Machine};
 use throng_protocol::redis::{self, write_command};
 
-use super::{Opened, Order, pull};
+use super::Opens;
+use crate::connector::{Opened, Order, pull};
 use crate::failure::{Failure, shown};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};
@@ -41,11 +42,23 @@ impl Hello {
     }
 }
 
-pub(super) fn missing(waited: &str) -> Said {
-    say!("no reply to AUTH or SELECT within {waited}")
+impl Opens for Hello {
+    fn missing(waited: &str) -> Said {
+        say!("no reply to AUTH or SELECT within {waited}")
+    }
+
+    async fn open(
+        &self,
+        shard: &Lane,
+        order: &Order,
+        transport: Transport,
+        _: &[u8],
+    ) -> Result<Opened, Failure> {
+        log_in(shard, order, self, transport).await
+    }
 }
 
-pub(super) async fn log_in(
+async fn log_in(
     shard: &Lane,
     order: &Order,
     hello: &Hello,

@@ -9,7 +9,8 @@ use throng_protocol::machine::{Event, Machine};
 
 use throng_base::Said;
 
-use super::{Opened, Order, multiplexes, pull};
+use super::Opens;
+use crate::connector::{Opened, Order, multiplexes, pull};
 use crate::failure::Failure;
 use crate::shard::Lane;
 use crate::transport::Transport;
@@ -24,11 +25,23 @@ pub(crate) struct CallAsk {
     pub(crate) encoding: Option<Encoding>,
 }
 
-pub(super) fn missing(waited: &str) -> Said {
-    say!("no HTTP/2 frame arrived within {waited}")
+impl Opens for CallAsk {
+    fn missing(waited: &str) -> Said {
+        say!("no HTTP/2 frame arrived within {waited}")
+    }
+
+    async fn open(
+        &self,
+        shard: &Lane,
+        order: &Order,
+        transport: Transport,
+        _: &[u8],
+    ) -> Result<Opened, Failure> {
+        open(shard, order, self, transport).await
+    }
 }
 
-pub(super) async fn open(
+async fn open(
     shard: &Lane,
     order: &Order,
     ask: &CallAsk,
@@ -65,4 +78,6 @@ pub(super) async fn open(
     Ok(Opened { multiplexes: true, ..Opened::by(machine, transport, pulled) })
 }
 
+pub(in crate::connector) const NEEDS_HTTP2: Said =
+    say!("throng offers h2 (ALPN), which gRPC requires, but the target did not choose a protocol");
 const CLOSED: Said = say!("the connection was closed before the first HTTP/2 frame");

@@ -9,7 +9,9 @@ use throng_protocol::mqtt::{Answer, PacketType};
 
 use throng_base::Said;
 
-use super::{Opened, Order, Progress, Pulled, Upgrade, pull, upgrade};
+use super::websocket::upgrade;
+use super::{Opens, Upgrade};
+use crate::connector::{Ask, Opened, Order, Progress, Pulled, pull};
 use crate::failure::{Failure, Finding, shown};
 use crate::shard::Lane;
 use crate::spent::Times;
@@ -38,11 +40,31 @@ impl Drop for Loan<'_> {
     }
 }
 
-pub(super) fn missing(waited: &str) -> Said {
-    say!("no CONNACK arrived within {waited}")
+impl Opens for Greeting {
+    fn missing(waited: &str) -> Said {
+        say!("no CONNACK arrived within {waited}")
+    }
+
+    fn ask(&self) -> Option<&Ask> {
+        self.upgrade.as_ref().map(|upgrade| &upgrade.ask)
+    }
+
+    fn take_machine(&self) -> Option<Machine> {
+        self.machine.take()
+    }
+
+    async fn open(
+        &self,
+        shard: &Lane,
+        order: &Order,
+        transport: Transport,
+        _: &[u8],
+    ) -> Result<Opened, Failure> {
+        connect(shard, order, self, transport).await
+    }
 }
 
-pub(super) async fn connect(
+async fn connect(
     shard: &Lane,
     order: &Order,
     greeting: &Greeting,

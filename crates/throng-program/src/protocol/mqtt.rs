@@ -1,6 +1,6 @@
 //! What a user says of MQTT: who it is when it connects, and what it publishes and subscribes to.
 //!
-//! A [`crate::Link`] with `mqtt` speaks it; its `connect` has a [`Client`]. A message with an
+//! The `connect` of its link has a [`Client`]. A message with an
 //! [`Order`] is one packet: with `send` it is done when it is sent, with `request` when the server
 //! has acknowledged it. The status of such an answer is its reason code
 //! ([`throng_base::mqtt::status`]); without a check of it, an error is a failure, and so is a
@@ -13,6 +13,7 @@
 use throng_expression::Expression;
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version, Wishes};
 
+use super::Command;
 use crate::text::Text;
 
 /// Who a user is for the server, and what it asks of it.
@@ -89,9 +90,8 @@ impl Client {
     }
 }
 
-impl Order {
-    /// The word of the language.
-    pub fn word(&self) -> &'static str {
+impl Command for Order {
+    fn verb(&self) -> &'static str {
         match self {
             Order::Publish(_) => "publish",
             Order::Subscribe(_) => "subscribe",
@@ -99,7 +99,18 @@ impl Order {
         }
     }
 
-    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+    fn text(&self) -> Option<&Text> {
+        match self {
+            Order::Publish(publish) => Some(&publish.payload),
+            _ => None,
+        }
+    }
+
+    fn subscribes(&self) -> bool {
+        matches!(self, Order::Subscribe(_))
+    }
+
+    fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         match self {
             Order::Publish(publish) => publish.expressions(visit),
             Order::Subscribe(Subscribe { filters, properties }) => {

@@ -14,7 +14,8 @@ use throng_protocol::machine::Machine;
 
 use throng_base::Said;
 
-use super::{Ask, Opened, Order, converse, multiplexes, refused_by_target};
+use super::Opens;
+use crate::connector::{Ask, Opened, Order, converse, multiplexes, refused_by_target};
 use crate::failure::Failure;
 use crate::shard::Lane;
 use crate::spent::Times;
@@ -24,11 +25,27 @@ use crate::transport::Transport;
 /// The headers of an `EventSource`, unless the scenario sets its own.
 const USUAL: [(&str, &str); 2] = [("Accept", "text/event-stream"), ("Cache-Control", "no-cache")];
 
-pub(super) fn missing(waited: &str) -> Said {
-    say!("no response to the event stream request within {waited}")
+impl Opens for Ask {
+    fn missing(waited: &str) -> Said {
+        say!("no response to the event stream request within {waited}")
+    }
+
+    fn ask(&self) -> Option<&Ask> {
+        Some(self)
+    }
+
+    async fn open(
+        &self,
+        shard: &Lane,
+        order: &Order,
+        transport: Transport,
+        _: &[u8],
+    ) -> Result<Opened, Failure> {
+        subscribe(shard, order, self, transport).await
+    }
 }
 
-pub(super) async fn subscribe(
+async fn subscribe(
     shard: &Lane,
     order: &Order,
     ask: &Ask,

@@ -10,7 +10,7 @@ use std::fmt;
 use throng_expression::Expression;
 use throng_protocol::redis::{write_head, write_word};
 
-use crate::Scheme;
+use super::{Command, Scheme};
 use crate::text::Text;
 
 impl Scheme {
@@ -125,13 +125,23 @@ impl Commands {
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
+}
 
-    /// The text that receivers get, if the last command publishes one.
-    pub fn text(&self) -> Option<&Text> {
+impl Command for Commands {
+    fn verb(&self) -> &'static str {
+        "redis"
+    }
+
+    /// The last command may publish one.
+    fn text(&self) -> Option<&Text> {
         self.published.as_ref()
     }
 
-    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+    fn subscribes(&self) -> bool {
+        self.subscribes
+    }
+
+    fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         for piece in &self.pieces {
             if let Piece::Word(text) = piece {
                 text.expressions(visit);
