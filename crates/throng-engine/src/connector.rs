@@ -1,8 +1,10 @@
 //! Opens connections: TCP, UDP, unix sockets, TLS, and the handshakes in `protocol`. Each stage is
 //! timed. The state of an opening connection is boxed, and freed once the connection is open.
 
+pub(crate) mod allowed;
 mod offers;
 pub(crate) mod protocol;
+pub(crate) mod resolve;
 mod secure;
 mod socket;
 mod tunnel;
@@ -29,6 +31,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
 pub(crate) use protocol::{Handshake, login_to};
+pub use protocol::{ReflectError, reflect};
 pub(crate) use secure::secure;
 pub(crate) use socket::has_way;
 #[cfg(test)]
@@ -36,11 +39,11 @@ pub(crate) use socket::tests::begin_all;
 
 use crate::failure::shown;
 use crate::failure::{Failure, cause_of, client_refused, io_failure, tls_error};
+use crate::network::routes::Route;
+use crate::network::sources::Kind;
 use crate::network::{Connector, Network};
-use crate::routes::Route;
+use crate::recorder::spent::Times;
 use crate::shard::Lane;
-use crate::sources::Kind;
-use crate::spent::Times;
 use crate::system;
 use crate::trace::{Shown, What, Who, text_of_head};
 use crate::transport::datagrams::Datagrams;
@@ -66,13 +69,13 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// The result of a handshake whose responses the machine itself has read.
-    fn by(machine: Machine, transport: Transport, pulled: Pulled) -> Opened {
+    /// What a handshake ends with, or nothing but a transport.
+    fn by(machine: impl Into<Option<Machine>>, transport: Transport, pulled: Pulled) -> Opened {
         let Pulled { bytes_in, bytes_out, surplus } = pulled;
         Opened {
             transport,
             multiplexes: false,
-            machine: Some(machine),
+            machine: machine.into(),
             surplus,
             bytes_in,
             bytes_out,
@@ -379,16 +382,7 @@ async fn finish(
 ) -> Result<Opened, Failure> {
     let Some(handshake) = &order.handshake else {
         let multiplexes = multiplexes(shard, order, &transport)?;
-        return Ok(Opened {
-            transport,
-            multiplexes,
-            machine: None,
-            surplus: before.surplus,
-            bytes_in: before.bytes_in,
-            bytes_out: before.bytes_out,
-            status: 0,
-            times: Times::default(),
-        });
+        return Ok(Opened { multiplexes, ..Opened::by(None, transport, before) });
     };
     if !handshake.is_greeted() {
         before.nothing_more()?;
@@ -586,7 +580,9 @@ pub(crate) fn tls_failure(error: &io::Error) -> Failure {
         },
     };
     let detail = match inner {
-        Some(rustls::Error::InvalidCertificate(error)) => crate::tls::certificate_words(error),
+        Some(rustls::Error::InvalidCertificate(error)) => {
+            crate::network::tls::certificate_words(error)
+        }
         _ => Said::reason(error),
     };
     Failure::new(cause, detail)

@@ -1,6 +1,12 @@
 //! The network of a shard: settings for new connections, and the connections that users dropped
 //! silently. [`crate::connector`] opens connections. `wired`: users with their own network.
 
+pub(crate) mod lookups;
+pub mod pem;
+pub(crate) mod routes;
+pub(crate) mod sources;
+pub(crate) mod tls;
+pub(crate) mod vanished;
 mod wired;
 
 use std::net::SocketAddr;
@@ -17,10 +23,10 @@ use throng_program::{HttpVersion, Scheme, Target, Tls};
 use tokio_rustls::TlsConnector;
 
 use crate::prepared::Prepared;
-use crate::routes::Route;
-use crate::sources::{Pool, Pools};
 use crate::transport::{Transport, stream};
-use crate::vanished::Vanished;
+use routes::Route;
+use sources::{Pool, Pools};
+use vanished::Vanished;
 pub(crate) use wired::Wired;
 
 /// How the connections of one shard are opened.
@@ -113,7 +119,7 @@ impl Network {
         let program = &prepared.program;
         let targets = program.targets.iter();
         let agreeing = |version: HttpVersion| {
-            let config = tls.and_then(|config| crate::tls::agreeing(config, version));
+            let config = tls.and_then(|config| tls::agreeing(config, version));
             config.map(|config| TlsConnector::from(Arc::new(config)))
         };
         let offering = |protocols: &[&[u8]]| {

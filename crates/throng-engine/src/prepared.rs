@@ -1,7 +1,14 @@
 //! A program made ready for sending: everything that is the same for all users is rendered once,
 //! so that the usual request is one write of bytes that lie there already.
 
+pub(crate) mod code;
+pub(crate) mod cookies;
+pub(crate) mod expected;
 mod grpc;
+pub(crate) mod haste;
+pub(crate) mod look;
+pub(crate) mod nobody;
+pub(crate) mod template;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,18 +29,17 @@ use throng_protocol::machine::Limits;
 use throng_protocol::protobuf::{MessageType, Schema};
 use throng_protocol::{http2, stream, websocket};
 
-use crate::code::{Code, Instruction};
-use crate::cookies;
-use crate::expected::Expected;
-use crate::haste::{self, After};
-use crate::look::Look;
-use crate::nobody::Nobody;
-use crate::template::{
+use crate::transport::pace::slowest;
+use code::{Code, Instruction};
+use expected::Expected;
+pub(crate) use grpc::{CallHead, CallPlan, CallResponse};
+use haste::After;
+use look::Look;
+use nobody::Nobody;
+use template::{
     Detour, Extras, Parts, SentTo, Template, finish_cookies, is_cookie, is_same_for_all, own_host,
     shared_body,
 };
-use crate::transport::pace::slowest;
-pub(crate) use grpc::{CallHead, CallPlan, CallResponse};
 
 /// A program with what shards need to run it. One for all of them, as nobody changes it: with a
 /// thousand steps it is a megabyte, and there may be a thousand shards.

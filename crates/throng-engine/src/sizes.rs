@@ -4,13 +4,13 @@
 use throng_metrics::Stage;
 use throng_program::{Link, Program, Scheme, Session, Statement};
 
-use crate::code::Code;
 use crate::connector::protocol::{client_bytes, session_bytes};
-use crate::due::DueQueue;
-use crate::memory::Memory;
+use crate::prepared::code::Code;
 use crate::prepared::{connects, is_websocket};
 use crate::recorder::Recorder;
-use crate::seats::SEAT_BYTES;
+use crate::scope::memory::Memory;
+use crate::shard::due::DueQueue;
+use crate::shard::seats::SEAT_BYTES;
 use crate::transport::datagrams::Datagrams;
 use crate::user::{CONNECTION_BYTES, TRANSACTIONS_BYTES, User};
 
@@ -251,7 +251,7 @@ fn transactions(session: &Session) -> u64 {
 }
 
 fn recorder(steps: usize) -> RecorderSizes {
-    let mut recorder = Recorder::new(steps, &crate::routes::Places::default());
+    let mut recorder = Recorder::new(steps, &crate::network::routes::Places::default());
     let empty = recorder.bytes();
     recorder.fill(TYPICAL_OCTAVES);
     RecorderSizes {
@@ -338,7 +338,7 @@ mod tests {
         let of_ten = ten.shard_typical_bytes - none.shard_typical_bytes;
         assert_eq!(twenty.shard_typical_bytes - ten.shard_typical_bytes, of_ten);
         assert!(of_ten < 2 * 10 * 4096 && of_ten > 10 * 2048, "{of_ten}");
-        let mut recorder = Recorder::new(10, &crate::routes::Places::default());
+        let mut recorder = Recorder::new(10, &crate::network::routes::Places::default());
         recorder.fill(TYPICAL_OCTAVES);
         let bytes = recorder.bytes();
         (0..1000).for_each(|_| recorder.fill(TYPICAL_OCTAVES));

@@ -23,6 +23,7 @@ use crate::network::Network;
 use crate::shard::Lane;
 use crate::transport::Transport;
 pub(super) use grpc::NEEDS_HTTP2;
+pub use grpc::reflect::{ReflectError, reflect};
 pub(crate) use websocket::Upgrade;
 
 /// What has not come when an attempt to connect took so long.

@@ -13,7 +13,7 @@ use throng_protocol::protobuf::{MessageType, Schema};
 pub(crate) use throng_protocol::grpc::Response as CallResponse;
 
 use super::PreparedTarget;
-use crate::look::Look;
+use crate::prepared::look::Look;
 
 pub(crate) struct CallPlan {
     pub(crate) head: CallHead,

@@ -17,10 +17,10 @@ use throng_program::Slow;
 use throng_protocol::machine::{Form, Machine};
 
 use super::exchange::Exchange;
-use crate::budget::{Held, Purse};
 use crate::failure::Ended;
 use crate::failure::Failure;
 use crate::failure::Finding;
+use crate::shard::budget::{Held, Purse};
 use crate::transport::Transport;
 use crate::transport::pace::{Allowance, Pace};
 use crate::transport::pieces::Pieces;

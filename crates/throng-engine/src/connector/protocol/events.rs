@@ -18,7 +18,6 @@ use super::Opens;
 use crate::connector::{Ask, Opened, Order, converse, multiplexes, refused_by_target};
 use crate::failure::Failure;
 use crate::shard::Lane;
-use crate::spent::Times;
 use crate::trace::{Shown, What};
 use crate::transport::Transport;
 
@@ -38,56 +37,46 @@ impl Opens for Ask {
         &self,
         shard: &Lane,
         order: &Order,
-        transport: Transport,
+        mut transport: Transport,
         _: &[u8],
     ) -> Result<Opened, Failure> {
-        subscribe(shard, order, self, transport).await
-    }
-}
-
-async fn subscribe(
-    shard: &Lane,
-    order: &Order,
-    ask: &Ask,
-    mut transport: Transport,
-) -> Result<Opened, Failure> {
-    let authority = &shard.prepared.targets[usize::from(order.target)].authority;
-    let head = write_request(ask, authority)?;
-    let request = [&head[..], &ask.body[..]].concat();
-    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&request)));
-    let multiplexes = multiplexes(shard, order, &transport)?;
-    let (reader, out) = match multiplexes {
-        true => {
-            let (stream, out) = open_stream(shard, order, (&head, &ask.body))?;
-            (EventReader::over_http2(stream, ask.resume.clone()), out)
+        let authority = &shard.prepared.targets[usize::from(order.target)].authority;
+        let head = write_request(self, authority)?;
+        let request = [&head[..], &self.body[..]].concat();
+        shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&request)));
+        let multiplexes = multiplexes(shard, order, &transport)?;
+        let (reader, out) = match multiplexes {
+            true => {
+                let (stream, out) = open_stream(shard, order, (&head, &self.body))?;
+                (EventReader::over_http2(stream, self.resume.clone()), out)
+            }
+            false => (EventReader::since(self.resume.clone()), request),
+        };
+        let mut machine = Machine::Events(reader);
+        let check = |head: &Head<'_>| {
+            order.note_cookies(shard, head);
+            // The response ends with its head.
+            let is_over = multiplexes && head.framing == BodyFraming::Length(0);
+            (check_head(head), is_over)
+        };
+        let is_text = !multiplexes;
+        let answer =
+            converse(shard, order, &mut transport, &mut machine, out, is_text, check).await?;
+        let told = (answer.status, answer.retry_after_s);
+        let (verdict, is_over) = answer.verdict;
+        verdict.map_err(|error| refused_by_target(&error, told))?;
+        if is_over {
+            return Err(Failure::new(
+                Cause::ClosedEarly,
+                say!("the target ended the event stream"),
+            ));
         }
-        false => (EventReader::since(ask.resume.clone()), request),
-    };
-    let mut machine = Machine::Events(reader);
-    let check = |head: &Head<'_>| {
-        order.note_cookies(shard, head);
-        // The response ends with its head.
-        let is_over = multiplexes && head.framing == BodyFraming::Length(0);
-        (check_head(head), is_over)
-    };
-    let is_text = !multiplexes;
-    let answer = converse(shard, order, &mut transport, &mut machine, out, is_text, check).await?;
-    let told = (answer.status, answer.retry_after_s);
-    let (verdict, is_over) = answer.verdict;
-    verdict.map_err(|error| refused_by_target(&error, told))?;
-    if is_over {
-        return Err(Failure::new(Cause::ClosedEarly, say!("the target ended the event stream")));
+        Ok(Opened {
+            multiplexes,
+            status: answer.status,
+            ..Opened::by(machine, transport, answer.pulled)
+        })
     }
-    Ok(Opened {
-        transport,
-        multiplexes,
-        machine: Some(machine),
-        surplus: answer.pulled.surplus,
-        bytes_in: answer.pulled.bytes_in,
-        bytes_out: answer.pulled.bytes_out,
-        status: answer.status,
-        times: Times::default(),
-    })
 }
 
 /// The stream of the request, and its bytes.

@@ -1,6 +1,8 @@
 //! Opens gRPC calls that stay open. A server may send nothing before it receives a message, so a
 //! call is open as soon as its connection uses HTTP/2.
 
+pub(super) mod reflect;
+
 use throng_metrics::Cause;
 use throng_protocol::grpc::{CallStream, Encoding};
 use throng_protocol::http1::RequestKind;
@@ -34,48 +36,40 @@ impl Opens for CallAsk {
         &self,
         shard: &Lane,
         order: &Order,
-        transport: Transport,
+        mut transport: Transport,
         _: &[u8],
     ) -> Result<Opened, Failure> {
-        open(shard, order, self, transport).await
+        multiplexes(shard, order, &transport)?;
+        let mut out = Vec::with_capacity(512 + self.messages.len());
+        let body = match self.encoding {
+            Some(_) => Body::Open,
+            None => Body::Bytes(&self.messages),
+        };
+        let encoding = self.encoding.unwrap_or_default();
+        let asked = http2::Ask {
+            kind: RequestKind::Normal,
+            block: &self.block,
+            indexed: &[],
+            body,
+            body_bytes_max: u64::MAX,
+        };
+        // A new connection has room for one stream.
+        let failed = |reason: Said| Failure::new(Cause::GeneratorFailed, reason);
+        let limits = &shard.prepared.limits.http2;
+        let mut call = CallStream::open(&asked, encoding, limits, &mut out)
+            .map_err(|refused| failed(say!("{refused:?}")))?;
+        if self.encoding.is_some() {
+            call.send(&self.messages, &mut out);
+        }
+        let mut machine = Machine::Call(call);
+        let settings = |event: &Event<'_>| {
+            matches!(event, Event::Http(http2::Event::Settings { .. })).then_some(())
+        };
+        let (open, pulled) =
+            pull(shard, &mut transport, &mut machine, out, |_| {}, settings).await?;
+        open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
+        Ok(Opened { multiplexes: true, ..Opened::by(machine, transport, pulled) })
     }
-}
-
-async fn open(
-    shard: &Lane,
-    order: &Order,
-    ask: &CallAsk,
-    mut transport: Transport,
-) -> Result<Opened, Failure> {
-    multiplexes(shard, order, &transport)?;
-    let mut out = Vec::with_capacity(512 + ask.messages.len());
-    let body = match ask.encoding {
-        Some(_) => Body::Open,
-        None => Body::Bytes(&ask.messages),
-    };
-    let encoding = ask.encoding.unwrap_or_default();
-    let asked = http2::Ask {
-        kind: RequestKind::Normal,
-        block: &ask.block,
-        indexed: &[],
-        body,
-        body_bytes_max: u64::MAX,
-    };
-    // A new connection has room for one stream.
-    let failed = |reason: Said| Failure::new(Cause::GeneratorFailed, reason);
-    let limits = &shard.prepared.limits.http2;
-    let mut call = CallStream::open(&asked, encoding, limits, &mut out)
-        .map_err(|refused| failed(say!("{refused:?}")))?;
-    if ask.encoding.is_some() {
-        call.send(&ask.messages, &mut out);
-    }
-    let mut machine = Machine::Call(call);
-    let settings = |event: &Event<'_>| {
-        matches!(event, Event::Http(http2::Event::Settings { .. })).then_some(())
-    };
-    let (open, pulled) = pull(shard, &mut transport, &mut machine, out, |_| {}, settings).await?;
-    open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
-    Ok(Opened { multiplexes: true, ..Opened::by(machine, transport, pulled) })
 }
 
 pub(in crate::connector) const NEEDS_HTTP2: Said =

@@ -9,12 +9,10 @@ use throng_protocol::mqtt::{Answer, PacketType};
 
 use throng_base::Said;
 
-use super::websocket::upgrade;
 use super::{Opens, Upgrade};
 use crate::connector::{Ask, Opened, Order, Progress, Pulled, pull};
 use crate::failure::{Failure, Finding, shown};
 use crate::shard::Lane;
-use crate::spent::Times;
 use crate::trace::{Shown, What};
 use crate::transport::Transport;
 
@@ -60,56 +58,38 @@ impl Opens for Greeting {
         transport: Transport,
         _: &[u8],
     ) -> Result<Opened, Failure> {
-        connect(shard, order, self, transport).await
-    }
-}
-
-async fn connect(
-    shard: &Lane,
-    order: &Order,
-    greeting: &Greeting,
-    transport: Transport,
-) -> Result<Opened, Failure> {
-    let lost = || Failure::new(Cause::GeneratorFailed, say!("the session has no protocol"));
-    let mut loan = Loan { machine: order.progress.machine.take(), progress: &order.progress };
-    let Some(Machine::Mqtt(client)) = &mut loan.machine else { return Err(lost()) };
-    let mut opened = Opened {
-        transport,
-        multiplexes: false,
-        machine: None,
-        surplus: Vec::new(),
-        bytes_in: 0,
-        bytes_out: 0,
-        status: 0,
-        times: Times::default(),
-    };
-    if let Some(ask) = &greeting.upgrade {
-        opened = Box::pin(upgrade(shard, order, ask, opened.transport)).await?;
-        Pulled { surplus: std::mem::take(&mut opened.surplus), ..Pulled::default() }
-            .nothing_more()?;
-        if let Some(Machine::WebSocket(reader)) = opened.machine.take() {
-            client.is_carried(reader);
+        let lost = || Failure::new(Cause::GeneratorFailed, say!("the session has no protocol"));
+        let mut loan = Loan { machine: order.progress.machine.take(), progress: &order.progress };
+        let Some(Machine::Mqtt(client)) = &mut loan.machine else { return Err(lost()) };
+        let mut opened = Opened::by(None, transport, Pulled::default());
+        if let Some(ask) = &self.upgrade {
+            opened = Box::pin(ask.open(shard, order, opened.transport, &[])).await?;
+            Pulled { surplus: std::mem::take(&mut opened.surplus), ..Pulled::default() }
+                .nothing_more()?;
+            if let Some(Machine::WebSocket(reader)) = opened.machine.take() {
+                client.is_carried(reader);
+            }
         }
+        let mut hello = Vec::new();
+        client.frame(&self.hello, [0x6d, 0x71, 0x74, 0x74], &mut hello);
+        shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&self.hello)));
+        let Some(machine) = &mut loan.machine else { return Err(lost()) };
+        let first = Cell::new([0; 5]);
+        let came = |bytes: &[u8]| {
+            shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
+            if let (Some(begin), [0, ..]) = (bytes.first_chunk(), first.get()) {
+                first.set(*begin);
+            }
+        };
+        let pulled = pull(shard, &mut opened.transport, machine, hello, came, verdict).await;
+        let (said, pulled) = pulled.map_err(|failure| in_other_words(failure, first.get()))?;
+        opened.status = said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
+        opened.machine = loan.machine.take();
+        opened.surplus = pulled.surplus;
+        opened.bytes_in += pulled.bytes_in;
+        opened.bytes_out += pulled.bytes_out;
+        Ok(opened)
     }
-    let mut hello = Vec::new();
-    client.frame(&greeting.hello, [0x6d, 0x71, 0x74, 0x74], &mut hello);
-    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&greeting.hello)));
-    let Some(machine) = &mut loan.machine else { return Err(lost()) };
-    let first = Cell::new([0; 5]);
-    let came = |bytes: &[u8]| {
-        shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
-        if let (Some(begin), [0, ..]) = (bytes.first_chunk(), first.get()) {
-            first.set(*begin);
-        }
-    };
-    let pulled = pull(shard, &mut opened.transport, machine, hello, came, verdict).await;
-    let (said, pulled) = pulled.map_err(|failure| in_other_words(failure, first.get()))?;
-    opened.status = said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
-    opened.machine = loan.machine.take();
-    opened.surplus = pulled.surplus;
-    opened.bytes_in += pulled.bytes_in;
-    opened.bytes_out += pulled.bytes_out;
-    Ok(opened)
 }
 
 /// A server that speaks another protocol does not violate MQTT.

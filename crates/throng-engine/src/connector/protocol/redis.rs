@@ -51,31 +51,23 @@ impl Opens for Hello {
         &self,
         shard: &Lane,
         order: &Order,
-        transport: Transport,
+        mut transport: Transport,
         _: &[u8],
     ) -> Result<Opened, Failure> {
-        log_in(shard, order, self, transport).await
+        let mut client = Box::<redis::Client>::default();
+        client.ask(self.count, false);
+        let mut machine = Machine::Redis(client);
+        // It contains the password.
+        shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(b"AUTH, SELECT")));
+        let came = |bytes: &[u8]| {
+            shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
+        };
+        let commands = self.commands.clone();
+        let (said, pulled) =
+            pull(shard, &mut transport, &mut machine, commands, came, verdict).await?;
+        said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
+        Ok(Opened::by(machine, transport, pulled))
     }
-}
-
-async fn log_in(
-    shard: &Lane,
-    order: &Order,
-    hello: &Hello,
-    mut transport: Transport,
-) -> Result<Opened, Failure> {
-    let mut client = Box::<redis::Client>::default();
-    client.ask(hello.count, false);
-    let mut machine = Machine::Redis(client);
-    // It contains the password.
-    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(b"AUTH, SELECT")));
-    let came = |bytes: &[u8]| {
-        shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
-    };
-    let commands = hello.commands.clone();
-    let (said, pulled) = pull(shard, &mut transport, &mut machine, commands, came, verdict).await?;
-    said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
-    Ok(Opened::by(machine, transport, pulled))
 }
 
 /// The server's response to a login.

@@ -47,10 +47,34 @@ impl Opens for Login {
         &self,
         shard: &Lane,
         _: &Order,
-        transport: Transport,
+        mut transport: Transport,
         greeting: &[u8],
     ) -> Result<Opened, Failure> {
-        open(shard, self, transport, greeting).await
+        let carrier = match transport {
+            Transport::Tls(_) => Carrier::Tls,
+            Transport::Unix(_) => Carrier::UnixSocket,
+            _ => Carrier::Plain,
+        };
+        let login = Login { carrier, ..self.clone() };
+        let mut hello = Vec::new();
+        let mut machine = Machine::Sql(Box::new(Client::new(login, &mut hello)));
+        if !greeting.is_empty() {
+            let mut input = Input::new(greeting, shard.clock.now(), Ends::Whole);
+            let mut lent = shard.lent.borrow_mut();
+            let read = machine.next(&mut input, &mut lent, &mut hello);
+            read.map_err(|violation| violation_failure(&violation))?;
+        }
+        let first = Cell::new([0; 5]);
+        let came = |bytes: &[u8]| {
+            if let (Some(begin), [0, ..]) = (bytes.first_chunk(), first.get()) {
+                first.set(*begin);
+            }
+        };
+        let is_open = |event: &Event<'_>| matches!(event, Event::Sql(Came::Open)).then_some(());
+        let pulled = pull(shard, &mut transport, &mut machine, hello, came, is_open).await;
+        let (open, pulled) = pulled.map_err(|failure| in_other_words(failure, first.get()))?;
+        open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
+        Ok(Opened::by(machine, transport, pulled))
     }
 }
 
@@ -109,39 +133,6 @@ async fn byte(carrier: &mut Transport) -> Result<Option<u8>, Failure> {
     let read = std::future::poll_fn(|cx| carrier.poll_read(cx, &mut byte)).await;
     let read = read.map_err(|error| io_failure(&error))?.bytes;
     Ok((read > 0).then_some(byte[0]))
-}
-
-async fn open(
-    shard: &Lane,
-    login: &Login,
-    mut transport: Transport,
-    greeting: &[u8],
-) -> Result<Opened, Failure> {
-    let carrier = match transport {
-        Transport::Tls(_) => Carrier::Tls,
-        Transport::Unix(_) => Carrier::UnixSocket,
-        _ => Carrier::Plain,
-    };
-    let login = Login { carrier, ..login.clone() };
-    let mut hello = Vec::new();
-    let mut machine = Machine::Sql(Box::new(Client::new(login, &mut hello)));
-    if !greeting.is_empty() {
-        let mut input = Input::new(greeting, shard.clock.now(), Ends::Whole);
-        let mut lent = shard.lent.borrow_mut();
-        let read = machine.next(&mut input, &mut lent, &mut hello);
-        read.map_err(|violation| violation_failure(&violation))?;
-    }
-    let first = Cell::new([0; 5]);
-    let came = |bytes: &[u8]| {
-        if let (Some(begin), [0, ..]) = (bytes.first_chunk(), first.get()) {
-            first.set(*begin);
-        }
-    };
-    let is_open = |event: &Event<'_>| matches!(event, Event::Sql(Came::Open)).then_some(());
-    let pulled = pull(shard, &mut transport, &mut machine, hello, came, is_open).await;
-    let (open, pulled) = pulled.map_err(|failure| in_other_words(failure, first.get()))?;
-    open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
-    Ok(Opened::by(machine, transport, pulled))
 }
 
 /// A server that speaks another protocol does not violate this one.

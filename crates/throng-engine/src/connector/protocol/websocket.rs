@@ -10,7 +10,6 @@ use super::Opens;
 use crate::connector::{Ask, Opened, Order, ask_once, refused_by_target};
 use crate::failure::Failure;
 use crate::shard::Lane;
-use crate::spent::Times;
 use crate::trace::What;
 use crate::transport::Transport;
 
@@ -33,52 +32,40 @@ impl Opens for Upgrade {
         &self,
         shard: &Lane,
         order: &Order,
-        transport: Transport,
+        mut transport: Transport,
         _: &[u8],
     ) -> Result<Opened, Failure> {
-        upgrade(shard, order, self, transport).await
-    }
-}
-
-pub(super) async fn upgrade(
-    shard: &Lane,
-    order: &Order,
-    Upgrade { ask, protocols, key }: &Upgrade,
-    mut transport: Transport,
-) -> Result<Opened, Failure> {
-    let target = &shard.prepared.targets[usize::from(order.target)];
-    let offer = shard.prepared.program.connection.deflate;
-    let mut request = Vec::with_capacity(512);
-    let headers = ask.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let cookies = ask.cookies.strip_prefix(b"Cookie: ").map(<[u8]>::trim_ascii_end);
-    let headers = headers.chain(cookies.map(|cookies| ("Cookie", cookies)));
-    let host = ask.own_host().unwrap_or(&target.authority);
-    write_upgrade(&mut request, host, &ask.path, key, headers, protocols, offer)
-        .map_err(|error| Failure::new(Cause::ScenarioFailed, Said::of_others(error.to_string())))?;
-    let accept = key.expected_accept();
-    let check = |head: &Head<'_>| {
-        order.note_cookies(shard, head);
-        check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer)
-    };
-    let kind = RequestKind::Upgrade;
-    let answer = ask_once(shard, order, &mut transport, kind, request, check).await?;
-    let told = (answer.status, answer.retry_after_s);
-    let accepted = answer.verdict.map_err(|error| refused_by_target(&error, told))?;
-    if accepted.protocol.is_none() && !protocols.is_empty() {
-        // As the RFC allows; a browser would fail the connection (WHATWG, WebSockets).
-        let told = || {
-            say!("the target selected none of the offered subprotocols: {}", protocols.join(", "))
+        let Upgrade { ask, protocols, key } = self;
+        let target = &shard.prepared.targets[usize::from(order.target)];
+        let offer = shard.prepared.program.connection.deflate;
+        let mut request = Vec::with_capacity(512);
+        let headers = ask.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let cookies = ask.cookies.strip_prefix(b"Cookie: ").map(<[u8]>::trim_ascii_end);
+        let headers = headers.chain(cookies.map(|cookies| ("Cookie", cookies)));
+        let host = ask.own_host().unwrap_or(&target.authority);
+        write_upgrade(&mut request, host, &ask.path, key, headers, protocols, offer).map_err(
+            |error| Failure::new(Cause::ScenarioFailed, Said::of_others(error.to_string())),
+        )?;
+        let accept = key.expected_accept();
+        let check = |head: &Head<'_>| {
+            order.note_cookies(shard, head);
+            check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer)
         };
-        shard.tell(order.who, shard.clock.now(), || What::Note(told()));
+        let kind = RequestKind::Upgrade;
+        let answer = ask_once(shard, order, &mut transport, kind, request, check).await?;
+        let told = (answer.status, answer.retry_after_s);
+        let accepted = answer.verdict.map_err(|error| refused_by_target(&error, told))?;
+        if accepted.protocol.is_none() && !protocols.is_empty() {
+            // As the RFC allows; a browser would fail the connection (WHATWG, WebSockets).
+            let told = || {
+                say!(
+                    "the target selected none of the offered subprotocols: {}",
+                    protocols.join(", ")
+                )
+            };
+            shard.tell(order.who, shard.clock.now(), || What::Note(told()));
+        }
+        let machine = Machine::WebSocket(FrameReader::new(Role::Client, accepted.deflate));
+        Ok(Opened { status: answer.status, ..Opened::by(machine, transport, answer.pulled) })
     }
-    Ok(Opened {
-        multiplexes: false,
-        transport,
-        machine: Some(Machine::WebSocket(FrameReader::new(Role::Client, accepted.deflate))),
-        surplus: answer.pulled.surplus,
-        bytes_in: answer.pulled.bytes_in,
-        bytes_out: answer.pulled.bytes_out,
-        status: answer.status,
-        times: Times::default(),
-    })
 }

@@ -13,10 +13,10 @@ use throng_program::{Content, Handler, OnError, Statement};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol, Records};
 use throng_protocol::machine::{Nature, Violation};
 
-use crate::code::Instruction;
 use crate::connector::protocol::violation_failure;
 use crate::failure::{Ended, Failure, shown};
 use crate::looked::Looked;
+use crate::prepared::code::Instruction;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
@@ -498,7 +498,7 @@ impl State {
                 let kinds = &expect.message.messages;
                 let kind = kinds.is_empty()
                     || packet.is_some_and(|packet| kinds.contains(&packet.message));
-                let fits = |which: &crate::look::Look| {
+                let fits = |which: &crate::prepared::look::Look| {
                     which.fits(&expect.message.checks, looked, &mut scope)
                 };
                 kind && which.is_some_and(fits)

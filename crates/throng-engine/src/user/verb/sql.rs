@@ -10,13 +10,13 @@ use throng_program::{Check, Database, Sql, Statement};
 use throng_protocol::machine::{Field, Fields, Machine};
 use throng_protocol::sql::{Ask, Dialect, Reply, ServerError, Values};
 
-use crate::code::Instruction;
-use crate::evidence;
-use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::Finding;
 use crate::looked::{Looked, value_of};
+use crate::prepared::code::Instruction;
 use crate::prepared::{Plan, SqlPlan};
 use crate::recorder::Attempt;
+use crate::recorder::evidence;
+use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};

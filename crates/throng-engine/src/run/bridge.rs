@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_base::{Share, StepId, Time};
 
+use crate::ledger;
 use crate::peers::every;
-use crate::{ledger, rendezvous};
+use crate::rendezvous;
 
 /// What a machine announces at once.
 #[derive(Clone, Debug, Serialize, Deserialize)]

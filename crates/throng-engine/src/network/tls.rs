@@ -15,7 +15,7 @@ use rustls::{
 use throng_base::Said;
 use throng_program::{HttpVersion, Tls};
 
-use crate::pem::{certificates, private_key};
+use crate::network::pem::{certificates, private_key};
 
 /// The configuration, or in words why there is none.
 ///

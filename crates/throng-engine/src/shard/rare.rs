@@ -9,12 +9,12 @@ use throng_base::{Random, Time};
 use throng_protocol::http1::ContentDecoder;
 use throng_protocol::http1::digest::Challenge;
 
-use crate::budget::{Held, Purse};
 use crate::failure::Finding;
 use crate::looked::{Kept, PartsOfReply, Tally};
 use crate::prepared::CallResponse;
-use crate::spent::OpeningTimes;
-use crate::template::SentTo;
+use crate::prepared::template::SentTo;
+use crate::recorder::spent::OpeningTimes;
+use crate::shard::budget::{Held, Purse};
 
 /// What was needed for one exchange or another.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 
 use throng_program::Statement;
 
-use crate::code::{Code, Instruction};
+use crate::prepared::code::{Code, Instruction};
 
 /// What follows an instruction before any other moment is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use throng_expression::{Fault, Scope};
 use throng_program::{Body, Http, Text};
 use throng_protocol::http1::{self, InvalidPart, Jar};
 
-use crate::cookies::Place;
+use crate::prepared::cookies::Place;
 
 /// A request of the program; rendered with the [`Http`] it was made of.
 #[derive(Debug)]

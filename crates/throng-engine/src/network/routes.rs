@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use throng_metrics::Place;
 
-use crate::lookups::Lookups;
+use crate::network::lookups::Lookups;
 use crate::prepared::Prepared;
 
 /// Rows of a report. A name that gets new addresses for days has no more; connections to further

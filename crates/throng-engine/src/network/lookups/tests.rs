@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicUsize;
 use throng_program::Lookup;
 
 use super::*;
+use crate::network::routes::Routes;
 use crate::prepared::Prepared;
-use crate::routes::Routes;
 
 fn program(lookup: Lookup) -> Program {
     let idle = crate::run::tests::program(Vec::new(), 1, Duration::ZERO);

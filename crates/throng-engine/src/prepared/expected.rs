@@ -4,7 +4,7 @@
 use throng_program::{Check, Pick, Want, Which};
 use throng_protocol::framed::MessageId;
 
-use crate::look::Look;
+use crate::prepared::look::Look;
 
 /// See the module.
 #[derive(Debug, Default)]

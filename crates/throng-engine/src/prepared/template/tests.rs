@@ -5,7 +5,7 @@ use throng_expression::{Expression, Value};
 use throng_program::{Escape, Failing, Segment};
 
 use super::*;
-use crate::nobody::Nobody;
+use crate::prepared::nobody::Nobody;
 
 /// A text with a value that the engine takes for one that differs from user to user.
 fn varying(value: &str) -> Text {

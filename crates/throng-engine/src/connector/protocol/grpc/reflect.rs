@@ -18,12 +18,14 @@ use throng_protocol::grpc::{self, Encoding, Response, Status, metadata};
 use throng_protocol::http1::{Event as Part, RequestKind};
 use throng_protocol::http2::{self, Ask, Body, Event};
 
-use crate::allowed::AllowList;
 use crate::connector;
+use crate::connector::allowed::AllowList;
+use crate::connector::resolve;
 use crate::failure::Failure;
 use crate::failure::io_failure;
+use crate::network;
+use crate::network::tls;
 use crate::start_error::StartError;
-use crate::{network, resolve, tls};
 
 /// How long the target may be silent, and how long all may take.
 const SILENCE: Duration = Duration::from_secs(10);

@@ -7,8 +7,8 @@ use throng_program::{Program, Target};
 
 use throng_base::Said;
 
-use crate::allowed::AllowList;
 use crate::connector;
+use crate::connector::allowed::AllowList;
 use crate::start_error::StartError;
 
 /// The addresses of every target.

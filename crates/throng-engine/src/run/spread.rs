@@ -6,7 +6,7 @@ use throng_program::Program;
 
 use throng_base::Said;
 
-use crate::vanished::KEPT_COUNT_MAX;
+use crate::network::vanished::KEPT_COUNT_MAX;
 
 /// Descriptors of a table that are not for connections: the runtime's own, files, pipes. Of a small
 /// table half is enough.

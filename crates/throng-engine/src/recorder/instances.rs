@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_metrics::{INSTANCES_MAX, InstanceInterval, Keyed as _};
 
-use crate::spent::nanos;
+use crate::recorder::spent::nanos;
 
 /// Longer names are cut.
 const NAME_BYTES_MAX: usize = 64;
