@@ -5,8 +5,8 @@
 //! user is one small future that runs the instructions of its session and always listens to its
 //! connection. Once a second every shard hands its interval to the caller, merged by [`Run::next`].
 //!
-//! - `run`: threads, start and end, merging. In it `spread`: how many shards; `bridge`: what goes to
-//!   the other machines of a run and comes from them.
+//! - `run`: threads, start and end, merging. In it `spread`: how many shards; `bridge`: what goes
+//!   to the other machines of a run and comes from them.
 //! - `driver`: brings the users of a shard, and wakes them. In it `window`: when users share a
 //!   waking.
 //! - `shard`: what a shard is. In it `seats`, `due`, `alarm`: its users, and when each is woken;

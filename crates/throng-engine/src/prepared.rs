@@ -8,6 +8,7 @@ mod grpc;
 pub(crate) mod haste;
 pub(crate) mod look;
 pub(crate) mod nobody;
+mod sql;
 pub(crate) mod template;
 
 use std::net::SocketAddr;
@@ -36,6 +37,7 @@ pub(crate) use grpc::{CallHead, CallPlan, CallResponse};
 use haste::After;
 use look::Look;
 use nobody::Nobody;
+pub(crate) use sql::SqlPlan;
 use template::{
     Detour, Extras, Parts, SentTo, Template, finish_cookies, is_cookie, is_same_for_all, own_host,
     shared_body,
@@ -201,12 +203,6 @@ pub(crate) struct AnswerPlan {
     pub(crate) look: Look,
     /// With it the login is done: it is the last of the messages right behind a `connect`.
     pub(crate) logs_in: bool,
-}
-
-pub(crate) struct SqlPlan {
-    pub(crate) look: Look,
-    /// Somebody looks at the first row.
-    pub(crate) keeps: bool,
 }
 
 pub(crate) struct HttpPlan {
@@ -597,10 +593,7 @@ fn plan(
             Some(plan) => Plan::Call(Box::new(plan)),
             None => Plan::Nothing,
         },
-        Statement::Sql(sql) => Plan::Sql(Box::new(SqlPlan {
-            look: Look::new(&sql.checks, &sql.saves),
-            keeps: sql.looks_at_rows(),
-        })),
+        Statement::Sql(sql) => Plan::Sql(Box::new(SqlPlan::new(sql))),
         Statement::Connect(connect) => {
             let schema = program.schema.as_deref();
             let options = connect.options.as_deref();

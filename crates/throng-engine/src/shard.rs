@@ -40,7 +40,7 @@ use crate::trace::{Trace, Tracer, What, Who};
 use alarm::Alarm;
 use budget::{Budget, Purse};
 use kept::Kept;
-use rare::Rare;
+use rare::{Joined, Rare};
 use wall::Wall;
 
 pub(crate) use lane::{Lane, WAITED};
@@ -111,6 +111,8 @@ pub(crate) struct Shard {
     pub(crate) block_buffer: RefCell<Vec<u8>>,
     /// For what is read, from the first byte to what becomes of it.
     pub(crate) lent: RefCell<Lent>,
+    /// The messages of several steps that are written together.
+    pub(crate) joined: RefCell<Vec<Joined>>,
     /// What is put into a frame.
     pub(crate) content_buffer: RefCell<Vec<u8>>,
     /// What answers leave behind for the next ones.
@@ -194,6 +196,7 @@ impl Shard {
             write_buffer: RefCell::default(),
             frame_buffer: RefCell::default(),
             block_buffer: RefCell::default(),
+            joined: RefCell::default(),
             content_buffer: RefCell::default(),
             rares: RefCell::default(),
             found: RefCell::default(),

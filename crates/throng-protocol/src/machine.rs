@@ -198,7 +198,6 @@ pub struct Lent {
     /// What an event is about that does not lie in the input: it came in pieces, or was decoded.
     room: Vec<u8>,
     mqtt: crate::mqtt::Room,
-    sql: crate::sql::Room,
 }
 
 /// So much room is kept.

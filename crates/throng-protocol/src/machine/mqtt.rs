@@ -2,9 +2,9 @@
 
 use throng_base::{Said, Time};
 
-use super::websocket::closed;
 use super::{Answered, Breach, Event, Fields, Input, Lent, Nature, Parts, ProtocolMachine, Traits};
 use crate::mqtt::{Came, Client, ClientError, Message, Reading};
+use crate::websocket::closed;
 
 impl ProtocolMachine for Client {
     type Breach = ClientError;

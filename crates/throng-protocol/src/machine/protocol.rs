@@ -2,9 +2,9 @@
 
 use throng_base::{Said, Time};
 
-use super::websocket::closed;
 use super::{Deflater, Event, Fields, HttpError, Input, Lent, Parts, Resume};
 use crate::http2;
+use crate::websocket::closed;
 
 /// The machine of a protocol. The defaults are those of a protocol that has no such thing; the
 /// methods of [`super::Machine`] of the same names describe them.

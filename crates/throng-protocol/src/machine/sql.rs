@@ -19,10 +19,9 @@ impl ProtocolMachine for Client {
         lent: &'r mut Lent,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'r>>, SqlError> {
-        let Lent { limits, room, sql, .. } = lent;
         let mut rest = input.rest();
-        let bytes_max = limits.websocket.message_bytes_max;
-        let came = self.next(&mut rest, bytes_max, (sql, room), out)?;
+        let bytes_max = lent.limits.websocket.message_bytes_max;
+        let came = self.next(&mut rest, bytes_max, &mut lent.room, out)?;
         input.leave(rest);
         Ok(came.map(Event::Sql))
     }

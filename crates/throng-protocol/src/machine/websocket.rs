@@ -77,17 +77,6 @@ impl ProtocolMachine for FrameReader {
     }
 }
 
-/// How the target closed a WebSocket, in words.
-pub(super) fn closed(code: Option<u16>, reason: &str) -> Said {
-    match code {
-        Some(code) if reason.is_empty() => {
-            say!("the target closed the WebSocket with code {code}")
-        }
-        Some(code) => say!("the target closed the WebSocket with code {code}: {reason}"),
-        None => say!("the target closed the WebSocket without a code"),
-    }
-}
-
 impl Breach for WebSocketError {
     fn said(&self) -> Said {
         Said::of_others(self.to_string())

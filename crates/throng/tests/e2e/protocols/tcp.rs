@@ -1,5 +1,11 @@
 //! `throng bench` over raw TCP: where an answer ends, and what is no answer.
 
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
 use crate::faulty::Faulty;
 use crate::run::throng;
 use crate::servers::Target;
@@ -58,4 +64,78 @@ fn what_is_no_answer_is_counted_by_its_cause() {
     };
     fails(Faulty::start(resets), "reset");
     fails(Faulty::start(|mut peer| while peer.says(&[b'x'; 65536]) {}), "too-large");
+}
+
+/// A server that counts lines by their first letter, and first leaves its receive windows full for
+/// a while.
+struct Lines {
+    port: u16,
+    counts: Arc<Mutex<[u64; 3]>>,
+    readers: Arc<Mutex<Vec<thread::JoinHandle<()>>>>,
+}
+
+impl Lines {
+    fn start() -> Lines {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let (counts, readers) = (Arc::default(), Arc::new(Mutex::new(Vec::new())));
+        let server = Lines { port, counts: Arc::clone(&counts), readers: Arc::clone(&readers) };
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let counts: Arc<Mutex<[u64; 3]>> = Arc::clone(&counts);
+                let reader = thread::spawn(move || {
+                    thread::sleep(Duration::from_millis(700));
+                    let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
+                    for line in lines.filter(|line| line.ends_with(b".")) {
+                        counts.lock().expect("counts")[usize::from(line[0] - b'a')] += 1;
+                    }
+                });
+                readers.lock().expect("readers").push(reader);
+            }
+        });
+        server
+    }
+
+    /// What it counted, once all connections have ended.
+    fn counted(&self) -> [u64; 3] {
+        for reader in std::mem::take(&mut *self.readers.lock().expect("readers")) {
+            reader.join().expect("a reader");
+        }
+        *self.counts.lock().expect("counts")
+    }
+}
+
+/// Three messages go out in one write, which the socket takes in part when its peer does not read.
+#[test]
+fn messages_that_go_out_together_are_counted_one_by_one() {
+    for (size, then) in [(10, "disconnect"), (30_000, "disconnect: reset"), (30_000, "think: 1ms")]
+    {
+        let server = Lines::start();
+        let send = |name| {
+            format!(
+                "    - {{send: {{text: \"{name}${{random.string({size})}}.\\n\"}}, name: {name}}}\n"
+            )
+        };
+        let scenario = format!(
+            "target: tcp://127.0.0.1:{}\ngraceful_stop: 10ms\nload: [{{users: 4, for: 1500ms}}]\n\
+             sessions:\n  user:\n    before: [connect]\n    steps:\n{}    - think: 1ms\n    \
+             after: [{then}]\n",
+            server.port,
+            ["a", "b", "c"].map(send).concat(),
+        );
+        let run = throng("run it.yaml --json").file("it.yaml", &scenario).run();
+        let received = server.counted();
+        for (name, received) in ["a", "b", "c"].into_iter().zip(received) {
+            let row = run.row("steps", name);
+            let of = |count: &str| row[count].as_u64().unwrap_or_default();
+            let (begun, ok) = (of("begun"), of("ok"));
+            run.check(begun == ok + of("failed") + of("interrupted"), name);
+            run.check(received <= begun, &format!("{name}: {received} received, {begun} begun"));
+            let is_lost = then.ends_with("reset");
+            run.check(
+                ok > 20 && (is_lost || received >= ok),
+                &format!("{name}: {received} of {ok}"),
+            );
+        }
+    }
 }
