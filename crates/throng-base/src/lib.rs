@@ -10,8 +10,7 @@
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
 //! - [`form`]: names and values of forms as they are sent.
 //! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
-//! - [`status`]: the statuses of all protocols. [`grpc`]: codes of gRPC; [`mqtt`]: reason codes of
-//!   MQTT; [`redis`]: errors of Redis; [`sql`]: SQLSTATEs.
+//! - [`status`]: the statuses of all protocols, a module for each.
 //! - [`exit`]: the exit codes.
 //! - [`scalars!`]: methods of serde's visitors.
 //! - [`turns`]: which of two sides works when. [`words!`]: enums whose variants have words.
@@ -62,7 +61,7 @@ pub use random::Random;
 pub use said::{Argument, Said, Speak, Told};
 pub use secret::Secrets;
 pub use share::{Dealt, Share};
-pub use status::{grpc, mqtt, redis, sql};
+pub use status::*;
 pub use throng_words::{packed, say, tell};
 pub use turns::{SETTLING, Side, Turns};
 #[cfg(unix)]
