@@ -11,8 +11,7 @@
 //! - [`flags`]: values of command-line flags.
 //! - [`form`]: names and values of forms as they are sent.
 //! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
-//! - [`status`]: the statuses of all protocols. [`grpc`]: codes of gRPC; [`mqtt`]: reason codes of
-//!   MQTT; [`redis`]: errors of Redis; [`sql`]: SQLSTATEs.
+//! - [`status`]: the statuses of all protocols, a module for each.
 //! - [`exit`]: the exit codes.
 //! - [`scalars!`]: methods of serde's visitors.
 //! - [`turns`]: which of two sides works when. [`words!`]: enums whose variants have words.
@@ -64,7 +63,7 @@ pub use random::Random;
 pub use said::{Argument, Said, Speak, Told};
 pub use secret::Secrets;
 pub use share::{Dealt, LoadPart, Share};
-pub use status::{grpc, mqtt, redis, sql};
+pub use status::*;
 pub use throng_words::{packed, say, tell};
 pub use turns::{SETTLING, Side, Turns};
 #[cfg(unix)]

@@ -1,14 +1,12 @@
-//! Opens connections: TCP, UDP, unix sockets, TLS, the WebSocket upgrade, event streams. Each stage
-//! is timed. The state of an opening connection is boxed, and freed once the connection is open.
+//! Opens connections: TCP, UDP, unix sockets, TLS, and the handshakes in `protocol`. Each stage is
+//! timed. The state of an opening connection is boxed, and freed once the connection is open.
 
-mod events;
-mod grpc;
-mod mqtt;
+pub(crate) mod allowed;
 mod offers;
-mod redis;
+pub(crate) mod protocol;
+pub(crate) mod resolve;
 mod secure;
 mod socket;
-mod sql;
 mod tunnel;
 
 use std::cell::Cell;
@@ -21,38 +19,31 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use throng_base::units::format_duration;
-use throng_base::{Random, Said, Time};
+use throng_base::{Said, Time};
 use throng_metrics::{Cause, Stage};
-use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target};
-use throng_protocol::events::{EventError, Resume};
-use throng_protocol::grpc::CallError;
+use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow};
+use throng_protocol::events::Resume;
 use throng_protocol::http1::{Event as Part, Head, RequestKind, ResponseReader, retry_after};
 use throng_protocol::http2;
-use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
-use throng_protocol::sql::Login;
-use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
+use throng_protocol::machine::{Ends, Event, Input, Machine};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
-pub(crate) use grpc::CallAsk;
-pub(crate) use mqtt::{Greeting, refusal};
-pub(crate) use redis::{Hello, redis_error};
+pub(crate) use protocol::{Handshake, login_to};
+pub use protocol::{ReflectError, reflect};
 pub(crate) use secure::secure;
 pub(crate) use socket::has_way;
 #[cfg(test)]
 pub(crate) use socket::tests::begin_all;
-pub(crate) use sql::failure as sql_failure;
 
 use crate::failure::shown;
-use crate::failure::{
-    Failure, cause_of, client_refused, http_failure, http2_failure, io_failure, tls_error,
-};
+use crate::failure::{Failure, cause_of, client_refused, io_failure, tls_error};
+use crate::network::routes::Route;
+use crate::network::sources::Kind;
 use crate::network::{Connector, Network};
-use crate::routes::Route;
+use crate::recorder::spent::Times;
 use crate::shard::Lane;
-use crate::sources::Kind;
-use crate::spent::Times;
 use crate::system;
 use crate::trace::{Shown, What, Who, text_of_head};
 use crate::transport::datagrams::Datagrams;
@@ -78,13 +69,13 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// The result of a handshake whose responses the machine itself has read.
-    fn by(machine: Machine, transport: Transport, pulled: Pulled) -> Opened {
+    /// What a handshake ends with, or nothing but a transport.
+    fn by(machine: impl Into<Option<Machine>>, transport: Transport, pulled: Pulled) -> Opened {
         let Pulled { bytes_in, bytes_out, surplus } = pulled;
         Opened {
             transport,
             multiplexes: false,
-            machine: Some(machine),
+            machine: machine.into(),
             surplus,
             bytes_in,
             bytes_out,
@@ -92,51 +83,6 @@ impl Opened {
             times: Times::default(),
         }
     }
-}
-
-/// The handshake that a connection needs before it is open.
-pub(crate) enum Handshake {
-    WebSocket(Upgrade),
-    Events(Ask),
-    Call(CallAsk),
-    Mqtt(Greeting),
-    Redis(Hello),
-    Sql(Login),
-}
-
-/// What has not come when an attempt to connect took so long.
-pub(crate) type Missing = fn(&str) -> Said;
-
-impl Handshake {
-    pub(crate) fn missing(&self) -> Missing {
-        match self {
-            Handshake::WebSocket(_) => missing,
-            Handshake::Events(_) => events::missing,
-            Handshake::Call(_) => grpc::missing,
-            Handshake::Mqtt(_) => mqtt::missing,
-            Handshake::Redis(_) => redis::missing,
-            Handshake::Sql(_) => sql::missing,
-        }
-    }
-
-    /// The machine that says it, if that goes on from an earlier connection.
-    pub(crate) fn take_machine(&self) -> Option<Machine> {
-        match self {
-            Handshake::Mqtt(greeting) => greeting.machine.take(),
-            _ => None,
-        }
-    }
-}
-
-/// How a connection opens to a target that requires a login before anything else.
-pub(crate) fn login_to(target: &Target, random: &mut Random) -> Option<Handshake> {
-    let database = target.database.as_deref();
-    let login = database.map(|database| Handshake::Sql(sql::login(database, random)));
-    login.or_else(|| target.login.as_ref().map(|login| Handshake::Redis(Hello::new(login))))
-}
-
-fn missing(waited: &str) -> Said {
-    say!("no response to the WebSocket upgrade within {waited}")
 }
 
 /// The request of a handshake.
@@ -170,12 +116,6 @@ pub(crate) struct SetCookies {
     pub(crate) values: Vec<Box<[u8]>>,
 }
 
-pub(crate) struct Upgrade {
-    pub(crate) ask: Ask,
-    pub(crate) protocols: Vec<String>,
-    pub(crate) key: Key,
-}
-
 /// The target of a connection, and how to open it.
 pub(crate) struct Order {
     pub(crate) target: u16,
@@ -192,15 +132,7 @@ pub(crate) struct Order {
 impl Order {
     /// Keeps the cookies that the response to the handshake sets, even if it refuses the handshake.
     fn note_cookies(&self, shard: &Lane, head: &Head<'_>) {
-        let ask = match &self.handshake {
-            Some(Handshake::WebSocket(upgrade)) => &upgrade.ask,
-            Some(Handshake::Events(ask)) => ask,
-            Some(Handshake::Mqtt(Greeting { upgrade: Some(upgrade), .. })) => &upgrade.ask,
-            Some(
-                Handshake::Call(_) | Handshake::Mqtt(_) | Handshake::Redis(_) | Handshake::Sql(_),
-            )
-            | None => return,
-        };
+        let Some(ask) = self.handshake.as_ref().and_then(Handshake::ask) else { return };
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
             let (path, host) = (ask.path.clone(), ask.own_host().map(String::from));
             let values = head.headers.get_all("set-cookie").map(Box::from).collect();
@@ -249,7 +181,9 @@ impl Network {
             Scheme::Https if !matches!(order.handshake, Some(Handshake::WebSocket(_))) => {
                 self.tls_http.as_ref().or(self.tls.as_ref())
             }
-            Scheme::Grpcs => self.tls_grpc.as_ref(),
+            scheme if scheme.needs_http2() => {
+                self.tls_http2.as_ref().filter(|_| scheme.is_secure())
+            }
             scheme => self.tls.as_ref().filter(|_| scheme.is_secure()),
         }
     }
@@ -299,9 +233,10 @@ async fn reach(
         let asked = tunnel::open(shard, order, proxy, &mut carrier);
         before = timed(shard, order, Stage::Proxy, Box::pin(asked)).await?;
     }
-    let tls = match target.database.as_deref() {
-        Some(own) => Box::pin(sql::tls(network, (target, own), &mut carrier, &mut before)).await?,
-        None => network.tls_for(target.scheme, order),
+    let (tls, is_asked) = match protocol::ask_for_tls((network, target), &mut carrier, &mut before)
+    {
+        Some(asked) => (asked.await?, true),
+        None => (network.tls_for(target.scheme, order), false),
     };
     let (tls, below) = match (tls, carrier) {
         (Some(tls), Transport::Tcp(stream) | Transport::Stamped(stream)) => {
@@ -310,13 +245,13 @@ async fn reach(
         (Some(tls), Transport::Unix(stream)) => (tls, Below::Unix(stream)),
         (_, carrier) => return Ok((carrier, before)),
     };
-    if target.database.is_none() {
+    if !is_asked {
         before.nothing_more()?;
     }
     order.progress.stage.set(Stage::Tls);
     let name = network.server_names[usize::from(order.target)].clone();
     // Boxed, so that opening connections without TLS are not as large.
-    let in_plain = if target.database.is_some() { secure::speaks_plain } else { speaks_no_tls };
+    let in_plain = if is_asked { secure::speaks_plain } else { speaks_no_tls };
     let work = Box::pin(handshake(tls, name, below, in_plain));
     Ok((timed(shard, order, Stage::Tls, work).await?, before))
 }
@@ -448,32 +383,13 @@ async fn finish(
 ) -> Result<Opened, Failure> {
     let Some(handshake) = &order.handshake else {
         let multiplexes = multiplexes(shard, order, &transport)?;
-        return Ok(Opened {
-            transport,
-            multiplexes,
-            machine: None,
-            surplus: before.surplus,
-            bytes_in: before.bytes_in,
-            bytes_out: before.bytes_out,
-            status: 0,
-            times: Times::default(),
-        });
+        return Ok(Opened { multiplexes, ..Opened::by(None, transport, before) });
     };
-    if !matches!(handshake, Handshake::Sql(_)) {
+    if !handshake.is_greeted() {
         before.nothing_more()?;
     }
     order.progress.stage.set(Stage::Upgrade);
-    let greeting = before.surplus;
-    let work = async {
-        match handshake {
-            Handshake::WebSocket(ask) => upgrade(shard, order, ask, transport).await,
-            Handshake::Events(ask) => events::subscribe(shard, order, ask, transport).await,
-            Handshake::Call(ask) => grpc::open(shard, order, ask, transport).await,
-            Handshake::Mqtt(greeting) => mqtt::connect(shard, order, greeting, transport).await,
-            Handshake::Redis(hello) => redis::log_in(shard, order, hello, transport).await,
-            Handshake::Sql(login) => sql::open(shard, login, transport, &greeting).await,
-        }
-    };
+    let work = handshake.open(shard, order, transport, &before.surplus);
     let mut opened = timed(shard, order, Stage::Upgrade, Box::pin(work)).await?;
     opened.bytes_in += before.bytes_in;
     opened.bytes_out += before.bytes_out;
@@ -484,7 +400,7 @@ async fn finish(
 pub(crate) fn no_answer(
     shard: &Lane,
     target: u16,
-    (stage, missing): (Stage, Option<Missing>),
+    (stage, missing): (Stage, Option<protocol::Missing>),
     waited: Duration,
 ) -> Failure {
     let waited = format_duration(waited);
@@ -506,20 +422,20 @@ pub(crate) fn no_answer(
 fn multiplexes(shard: &Lane, order: &Order, transport: &Transport) -> Result<bool, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)].target;
     let version = shard.prepared.program.connection.http_version;
-    match (target.scheme, version) {
-        (Scheme::Http, HttpVersion::Http2) | (Scheme::Grpc, _) => Ok(true),
-        (Scheme::Grpcs, _) => match transport.application_protocol() {
-            Some(b"h2") => Ok(true),
-            _ => Err(Failure::new(Cause::WrongScheme, NO_GRPC)),
+    let agreed = || transport.application_protocol() == Some(b"h2");
+    let needed = match (target.scheme, version) {
+        (Scheme::Http, HttpVersion::Http2) => return Ok(true),
+        (Scheme::Https, HttpVersion::Auto) => return Ok(agreed()),
+        (Scheme::Https, HttpVersion::Http2) => NO_HTTP2,
+        (scheme, _) if scheme.needs_http2() => match scheme.is_secure() {
+            true => protocol::NEEDS_HTTP2,
+            false => return Ok(true),
         },
-        (Scheme::Https, HttpVersion::Http2 | HttpVersion::Auto) => {
-            let agreed = transport.application_protocol() == Some(b"h2");
-            match agreed || version == HttpVersion::Auto {
-                true => Ok(agreed),
-                false => Err(Failure::new(Cause::WrongScheme, NO_HTTP2)),
-            }
-        }
-        _ => Ok(false),
+        _ => return Ok(false),
+    };
+    match agreed() {
+        true => Ok(true),
+        false => Err(Failure::new(Cause::WrongScheme, needed)),
     }
 }
 
@@ -527,9 +443,6 @@ const NO_HTTP2: Said = say!(
     "throng offers h2 (ALPN), but the target did not choose a protocol; use HTTP version `auto` \
      or `1.1`"
 );
-
-const NO_GRPC: Said =
-    say!("throng offers h2 (ALPN), which gRPC requires, but the target did not choose a protocol");
 
 /// The inner future is passed pinned: passed by value, this future would contain it twice.
 async fn timed<T>(
@@ -668,7 +581,9 @@ pub(crate) fn tls_failure(error: &io::Error) -> Failure {
         },
     };
     let detail = match inner {
-        Some(rustls::Error::InvalidCertificate(error)) => crate::tls::certificate_words(error),
+        Some(rustls::Error::InvalidCertificate(error)) => {
+            crate::network::tls::certificate_words(error)
+        }
         _ => Said::reason(error),
     };
     Failure::new(cause, detail)
@@ -680,49 +595,6 @@ fn speaks_no_tls(heard: &[u8]) -> Failure {
         false => say!("this port does not speak TLS: it sent `{}` first", shown(heard)),
     };
     Failure::new(Cause::WrongScheme, detail)
-}
-
-async fn upgrade(
-    shard: &Lane,
-    order: &Order,
-    Upgrade { ask, protocols, key }: &Upgrade,
-    mut transport: Transport,
-) -> Result<Opened, Failure> {
-    let target = &shard.prepared.targets[usize::from(order.target)];
-    let offer = shard.prepared.program.connection.deflate;
-    let mut request = Vec::with_capacity(512);
-    let headers = ask.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let cookies = ask.cookies.strip_prefix(b"Cookie: ").map(<[u8]>::trim_ascii_end);
-    let headers = headers.chain(cookies.map(|cookies| ("Cookie", cookies)));
-    let host = ask.own_host().unwrap_or(&target.authority);
-    write_upgrade(&mut request, host, &ask.path, key, headers, protocols, offer)
-        .map_err(|error| Failure::new(Cause::ScenarioFailed, Said::of_others(error.to_string())))?;
-    let accept = key.expected_accept();
-    let check = |head: &Head<'_>| {
-        order.note_cookies(shard, head);
-        check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer)
-    };
-    let kind = RequestKind::Upgrade;
-    let answer = ask_once(shard, order, &mut transport, kind, request, check).await?;
-    let told = (answer.status, answer.retry_after_s);
-    let accepted = answer.verdict.map_err(|error| refused_by_target(&error, told))?;
-    if accepted.protocol.is_none() && !protocols.is_empty() {
-        // As the RFC allows; a browser would fail the connection (WHATWG, WebSockets).
-        let told = || {
-            say!("the target selected none of the offered subprotocols: {}", protocols.join(", "))
-        };
-        shard.tell(order.who, shard.clock.now(), || What::Note(told()));
-    }
-    Ok(Opened {
-        multiplexes: false,
-        transport,
-        machine: Some(Machine::WebSocket(FrameReader::new(Role::Client, accepted.deflate))),
-        surplus: answer.pulled.surplus,
-        bytes_in: answer.pulled.bytes_in,
-        bytes_out: answer.pulled.bytes_out,
-        status: answer.status,
-        times: Times::default(),
-    })
 }
 
 /// An HTTP/1 request whose connection changes protocol after the response.
@@ -834,7 +706,7 @@ async fn pull<T>(
                 while found.is_none()
                     && let Some(event) = machine
                         .next(&mut input, &mut lent, &mut out)
-                        .map_err(|violation| violation_failure(&violation))?
+                        .map_err(|violation| protocol::violation_failure(&violation))?
                 {
                     found = wanted(&event);
                 }
@@ -844,24 +716,6 @@ async fn pull<T>(
             })
         });
         count = read.await?;
-    }
-}
-
-fn violation_failure(violation: &Violation) -> Failure {
-    match violation {
-        Violation::Http(error) | Violation::Events(EventError::Http(error)) => http_failure(error),
-        Violation::Http2(violation)
-        | Violation::Events(EventError::Http2(violation))
-        | Violation::Call(CallError::Http2(violation)) => http2_failure(violation),
-        Violation::Sql(error) => sql_failure(error),
-        violation => {
-            let cause = match violation {
-                violation if violation.is_reset() => Cause::Reset,
-                violation if violation.is_foreign() => Cause::WrongScheme,
-                _ => Cause::Malformed,
-            };
-            Failure::new(cause, violation.said())
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What drives a shard: it brings the users of all loads, wakes them, and hands over what happened.
 
 mod standstill;
+pub(crate) mod window;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,8 +14,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::control::{ABORT, GROWTH_AHEAD, STOP};
 use crate::shard::{Lane, PROBE, Report, Shard, WAITED};
 use crate::user::User;
-use crate::window::Window;
 use standstill::Standstill;
+use window::Window;
 
 const PROBE_QUIET: Duration = Duration::from_millis(100);
 /// As [`PROBE_QUIET`], where there are very many shards: no shard hears later than this of a stop,

@@ -13,8 +13,8 @@ use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
 use throng_protocol::machine::{Field, Fields, Parts};
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
-use crate::cookies::SeenFrom;
 use crate::failure::{Finding, shown};
+use crate::prepared::cookies::SeenFrom;
 
 /// An answer or a message that is looked at.
 pub(crate) struct Looked<'a> {

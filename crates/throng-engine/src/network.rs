@@ -1,6 +1,12 @@
 //! The network of a shard: settings for new connections, and the connections that users dropped
 //! silently. [`crate::connector`] opens connections. `wired`: users with their own network.
 
+pub(crate) mod lookups;
+pub mod pem;
+pub(crate) mod routes;
+pub(crate) mod sources;
+pub(crate) mod tls;
+pub(crate) mod vanished;
 mod wired;
 
 use std::net::SocketAddr;
@@ -13,14 +19,14 @@ use rustls::pki_types::ServerName;
 use socket2::Socket;
 use throng_base::Time;
 use throng_metrics::Packets;
-use throng_program::{HttpVersion, Target, Tls};
+use throng_program::{HttpVersion, Scheme, Target, Tls};
 use tokio_rustls::TlsConnector;
 
 use crate::prepared::Prepared;
-use crate::routes::Route;
-use crate::sources::{Pool, Pools};
 use crate::transport::{Transport, stream};
-use crate::vanished::Vanished;
+use routes::Route;
+use sources::{Pool, Pools};
+use vanished::Vanished;
 pub(crate) use wired::Wired;
 
 /// How the connections of one shard are opened.
@@ -82,13 +88,13 @@ pub(crate) struct Network {
     pub(crate) tls: Option<TlsConnector>,
     /// The same for HTTP, which may negotiate HTTP/2.
     pub(crate) tls_http: Option<TlsConnector>,
-    /// The same for gRPC, which requires HTTP/2.
-    pub(crate) tls_grpc: Option<TlsConnector>,
+    /// The same for schemes that require HTTP/2.
+    pub(crate) tls_http2: Option<TlsConnector>,
     /// The same for connections that begin without TLS, without a protocol (ALPN): what is spoken
     /// there is known before.
     pub(crate) tls_within: Option<TlsConnector>,
-    /// The same for databases, which refuse other protocols (PostgreSQL 17, ALPN).
-    pub(crate) tls_sql: Option<TlsConnector>,
+    /// The same for schemes that offer a protocol of their own ([`Scheme::alpn`]).
+    tls_own: Vec<(Scheme, TlsConnector)>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
     pub(crate) pools: Pools,
     pub(crate) vanished: Vanished,
@@ -113,7 +119,7 @@ impl Network {
         let program = &prepared.program;
         let targets = program.targets.iter();
         let agreeing = |version: HttpVersion| {
-            let config = tls.and_then(|config| crate::tls::agreeing(config, version));
+            let config = tls.and_then(|config| tls::agreeing(config, version));
             config.map(|config| TlsConnector::from(Arc::new(config)))
         };
         let offering = |protocols: &[&[u8]]| {
@@ -123,12 +129,14 @@ impl Network {
                 TlsConnector::from(Arc::new(config))
             })
         };
+        let own = |scheme: Scheme| Some((scheme, offering(&[scheme.alpn()?])?));
+        let schemes = Scheme::ALL.into_iter();
         Network {
             tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
             tls_http: agreeing(program.connection.http_version),
-            tls_grpc: agreeing(HttpVersion::Http2),
+            tls_http2: agreeing(HttpVersion::Http2),
             tls_within: offering(&[]),
-            tls_sql: offering(&[b"postgresql"]),
+            tls_own: schemes.filter_map(own).collect(),
             server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
             pools,
             wired,
@@ -136,6 +144,11 @@ impl Network {
             sends_in_pieces: prepared.sends_in_pieces(),
             stamps: prepared.stamps().then(stream::keep_stamping).and_then(Result::ok),
         }
+    }
+
+    /// For a scheme that offers a protocol of its own.
+    pub(crate) fn tls_of(&self, scheme: Scheme) -> Option<&TlsConnector> {
+        self.tls_own.iter().find(|(own, _)| *own == scheme).map(|(_, tls)| tls)
     }
 
     /// The sources of connections to an address of this route.
@@ -149,9 +162,9 @@ impl Network {
         Network {
             tls: None,
             tls_http: None,
-            tls_grpc: None,
+            tls_http2: None,
             tls_within: None,
-            tls_sql: None,
+            tls_own: Vec::new(),
             server_names: Vec::new(),
             pools,
             wired: None,

@@ -1,7 +1,15 @@
 //! A program made ready for sending: everything that is the same for all users is rendered once,
 //! so that the usual request is one write of bytes that lie there already.
 
+pub(crate) mod code;
+pub(crate) mod cookies;
+pub(crate) mod expected;
 mod grpc;
+pub(crate) mod haste;
+pub(crate) mod look;
+pub(crate) mod nobody;
+mod sql;
+pub(crate) mod template;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,8 +21,8 @@ use throng_load::comers;
 use throng_metrics::Place;
 use throng_program::sessions;
 use throng_program::{
-    Audience, Connect, Delivery, Every, Handler, Heartbeat, Http, Link, Load, Lookup, Phase,
-    Program, Retry, Scheme, Session, Slow, Statement, Target, Until,
+    Audience, Connect, ConnectOptions, Delivery, Every, Handler, Heartbeat, Http, Link, Load,
+    Lookup, Phase, Program, Retry, Scheme, Session, Slow, Statement, Target, Until,
 };
 use throng_protocol::framed::{MessageId, Protocol, Records};
 use throng_protocol::http1::{self, RequestKind};
@@ -22,18 +30,18 @@ use throng_protocol::machine::Limits;
 use throng_protocol::protobuf::{MessageType, Schema};
 use throng_protocol::{http2, stream, websocket};
 
-use crate::code::{Code, Instruction};
-use crate::cookies;
-use crate::expected::Expected;
-use crate::haste::{self, After};
-use crate::look::Look;
-use crate::nobody::Nobody;
-use crate::template::{
+use crate::transport::pace::slowest;
+use code::{Code, Instruction};
+use expected::Expected;
+pub(crate) use grpc::{CallHead, CallPlan, CallResponse};
+use haste::After;
+use look::Look;
+use nobody::Nobody;
+pub(crate) use sql::SqlPlan;
+use template::{
     Detour, Extras, Parts, SentTo, Template, finish_cookies, is_cookie, is_same_for_all, own_host,
     shared_body,
 };
-use crate::transport::pace::slowest;
-pub(crate) use grpc::{CallHead, CallPlan};
 
 /// A program with what shards need to run it. One for all of them, as nobody changes it: with a
 /// thousand steps it is a megabyte, and there may be a thousand shards.
@@ -81,7 +89,7 @@ pub(crate) enum Plan {
     Connect {
         /// Messages follow that the user is not online before.
         has_login: bool,
-        /// Of a gRPC call that stays open.
+        /// Of a call that stays open.
         call: Option<Box<CallHead>>,
     },
     Http(HttpPlan),
@@ -164,11 +172,11 @@ pub(crate) struct LinkPlan {
     pub(crate) slow: Slow,
     /// What its connections speak.
     pub(crate) protocol: Option<Arc<Protocol>>,
-    /// MQTT is.
-    mqtt: bool,
+    /// Its protocol has messages of its own.
+    has_messages: bool,
     /// Without a protocol: the end of each message that comes.
     delimiter: Option<Box<[u8]>>,
-    /// What comes over them, where they are gRPC calls.
+    /// What comes over them, where they are calls.
     reply: Option<MessageType>,
     /// Of the link's own handlers and heartbeat.
     pub(crate) hears: StayPlan,
@@ -195,12 +203,6 @@ pub(crate) struct AnswerPlan {
     pub(crate) look: Look,
     /// With it the login is done: it is the last of the messages right behind a `connect`.
     pub(crate) logs_in: bool,
-}
-
-pub(crate) struct SqlPlan {
-    pub(crate) look: Look,
-    /// Somebody looks at the first row.
-    pub(crate) keeps: bool,
 }
 
 pub(crate) struct HttpPlan {
@@ -591,13 +593,11 @@ fn plan(
             Some(plan) => Plan::Call(Box::new(plan)),
             None => Plan::Nothing,
         },
-        Statement::Sql(sql) => Plan::Sql(Box::new(SqlPlan {
-            look: Look::new(&sql.checks, &sql.saves),
-            keeps: sql.looks_at_rows(),
-        })),
+        Statement::Sql(sql) => Plan::Sql(Box::new(SqlPlan::new(sql))),
         Statement::Connect(connect) => {
             let schema = program.schema.as_deref();
-            let opened = connect.call.as_deref().zip(schema);
+            let options = connect.options.as_deref();
+            let opened = options.and_then(ConnectOptions::call).zip(schema);
             let head = |(opened, schema)| CallHead::new(opened, None, schema, targets);
             Plan::Connect { has_login: false, call: opened.map(head).map(Box::new) }
         }
@@ -630,7 +630,7 @@ fn senders(program: &Program) -> Box<[Option<u16>]> {
 }
 
 /// The steps that open a link of the session.
-fn connects(session: &Session, link: u8) -> impl Iterator<Item = &Connect> {
+pub(crate) fn connects(session: &Session, link: u8) -> impl Iterator<Item = &Connect> {
     session.all().filter_map(move |statement| match statement {
         Statement::Connect(connect) if connect.link == link => Some(&**connect),
         _ => None,
@@ -700,16 +700,18 @@ impl LinkPlan {
             targets.iter().filter_map(target).map(|target| target.scheme)
         };
         let is_secure = schemes().any(Scheme::is_secure);
-        let subscribes = link.mqtt || schemes().any(Scheme::is_redis);
+        let options = || connects(session, number).filter_map(|one| one.options.as_deref());
+        let keeps_session = options().any(ConnectOptions::keeps_session);
+        let subscribes = keeps_session || schemes().any(Scheme::is_redis);
         let can_receive = !subscribes || session.can_receive(number);
         // What goes on besides the session asks over connections of its own where it has to.
         let besides = code.beside().iter();
         let asks = |one: &Instruction| {
-            use Statement::{Call, Http, Sql};
-            matches!(one, Instruction::Do(Http(_) | Call(_) | Sql(_))) && one.link() == Some(number)
+            let opens = matches!(one, Instruction::Do(statement) if statement.opens_itself());
+            opens && one.link() == Some(number)
         };
         let multiplexes = program.connection.http_version.may_multiplex(is_secure)
-            || schemes().any(Scheme::is_grpc);
+            || schemes().any(Scheme::needs_http2);
         let shares = multiplexes && !lasts && program.connection.streams > 1;
         LinkPlan {
             first: 0,
@@ -723,11 +725,10 @@ impl LinkPlan {
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
             slow: slowest(session.all(), number),
             protocol: protocol.cloned(),
-            mqtt: link.mqtt,
+            has_messages: keeps_session,
             delimiter: link.delimiter.clone(),
-            reply: connects(session, number).find_map(|connect| {
-                let call = connect.call.as_deref()?;
-                Some(program.schema.as_deref()?.method(call.method).output)
+            reply: options().find_map(|options| {
+                Some(program.schema.as_deref()?.method(options.call()?.method).output)
             }),
             hears: StayPlan::new(&link.handlers, &link.every, link.heartbeat.as_ref(), code),
             receives: speaks.iter().map(|speaks| *speaks && can_receive).collect(),
@@ -762,10 +763,10 @@ impl LinkPlan {
     }
 
     pub(crate) fn has_records(&self) -> bool {
-        self.protocol.is_some() || self.delimiter.is_some() || self.mqtt
+        self.protocol.is_some() || self.delimiter.is_some() || self.has_messages
     }
 
-    /// What its messages are, where they are those of a gRPC call.
+    /// What its messages are, where they are those of a call.
     pub(crate) fn reply<'a>(&self, prepared: &'a Prepared) -> Option<(&'a Schema, MessageType)> {
         prepared.proto(self.reply?)
     }

@@ -1,9 +1,15 @@
 //! What one shard writes down: the figures of the running interval, and one example per kind of
 //! error. Its size depends on the steps, never on users or time.
 
+pub(crate) mod evidence;
+pub(crate) mod instances;
+pub(crate) mod logs;
+pub(crate) mod presence;
+pub(crate) mod repeats;
 mod rows;
 mod samples;
 mod sessions;
+pub(crate) mod spent;
 mod targets;
 
 use std::time::Duration;
@@ -16,12 +22,12 @@ use throng_metrics::{
     Together,
 };
 
-use crate::evidence::{Evidence, Exchange};
-use crate::instances::Instances;
 use crate::ledger::Remark;
-use crate::routes::Places;
-use crate::spent::{OpeningTimes, Spent, nanos};
+use crate::network::routes::Places;
 use crate::transport::TcpInfo;
+use evidence::{Evidence, Exchange};
+use instances::Instances;
+use spent::{OpeningTimes, Spent, nanos};
 
 use rows::{Rows, of_heap};
 use samples::Samples;

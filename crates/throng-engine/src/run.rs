@@ -1,5 +1,8 @@
 //! A run from the outside: threads are started, intervals come, threads end.
 
+pub(crate) mod bridge;
+pub(crate) mod spread;
+
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -18,27 +21,30 @@ use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::mpsc::{channel, unbounded_channel};
 
-use crate::alarm::Alarm;
-use crate::allowed::AllowList;
-use crate::bridge::Bridge;
-use crate::budget::Budget;
+use crate::connector::allowed::AllowList;
+use crate::connector::resolve;
 use crate::control::{Control, Gate, Stopped};
 use crate::driver::drive;
-use crate::kept::Kept;
 use crate::ledger::{self, Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
-use crate::logs::Line;
-use crate::lookups::{Lookups, NameNews};
+use crate::network::lookups::{Lookups, NameNews};
+use crate::network::sources;
+use crate::network::tls;
+use crate::network::vanished::Vanished;
 use crate::network::{Connector, Network, Wired};
 use crate::prepared::Prepared;
-use crate::presence::{Presence, Presences};
 use crate::recorder::Example;
+use crate::recorder::logs::Line;
+use crate::recorder::presence::{Presence, Presences};
 use crate::rendezvous::{self, Places};
+use crate::shard::alarm::Alarm;
+use crate::shard::budget::Budget;
+use crate::shard::kept::Kept;
 use crate::shard::{Mark, Oddity, Parts, Report, Shard};
-use crate::spread::{Spare, Spread, users_max};
 use crate::start_error::StartError;
+use crate::system;
 use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
-use crate::vanished::Vanished;
-use crate::{resolve, sources, spread, system, tls};
+use bridge::Bridge;
+use spread::{Spare, Spread, users_max};
 
 /// How many seconds a slow shard may be behind before the others' figures are passed on.
 const BEHIND_SECONDS_MAX: u64 = 3;

@@ -1,5 +1,7 @@
 //! What the expressions of a scenario see of the user they are evaluated for.
 
+pub(crate) mod memory;
+
 use throng_base::{Random, Time, UserId};
 use throng_data::Untaken;
 use throng_expression::{Answer, Expression, Fault, Scope, Value};
@@ -9,10 +11,10 @@ use throng_program::Text;
 use crate::control::StoppedBy;
 use crate::failure::Finding;
 use crate::looked::Looked;
-use crate::memory::Memory;
-use crate::nobody::{NOTHING, no_source};
+use crate::prepared::nobody::{NOTHING, no_source};
 use crate::shard::Lane;
 use crate::trace::Who;
+use memory::Memory;
 
 /// A user as expressions see it. It borrows the user's parts and lives for a moment.
 pub(crate) struct UserScope<'a> {

@@ -2,7 +2,15 @@
 //! mutable; once a second each hands over what happened. On each shard every load of the run has a
 //! lane.
 
+pub(crate) mod alarm;
+pub(crate) mod budget;
+pub(crate) mod due;
+pub(crate) mod kept;
 mod lane;
+pub(crate) mod left;
+pub(crate) mod rare;
+pub(crate) mod seats;
+pub(crate) mod wall;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,22 +26,22 @@ use throng_protocol::framed::Decoded;
 use throng_protocol::machine::Lent;
 use throng_protocol::websocket::Deflater;
 
-use crate::alarm::Alarm;
-use crate::budget::{Budget, Purse};
 use crate::control::{Control, Gate, Stopped, StoppedBy};
-use crate::kept::Kept;
 use crate::ledger::ShardLedger;
-use crate::logs::{Line, Logs};
-use crate::lookups::Lookups;
 use crate::network::Connector;
+use crate::network::lookups::Lookups;
+use crate::network::routes::Routes;
 use crate::prepared::Prepared;
-use crate::presence::Presence;
-use crate::rare::{Joined, Rare};
 use crate::recorder::Example;
+use crate::recorder::logs::{Line, Logs};
+use crate::recorder::presence::Presence;
 use crate::rendezvous::Places;
-use crate::routes::Routes;
 use crate::trace::{Trace, Tracer, What, Who};
-use crate::wall::Wall;
+use alarm::Alarm;
+use budget::{Budget, Purse};
+use kept::Kept;
+use rare::{Joined, Rare};
+use wall::Wall;
 
 pub(crate) use lane::{Lane, WAITED};
 

@@ -3,15 +3,14 @@
 
 use throng_metrics::Stage;
 use throng_program::{Link, Program, Scheme, Session, Statement};
-use throng_protocol::mqtt::Client;
-use throng_protocol::redis;
 
-use crate::code::Code;
-use crate::due::DueQueue;
-use crate::memory::Memory;
-use crate::prepared::is_websocket;
+use crate::connector::protocol::{client_bytes, session_bytes};
+use crate::prepared::code::Code;
+use crate::prepared::{connects, is_websocket};
 use crate::recorder::Recorder;
-use crate::seats::SEAT_BYTES;
+use crate::scope::memory::Memory;
+use crate::shard::due::DueQueue;
+use crate::shard::seats::SEAT_BYTES;
 use crate::transport::datagrams::Datagrams;
 use crate::user::{CONNECTION_BYTES, TRANSACTIONS_BYTES, User};
 
@@ -59,7 +58,7 @@ pub enum SizeKind {
     Seat,
     /// When it wants to be woken.
     Due,
-    /// Those that a user has besides its first one, and its sessions of MQTT.
+    /// Those that a user has besides its first one, and the sessions that outlive connections.
     Connections,
     /// What the runtime keeps of a socket.
     Socket,
@@ -190,21 +189,20 @@ fn first(session: &Session, program: &Program) -> Option<Scheme> {
     program.targets.get(usize::from(*target)).map(|target| target.scheme)
 }
 
-/// The connections that do not lie in the user, and the sessions of MQTT.
+/// The connections that do not lie in the user, and the sessions that outlive connections.
 fn further(session: &Session) -> u64 {
-    let clients = session.links.iter().filter(|link| link.mqtt).count() as u64;
+    let options = |link| connects(session, link).find_map(|connect| connect.options.as_deref());
+    let sessions = (0..session.links.len() as u8).filter_map(options).map(session_bytes);
     (session.connections() as u64 - 1) * size_class(CONNECTION_BYTES)
-        + clients * size_class(size_of::<Client>() as u64)
+        + sessions.map(size_class).sum::<u64>()
 }
 
 fn reader(scheme: Option<Scheme>) -> u64 {
-    use throng_protocol::sql;
     use throng_protocol::{http1::ResponseReader, stream::StreamReader, websocket::FrameReader};
     let bytes = match scheme {
         None => 0,
         Some(scheme) if is_websocket(scheme) => size_of::<FrameReader>(),
         Some(Scheme::Http | Scheme::Https) => size_of::<ResponseReader>(),
-        Some(scheme) if scheme.is_sql() => size_of::<sql::Client>(),
         Some(_) => size_of::<StreamReader>(),
     };
     bytes as u64
@@ -239,8 +237,7 @@ fn memory(session: &Session, program: &Program) -> u64 {
 fn socket(scheme: Scheme) -> u64 {
     let besides: u64 = match scheme {
         Scheme::Udp => Datagrams::HEAP_BYTES.into_iter().map(size_class).sum(),
-        Scheme::Redis | Scheme::Rediss => size_class(size_of::<redis::Client>() as u64),
-        _ => 0,
+        scheme => size_class(client_bytes(scheme)),
     };
     SOCKET_BYTES + besides
 }
@@ -254,7 +251,7 @@ fn transactions(session: &Session) -> u64 {
 }
 
 fn recorder(steps: usize) -> RecorderSizes {
-    let mut recorder = Recorder::new(steps, &crate::routes::Places::default());
+    let mut recorder = Recorder::new(steps, &crate::network::routes::Places::default());
     let empty = recorder.bytes();
     recorder.fill(TYPICAL_OCTAVES);
     RecorderSizes {
@@ -270,6 +267,9 @@ fn recorder(steps: usize) -> RecorderSizes {
 mod tests {
     use std::sync::Arc;
     use std::time::Duration;
+
+    use throng_program::{ConnectOptions, Text, mqtt};
+    use throng_protocol::mqtt::{Version, Wishes};
 
     use super::*;
 
@@ -299,9 +299,23 @@ mod tests {
 
     #[test]
     fn a_subscriber_costs_little_more() {
+        let client = mqtt::Client {
+            version: Version::V5,
+            client_id: Text::default(),
+            clean_start: true,
+            keep_alive_s: 0,
+            user: None,
+            password: None,
+            will: None,
+            properties: Vec::new(),
+            wishes: Wishes::default(),
+        };
+        let mut connect = crate::run::tests::connect();
         let mut program = program(Scheme::Mqtt);
+        program.sessions[0].steps = vec![Statement::Connect(Arc::new(connect.clone()))];
         let raw = sizes(&program).user_bytes();
-        program.sessions[0].links[0].mqtt = true;
+        connect.options = Some(Box::new(ConnectOptions::Mqtt(client)));
+        program.sessions[0].steps = vec![Statement::Connect(Arc::new(connect))];
         let own = sizes(&program).user_bytes();
         assert!((raw + 1..raw + 100).contains(&own) && own <= 1_100, "{raw} {own}");
     }
@@ -324,7 +338,7 @@ mod tests {
         let of_ten = ten.shard_typical_bytes - none.shard_typical_bytes;
         assert_eq!(twenty.shard_typical_bytes - ten.shard_typical_bytes, of_ten);
         assert!(of_ten < 2 * 10 * 4096 && of_ten > 10 * 2048, "{of_ten}");
-        let mut recorder = Recorder::new(10, &crate::routes::Places::default());
+        let mut recorder = Recorder::new(10, &crate::network::routes::Places::default());
         recorder.fill(TYPICAL_OCTAVES);
         let bytes = recorder.bytes();
         (0..1000).for_each(|_| recorder.fill(TYPICAL_OCTAVES));

@@ -53,9 +53,9 @@ use throng_program::Parting;
 use throng_protocol::http1::Jar;
 
 use crate::failure::Ended;
-use crate::haste::After;
-use crate::memory::Memory;
+use crate::prepared::haste::After;
 use crate::recorder::Iteration;
+use crate::scope::memory::Memory;
 use crate::shard::Lane;
 use crate::trace::What;
 use agenda::Agenda;

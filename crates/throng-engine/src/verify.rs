@@ -18,8 +18,8 @@ use throng_protocol::machine::Field;
 use throng_base::Said;
 
 use crate::failure::{Finding, shown};
-use crate::look::Look;
 use crate::looked::{Looked, not_json, number_of, text_of, value_of};
+use crate::prepared::look::Look;
 use crate::scope::UserScope;
 pub(crate) use headers::look_at_headers;
 use want::{Wanted, explained};

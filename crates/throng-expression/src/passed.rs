@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A value that is read and not kept. It refuses all that a [`Value`](crate::Value) refuses: serde's
-/// own `IgnoredAny` lets bad escapes, huge numbers and any depth pass.
+/// A value that is read and not kept. It refuses all that a [`Value`](crate::Value) refuses, while
+/// `IgnoredAny` of serde lets bad escapes, huge numbers and any depth pass.
 pub struct Passed;
 
 impl<'de> Deserialize<'de> for Passed {

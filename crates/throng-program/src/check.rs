@@ -50,9 +50,8 @@ pub enum Pick {
     /// From the due time to the last byte, in nanoseconds.
     Time,
     Digest(Digest),
-    /// Of what a statement of SQL returned: `rows`, `affected`, `insert_id`, or `column.NAME` of the
-    /// first row. Of a reply
-    /// of several packets: `packets`, or `packets.NAME`.
+    /// Of what a statement returned: `rows`, `affected`, `insert_id`, or `column.NAME` of the first
+    /// row. Of a reply of several packets: `packets`, or `packets.NAME`.
     Result(String),
     Expression(Expression),
 }
@@ -92,7 +91,7 @@ pub enum Want {
     /// Exactly this text; with expressions: this value, whatever its type.
     Equals(Text),
     Contains(Text),
-    /// A topic that this filter of MQTT has (4.7).
+    /// A topic that this topic filter matches.
     Topic(Text),
     Matches(Regex),
     /// As many are found.
@@ -111,7 +110,8 @@ impl Check {
     }
 }
 
-/// A set of status codes: single ones and classes such as `2xx` of HTTP, or codes of gRPC.
+/// A set of status codes: single ones and classes such as `2xx` of HTTP, or codes of
+/// another protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusSet {
     /// Inclusive ranges.

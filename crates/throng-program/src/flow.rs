@@ -8,18 +8,14 @@ use regex::bytes::Regex;
 use throng_base::StepId;
 use throng_expression::Expression;
 use throng_extract::Digest;
-use throng_protocol::framed::{self, MessageId};
-use throng_protocol::protobuf;
+use throng_protocol::framed::MessageId;
 
 use crate::check::{Check, Pick, Save};
 use crate::failing::{Failing, Retry};
-use crate::grpc::{Call, Opened};
 use crate::load::Parting;
-use crate::mqtt;
 use crate::network::UserNetwork;
-use crate::redis;
-use crate::sql::Sql;
-use crate::text::{Composed, Text};
+use crate::protocol::{Call, ConnectOptions, Content, MessageKind, Sql};
+use crate::text::Text;
 
 /// What one kind of user does.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +60,6 @@ pub struct Link {
     pub delimiter: Option<Box<[u8]>>,
     /// A `connect` opens it, and it stays open; else the first request does.
     pub lasts: bool,
-    /// MQTT is spoken: on a stream of bytes, or in the messages of a WebSocket.
-    pub mqtt: bool,
     /// Opening it asks for an event stream: an answer of HTTP that does not end.
     pub events: bool,
     /// So many connections are open at the same time at most where branches, handlers and what is
@@ -324,7 +318,8 @@ impl Which {
 #[derive(Clone, Debug)]
 pub enum Beat {
     Message(Message),
-    /// A WebSocket ping (RFC 6455, 5.5.2), or a PINGREQ of MQTT; its answer is the pong.
+    /// A ping of the protocol, such as that of a WebSocket (RFC 6455, 5.5.2); its answer is the
+    /// pong.
     Ping,
 }
 
@@ -394,10 +389,8 @@ pub struct Connect {
     pub request: Option<Box<EventRequest>>,
     /// Offered WebSocket sub-protocols.
     pub protocols: Vec<Text>,
-    /// The gRPC call that the connection is.
-    pub call: Option<Box<Opened>>,
-    /// Who the user is, where the link speaks MQTT.
-    pub mqtt: Option<Box<mqtt::Client>>,
+    /// What only its protocol has.
+    pub options: Option<Box<ConnectOptions>>,
     pub timeout: Duration,
     pub failing: Failing,
     /// What a user does whose connection was lost: it waits, longer with every loss in a row, and
@@ -409,7 +402,7 @@ pub struct Connect {
 impl Connect {
     /// Whether it goes on with what the server has kept of the user.
     pub fn resumes(&self) -> bool {
-        self.mqtt.as_ref().is_some_and(|client| !client.clean_start)
+        self.options.as_ref().is_some_and(|options| options.resumes())
     }
 }
 
@@ -545,74 +538,10 @@ pub struct Message {
     pub cut: Option<u32>,
 }
 
-#[derive(Clone, Debug)]
-pub enum Content {
-    /// On raw TCP and on private protocols both kinds are only bytes.
-    Plain {
-        kind: MessageKind,
-        content: Text,
-    },
-    Declared(Box<Composed<framed::Template>>),
-    /// Of a gRPC call that stays open.
-    Proto(Box<Composed<protobuf::Template>>),
-    Mqtt(Box<mqtt::Order>),
-    Redis(Box<redis::Commands>),
-}
-
-impl Content {
-    /// Its own verb, if it is not sent by `send` or `request`. Such a message is acknowledged; no
-    /// other message is its reply.
-    pub fn verb(&self) -> Option<&'static str> {
-        match self {
-            Content::Mqtt(order) => Some(order.word()),
-            Content::Redis(_) => Some("redis"),
-            Content::Plain { .. } | Content::Declared(_) | Content::Proto(_) => None,
-        }
-    }
-
-    /// The text that receivers get, if it is one.
-    pub fn text(&self) -> Option<&Text> {
-        match self {
-            Content::Plain { content, .. } => Some(content),
-            Content::Mqtt(order) => match &**order {
-                mqtt::Order::Publish(publish) => Some(&publish.payload),
-                _ => None,
-            },
-            Content::Redis(commands) => commands.text(),
-            Content::Declared(_) | Content::Proto(_) => None,
-        }
-    }
-
-    /// Whether messages can follow that nobody has asked for.
-    pub fn subscribes(&self) -> bool {
-        match self {
-            Content::Mqtt(order) => matches!(**order, mqtt::Order::Subscribe(_)),
-            Content::Redis(commands) => commands.subscribes,
-            Content::Plain { .. } | Content::Declared(_) | Content::Proto(_) => false,
-        }
-    }
-
-    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
-        match self {
-            Content::Plain { content, .. } => content.expressions(visit),
-            Content::Declared(declared) => declared.expressions(visit),
-            Content::Proto(message) => message.expressions(visit),
-            Content::Mqtt(order) => order.expressions(visit),
-            Content::Redis(commands) => commands.expressions(visit),
-        }
-    }
-}
-
 impl Message {
     pub fn plain(kind: MessageKind, content: Text) -> Message {
         Message { content: Content::Plain { kind, content }, cut: None }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageKind {
-    Text,
-    Binary,
 }
 
 /// Where an answer ends. On a WebSocket the answer is the next message, of a declared protocol its

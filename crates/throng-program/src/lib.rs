@@ -11,11 +11,11 @@
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
 //! - [`monitor`]: sources of series beside the run.
-//! - [`grpc`]: calls; [`mqtt`]: what users say of MQTT; [`redis`]: of Redis; [`sql`]: statements,
-//!   what a database is, and who logs in.
 //! - [`network`]: what is between users and targets.
 //! - [`once`]: what is done once in a run, before and after its loads.
 //! - [`output`]: who is told the figures while the run goes on.
+//! - [`protocol`]: the schemes, and what only some protocols have: how a connection opens, what is
+//!   sent over it.
 //! - [`rate`]: starts per second over the time of a phase.
 //! - [`route`]: where connections go, if not to what a target's name resolves to.
 //! - [`sessions`]: which users do which session.
@@ -34,18 +34,15 @@ pub mod event;
 pub mod failing;
 #[macro_use]
 pub mod flow;
-pub mod grpc;
 pub mod load;
 pub mod monitor;
-pub mod mqtt;
 pub mod network;
 pub mod once;
 pub mod output;
+pub mod protocol;
 pub mod rate;
-pub mod redis;
 pub mod route;
 pub mod sessions;
-pub mod sql;
 pub mod statement;
 mod tally;
 pub mod text;
@@ -70,11 +67,10 @@ pub use delivery::{Audience, Begins, Delivery, Mark};
 pub use event::{Action, Change, HttpCall, Steering, TimedEvent, Trigger};
 pub use failing::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
 pub use flow::{
-    Beat, BeatFault, Beside, Block, Body, Connect, Content, DigestAuth, Ends, EventRequest, Every,
-    Expect, Handler, Heartbeat, Http, LINKS_MAX, Link, Message, MessageKind, Pause, Rendezvous,
-    Request, Secure, Send, Session, Slow, Statement, Stay, Until, Way, Which,
+    Beat, BeatFault, Beside, Block, Body, Connect, DigestAuth, Ends, EventRequest, Every, Expect,
+    Handler, Heartbeat, Http, LINKS_MAX, Link, Message, Pause, Rendezvous, Request, Secure, Send,
+    Session, Slow, Statement, Stay, Until, Way, Which,
 };
-pub use grpc::{Call, Opened};
 pub use load::{
     Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,
 };
@@ -82,9 +78,9 @@ pub use monitor::{Metric, Monitor, NODE_EXPORTER_PORT, Selector, host_metrics};
 pub use network::UserNetwork;
 pub use once::{Once, OncePart};
 pub use output::{Output, OutputKind};
+pub use protocol::*;
 pub use rate::{Point, Points, Rate, Sine, Spacing};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
-pub use sql::{Database, Sql, SslMode};
 pub use tally::tallied;
 pub use text::{Composed, Escape, Segment, Text};
 
@@ -100,7 +96,7 @@ pub struct Program {
     pub sessions: Vec<Session>,
     /// Declared protocols, by the numbers that sessions use.
     pub protocols: Vec<Arc<Protocol>>,
-    /// What the files of `proto` declare, of which gRPC calls have their methods and messages.
+    /// What the files of `proto` declare, of which calls have their methods and messages.
     pub schema: Option<Arc<Schema>>,
     /// The row of bytes that break a declared protocol, where there is one.
     pub broken: Option<StepId>,
@@ -223,9 +219,7 @@ pub struct Target {
     /// The response header that names the instance behind the address, in lower case.
     pub instance: Option<Arc<str>>,
     /// Who logs in there, where the URL says it.
-    pub login: Option<Arc<redis::Login>>,
-    /// Of one that speaks SQL.
-    pub database: Option<Arc<Database>>,
+    pub login: Option<Arc<Login>>,
 }
 
 /// When the name of a target is looked up beside the first time, before the run.
@@ -251,7 +245,6 @@ impl Target {
             lookup: Lookup::Once,
             instance: None,
             login: None,
-            database: None,
         }
     }
 
@@ -266,8 +259,7 @@ impl Target {
 
     /// Whether TLS may be spoken there.
     pub fn may_be_secure(&self) -> bool {
-        let asks = |database: &Arc<Database>| database.tls != SslMode::Disable;
-        self.scheme.is_secure() || self.database.as_ref().is_some_and(asks)
+        self.scheme.is_secure() || self.login.as_ref().is_some_and(|login| login.may_be_secure())
     }
 
     /// The host without the zone of an IPv6 address (RFC 4007, 11), which is of this computer
@@ -287,85 +279,6 @@ impl Target {
             true => host,
             false => format!("{host}:{}", self.port),
         }
-    }
-}
-
-/// Whether connections of a scheme use TLS.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Secured {
-    Never,
-    Always,
-    /// Where the URL asks for it.
-    ByUrl,
-}
-
-macro_rules! schemes {
-    ($(
-        $(#[$doc:meta])*
-        $name:ident, $word:literal $(or $other:literal)?, $secured:ident, $port:expr;
-    )*) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Scheme {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl Scheme {
-            pub const ALL: [Scheme; [$($word,)*].len()] = [$(Scheme::$name,)*];
-
-            pub const fn word(self) -> &'static str {
-                match self { $(Scheme::$name => $word,)* }
-            }
-
-            /// The scheme with this word, in any case.
-            pub fn named(word: &str) -> Option<Scheme> {
-                let is = |one: &str| word.eq_ignore_ascii_case(one);
-                $(if is($word) $(|| is($other))? {
-                    return Some(Scheme::$name);
-                })*
-                None
-            }
-
-            const fn secured(self) -> Secured {
-                match self { $(Scheme::$name => Secured::$secured,)* }
-            }
-
-            pub const fn default_port(self) -> Option<u16> {
-                match self { $(Scheme::$name => $port,)* }
-            }
-        }
-    };
-}
-
-// The word and another one for it, TLS, the default port.
-schemes! {
-    Http, "http", Never, Some(80);
-    Https, "https", Always, Some(443);
-    Ws, "ws", Never, Some(80);
-    Wss, "wss", Always, Some(443);
-    Tcp, "tcp", Never, None;
-    /// Raw bytes over TLS.
-    Tls, "tls", Always, None;
-    /// Datagrams; what is sent may be lost, and there is no connection that could end.
-    Udp, "udp", Never, None;
-    /// HTTP/2 with prior knowledge.
-    Grpc, "grpc", Never, None;
-    Grpcs, "grpcs", Always, Some(443);
-    Mqtt, "mqtt", Never, Some(1883);
-    Mqtts, "mqtts", Always, Some(8883);
-    Redis, "redis", Never, Some(6379);
-    Rediss, "rediss", Always, Some(6379);
-    Postgres, "postgres" or "postgresql", ByUrl, Some(5432);
-    MySql, "mysql" or "mariadb", ByUrl, Some(3306);
-}
-
-impl Scheme {
-    pub fn is_secure(self) -> bool {
-        self.secured() == Secured::Always
-    }
-
-    /// Whether there are targets of the scheme that use TLS.
-    pub fn may_be_secure(self) -> bool {
-        self.secured() != Secured::Never
     }
 }
 

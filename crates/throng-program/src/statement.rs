@@ -142,8 +142,7 @@ impl Connect {
     fn expressions(&self, visit: Visit<'_>) {
         self.path.expressions(visit);
         in_pairs(&self.headers, visit);
-        self.call.iter().for_each(|opened| opened.expressions(visit));
-        self.mqtt.iter().for_each(|client| client.expressions(visit));
+        self.options.iter().for_each(|options| options.expressions(visit));
     }
 }
 

@@ -5,7 +5,6 @@ pub(crate) mod curves;
 mod latency;
 mod levels;
 pub mod picture;
-pub(crate) mod spelling;
 mod validity;
 
 use std::collections::BTreeMap;
@@ -24,7 +23,7 @@ use throng_metrics::{
 use crate::actions::ActionRow;
 use crate::audits::AuditRow;
 use crate::back_off::BackOffs;
-use crate::directory::{RunInfo, Totals};
+use crate::directory::{RunInfo, Totals, spelling as spelled};
 use crate::event::StopBy;
 use crate::evidence::FailureRow;
 use crate::monitors::MonitorRow;
@@ -33,7 +32,6 @@ pub use curves::{Curves, POINTS_MAX};
 pub use latency::Latency;
 pub(crate) use levels::LEVELS_DRAWN_MIN;
 use picture::Picture;
-use spelling as spelled;
 use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};

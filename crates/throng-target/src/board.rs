@@ -228,8 +228,8 @@ sums! {
         pub misnumbered: u64,
         /// Messages sent again to resumed sessions; they are not in `deliveries`.
         pub resent: u64,
-        /// Messages for a subscription that were not sent: expired, too large for the client, or more
-        /// than wait for one client.
+        /// Messages for a subscription that were not sent: expired, too large for the client, or
+        /// more than wait for one client.
         pub left_out: u64,
         /// Sessions now, those without a connection included; subscriptions; retained messages.
         pub sessions: u64,

@@ -5,7 +5,7 @@ use super::{Beside, Meaning};
 pub use crate::status::Blame;
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
 
-/// The status of reason code 0, behind those of gRPC.
+/// The status of reason code 0 among those of all protocols.
 const STATUSES_BEGIN: u16 = 11_000;
 
 /// Table 2.6 and those of the packets, in the order of their codes.

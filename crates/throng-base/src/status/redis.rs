@@ -4,7 +4,7 @@
 use super::{Beside, Blame, Meaning};
 use Blame::{Scenario, Target, TargetOrScenario};
 
-/// The status of the first error, behind those of MQTT.
+/// The status of the first error among those of all protocols.
 const STATUSES_BEGIN: u16 = 13_000;
 
 /// What an error is counted as whose word is none of these.

@@ -4,7 +4,7 @@
 use super::{Beside, Blame, Meaning};
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
 
-/// The status of the first row, behind those of MQTT.
+/// The status of the first row among those of all protocols.
 const STATUSES_BEGIN: u16 = 12_000;
 
 /// A SQLSTATE that throng knows, or an error number of MySQL.

@@ -11,7 +11,7 @@ use throng_program::Slow;
 use super::refused;
 use crate::failure::Failure;
 use crate::network::Network;
-use crate::sources::{Chosen, Kind, Pool, Ports, Range};
+use crate::network::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::system;
 use crate::transport::SLOW_RECEIVE_BYTES;
 
@@ -204,7 +204,7 @@ pub(crate) mod tests {
     fn the_socket_of_a_slow_reader_holds_little() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let plan = Arc::new(crate::sources::tests::plan_of(&[]));
+        let plan = Arc::new(crate::network::sources::tests::plan_of(&[]));
         let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
         let slow = Slow { read: Some(100), write: Some(100) };
         let place = Place {

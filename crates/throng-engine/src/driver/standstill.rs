@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use throng_base::Time;
 
-use crate::due::DueQueue;
-use crate::seats::Seats;
 use crate::shard::Lane;
+use crate::shard::due::DueQueue;
+use crate::shard::seats::Seats;
 
 /// How long a user stands still before the run ends.
 const STANDSTILL_MAX: Duration = Duration::from_secs(5);

@@ -12,12 +12,12 @@ use throng_program::{
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;
-use crate::alarm::Alarm;
-use crate::budget::Budget;
 use crate::control::Control;
 use crate::network::Connector;
 use crate::prepared::Prepared;
 use crate::rendezvous::Places;
+use crate::shard::alarm::Alarm;
+use crate::shard::budget::Budget;
 use crate::shard::{Mark, Parts};
 use crate::world::{Deed, Hand, World};
 

@@ -10,8 +10,10 @@ use throng_protocol::grpc::{self, Code, metadata};
 use throng_protocol::http2::{write_field, write_request, write_secret};
 use throng_protocol::protobuf::{MessageType, Schema};
 
+pub(crate) use throng_protocol::grpc::Response as CallResponse;
+
 use super::PreparedTarget;
-use crate::look::Look;
+use crate::prepared::look::Look;
 
 pub(crate) struct CallPlan {
     pub(crate) head: CallHead,

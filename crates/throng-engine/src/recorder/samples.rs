@@ -4,7 +4,7 @@
 use throng_base::StepId;
 use throng_metrics::{SAMPLED_OF, SampleInterval};
 
-use crate::repeats::{Fingerprint, Repeats};
+use crate::recorder::repeats::{Fingerprint, Repeats};
 
 /// Conflict, and unprocessable content: what services say of data that they have (RFC 9110).
 const CONFLICTS: [u16; 2] = [409, 422];

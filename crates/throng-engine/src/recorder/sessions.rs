@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_metrics::SessionInterval;
 
 use super::rows::{Rows, of_heap};
-use crate::spent::nanos;
+use crate::recorder::spent::nanos;
 
 /// How an iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use throng_metrics::TargetInterval;
 
 use super::Attempt;
 use super::rows::{Rows, of_heap};
-use crate::routes::Places;
-use crate::spent::nanos;
+use crate::network::routes::Places;
+use crate::recorder::spent::nanos;
 
 /// What goes to which address, where there are several: else it costs nothing.
 pub(crate) struct Targets {

@@ -281,11 +281,8 @@ fn a_closed_target_stops_the_run_with_its_cause() {
     assert!(reason.starts_with("step `http` failed: the target refused"), "{reason}");
 }
 
-#[test]
-fn shards_share_addresses_and_use_every_port_of_them() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let open = Statement::Connect(Arc::new(Connect {
+pub(crate) fn connect() -> Connect {
+    Connect {
         step: StepId(1),
         link: 0,
         path: Text::literal("/"),
@@ -293,12 +290,18 @@ fn shards_share_addresses_and_use_every_port_of_them() {
         cookies: Vec::new(),
         request: None,
         protocols: Vec::new(),
-        call: None,
-        mqtt: None,
+        options: None,
         timeout: Duration::from_secs(10),
         failing: Failing { retry: None, then: OnError::Stop },
         reconnect: None,
-    }));
+    }
+}
+
+#[test]
+fn shards_share_addresses_and_use_every_port_of_them() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let open = Statement::Connect(Arc::new(connect()));
     let low = Duration::from_secs(20);
     let think = Statement::Think(Pause::Uniform { low, high: low });
     let mut program = program(vec![open, think], 6, Duration::from_millis(300));

@@ -12,14 +12,14 @@ use throng_metrics::{CellCounter, DeliveryCounter, UserState};
 use throng_program::{Arrivals, Drive};
 
 use super::{LEDGER_EVENTS_MAX, Mark, Oddity, PROBE, Report, Shard};
-use crate::due::DueQueue;
 use crate::ledger::Fresh;
-use crate::left::Left;
 use crate::prepared::LoadPlan;
+use crate::recorder::spent::OpeningTimes;
 use crate::recorder::{Attempt, Iteration, Recorder};
 use crate::rendezvous::{Meeting, Waiting};
-use crate::seats::Seats;
-use crate::spent::OpeningTimes;
+use crate::shard::due::DueQueue;
+use crate::shard::left::Left;
+use crate::shard::seats::Seats;
 
 /// A start counts as one that waited for a free user from this delay on, or is dropped then.
 pub(crate) const WAITED: Duration = Duration::from_millis(1);

@@ -18,10 +18,10 @@ use throng_protocol::framed::MessageId;
 use throng_protocol::machine::{Form, Machine};
 
 use super::exchange::Exchange;
-use crate::budget::{Held, Purse};
 use crate::failure::Ended;
 use crate::failure::Failure;
 use crate::failure::Finding;
+use crate::shard::budget::{Held, Purse};
 use crate::transport::Transport;
 use crate::transport::pace::{Allowance, Pace};
 use crate::transport::pieces::Pieces;
@@ -303,7 +303,7 @@ impl Connection {
         }
     }
 
-    /// Whether it is a gRPC call.
+    /// Whether it is a call.
     pub(super) fn is_call(&self) -> bool {
         matches!(self.machine, Machine::Call(_))
     }

@@ -14,8 +14,8 @@ use throng_protocol::framed::declaration::Framing;
 use super::State;
 use crate::ledger::{Id, MemberId, mix};
 use crate::looked::Looked;
-use crate::memory::Memory;
 use crate::prepared::LinkPlan;
+use crate::scope::memory::Memory;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 

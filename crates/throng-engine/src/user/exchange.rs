@@ -5,10 +5,10 @@ pub(super) mod answer;
 
 use throng_base::{Said, Time};
 
-use crate::rare::Rare;
 use crate::recorder::Attempt;
+use crate::recorder::spent::OpeningTimes;
 use crate::shard::Lane;
-use crate::spent::OpeningTimes;
+use crate::shard::rare::Rare;
 
 /// What was asked for, as far as it has come.
 pub(super) struct Exchange {

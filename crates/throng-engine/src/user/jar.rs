@@ -3,8 +3,8 @@
 use throng_base::{Said, Time};
 use throng_protocol::http1::{CookieLimits, Jar, Refusal, Stored};
 
-use crate::cookies::Place;
 use crate::failure::shown;
+use crate::prepared::cookies::Place;
 use crate::shard::Lane;
 use crate::trace::{What, Who};
 

@@ -54,7 +54,7 @@ impl Line {
         match (&self.connection, left()) {
             (Some(connection), _) => connection.machine.form().parts(payload),
             (None, Some(left)) => left.form.parts(payload),
-            (None, None) => Form::Plain.parts(payload),
+            (None, None) => Form::Bytes.parts(payload),
         }
     }
 

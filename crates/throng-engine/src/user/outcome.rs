@@ -12,10 +12,10 @@ use super::State;
 use super::connection::Connection;
 use super::task::{Active, GONE};
 use super::watched::{as_text, figures};
-use crate::code::Instruction;
 use crate::control::StoppedBy;
-use crate::evidence::{Evidence, Exchange};
 use crate::failure::Finding;
+use crate::prepared::code::Instruction;
+use crate::recorder::evidence::{Evidence, Exchange};
 use crate::recorder::{Attempt, Found, Iteration, RETRY_AFTER_MAX_S};
 use crate::trace::What;
 

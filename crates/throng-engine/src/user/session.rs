@@ -11,7 +11,7 @@ use super::task::{Active, Doing, GONE, Task};
 use super::transaction::End;
 use super::watched::verb;
 use super::{Turn, User};
-use crate::code::Instruction;
+use crate::prepared::code::Instruction;
 use crate::recorder::Iteration;
 use crate::shard::Lane;
 use crate::trace::What;

@@ -14,10 +14,11 @@ use throng_program::{Parting, Statement};
 use super::exchange::{Awaits, Exchange};
 use super::redirect::{Again, Detour, Redirect};
 use super::{State, deliver};
-use crate::code::{Code, Instruction};
-use crate::connector::{Missing, Opened, Progress};
+use crate::connector::protocol::Missing;
+use crate::connector::{Opened, Progress};
 use crate::failure::Failure;
 use crate::prepared::Plan;
+use crate::prepared::code::{Code, Instruction};
 use crate::rendezvous::Waiting;
 use crate::shard::Lane;
 

@@ -20,16 +20,16 @@ use throng_protocol::websocket::{Inflater, Key, Opcode, Role, write_frame};
 use tokio::sync::mpsc::{channel, unbounded_channel};
 
 use super::*;
-use crate::alarm::Alarm;
-use crate::budget::Budget;
 use crate::control::{Control, Gate, Stopped};
 use crate::driver::drive;
-use crate::logs::Line;
-use crate::lookups::Lookups;
 use crate::network::Connector;
+use crate::network::lookups::Lookups;
 use crate::prepared::Prepared;
 use crate::recorder::Example;
+use crate::recorder::logs::Line;
 use crate::rendezvous::Places;
+use crate::shard::alarm::Alarm;
+use crate::shard::budget::Budget;
 use crate::shard::{Parts, Shard};
 use crate::trace::{Trace, Tracer};
 use crate::world::{Deed, Hand, Server, World};
@@ -586,8 +586,7 @@ fn connect() -> Statement {
         cookies: Vec::new(),
         request: None,
         protocols: Vec::new(),
-        call: None,
-        mqtt: None,
+        options: None,
         timeout: S,
         failing: Failing::default(),
         reconnect: None,

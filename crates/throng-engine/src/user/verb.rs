@@ -19,8 +19,8 @@ use throng_program::Statement;
 
 use super::task::{Active, Doing};
 use super::verb::sql::execute;
-use crate::code::Instruction;
 use crate::prepared::Plan;
+use crate::prepared::code::Instruction;
 
 impl Active<'_> {
     /// What a task does when its deadline has passed.

@@ -10,10 +10,10 @@ use throng_protocol::machine::{Field, Parts};
 
 use super::State;
 use super::exchange::Exchange;
-use crate::code::Instruction;
+use crate::prepared::code::Instruction;
 use crate::recorder::Attempt;
+use crate::recorder::spent::Times;
 use crate::shard::Lane;
-use crate::spent::Times;
 use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, What, Who};
 
 impl State {

@@ -7,8 +7,8 @@ use throng_protocol::http1::Headers;
 use super::Seen;
 use super::want::{Wanted, explained};
 use crate::failure::Finding;
-use crate::look::Look;
 use crate::looked::{Kept, Looked, text_of};
+use crate::prepared::look::Look;
 use crate::scope::UserScope;
 
 /// Checks the headers of an answer and keeps what is to be saved of them.

@@ -192,7 +192,9 @@ impl<'de> Visitor<'de> for Read<'_, '_> {
                     branch.clear(self.out);
                     map.next_value_seed(Read { branch, out: self.out })?;
                 }
-                None => drop(map.next_value::<Passed>()?),
+                None => {
+                    map.next_value::<Passed>()?;
+                }
             }
         }
         Ok(())

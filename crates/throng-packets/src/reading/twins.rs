@@ -1,5 +1,5 @@
 //! What tells the reply to one request from the reply to another where the declaration has no field
-//! that correlates: fields of the same name in both, such as the packet id of MQTT.
+//! that correlates: fields of the same name in both, such as a packet id.
 
 use throng_protocol::framed::declaration::{Message, Type};
 use throng_protocol::framed::{Decoded, FieldPath, Packet, Protocol};

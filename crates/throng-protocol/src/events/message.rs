@@ -3,6 +3,8 @@
 
 use memchr::memmem;
 
+use crate::field::Field;
+
 const EVENT: &[u8] = b"event: ";
 const ID: &[u8] = b"id: ";
 
@@ -52,12 +54,8 @@ impl<'a> EventMessage<'a> {
         EventMessage { name, id, data }
     }
 
-    /// One of its fields by its name in lower case.
-    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
-        match name {
-            "event" => Some(self.name),
-            "id" => Some(self.id).filter(|id| !id.is_empty()),
-            _ => None,
-        }
+    /// What it says besides its data, by name.
+    pub fn fields(self) -> [(&'static str, Field<'a>); 2] {
+        [("event", Field::Bytes(self.name)), ("id", Field::Bytes(self.id))]
     }
 }

@@ -7,6 +7,7 @@ use throng_base::{Random, Time};
 use throng_fuzz::{mutations, splits};
 
 use super::*;
+use crate::field::Field;
 use crate::http1::{HttpError, RequestKind};
 use crate::http2::{self, Lasting, write_field};
 use crate::input::{Ends, Event, Input, Limits};
@@ -92,8 +93,8 @@ fn an_event_is_a_message() {
     let mut out = Vec::new();
     EventMessage { name: b"", id: b"", data: b"\n\nid: 5\n\n" }.write(&mut out);
     let event = EventMessage::of(&out);
-    assert_eq!((event.field("event"), event.field("id")), (Some(&b"message"[..]), None));
-    assert_eq!((event.data, event.field("data")), (&b"\n\nid: 5\n\n"[..], None));
+    let fields = [("event", Field::Bytes(b"message")), ("id", Field::Bytes(b""))];
+    assert_eq!((event.fields(), event.data), (fields, &b"\n\nid: 5\n\n"[..]));
     out.clear();
     EventMessage { name: b"id: x", id: b"event: 5", data: b"" }.write(&mut out);
     assert_eq!(text(&out), "event: id: x\\nid: event: 5\\n\\n");

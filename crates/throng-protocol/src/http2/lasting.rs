@@ -1,5 +1,5 @@
 //! One exchange that a connection of HTTP/2 is opened for and ends with: a stream of events, a call
-//! of gRPC whose messages come and go.
+//! whose messages come and go.
 
 use throng_base::Time;
 

@@ -1,4 +1,4 @@
-//! Messages of protobuf by compiled descriptors, as gRPC sends them and packets carry them.
+//! Messages of protobuf by compiled descriptors, as calls send them and packets carry them.
 //!
 //! - [`Schema`]: tables of messages and methods, made once of descriptors.
 //! - [`Schema::prepare`] checks what a scenario gives for a message, by the names and types of

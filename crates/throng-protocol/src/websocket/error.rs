@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use throng_base::Said;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebSocketError {
     /// A reserved bit is set that no negotiated extension gives a meaning, or on a frame that may
@@ -105,3 +107,14 @@ impl fmt::Display for WebSocketError {
 }
 
 impl std::error::Error for WebSocketError {}
+
+/// How the target closed a WebSocket, in words.
+pub(crate) fn closed(code: Option<u16>, reason: &str) -> Said {
+    match code {
+        Some(code) if reason.is_empty() => {
+            say!("the target closed the WebSocket with code {code}")
+        }
+        Some(code) => say!("the target closed the WebSocket with code {code}: {reason}"),
+        None => say!("the target closed the WebSocket without a code"),
+    }
+}

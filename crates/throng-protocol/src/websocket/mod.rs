@@ -20,6 +20,7 @@ mod tests;
 pub use agreement::{Deflate, DeflateOffer};
 pub use deflate::{Deflater, Inflater, write_message_deflated};
 pub use error::WebSocketError;
+pub(crate) use error::closed;
 pub use frame::{Opcode, write_close, write_frame};
 pub use handshake::{Accepted, Key, RequestError, check_upgrade, write_upgrade};
 pub use reader::{FrameReader, Limits, Message, Role};

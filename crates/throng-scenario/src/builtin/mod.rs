@@ -13,13 +13,12 @@ pub(crate) mod redis;
 #[macro_use]
 pub(crate) mod sql;
 
-use throng_program::{Check, Connect, Content, Link, Statement};
+use throng_program::{Check, Connect, Content, Statement};
 
 use crate::ast::{self, Field};
 use crate::phrases::Words;
 use crate::reach::Reach;
 use crate::read::Context;
-use crate::scope::Spoken;
 use crate::writer::Writer;
 
 pub(crate) use grpc::{find_method, read_message_of_call};
@@ -37,8 +36,6 @@ macro_rules! builtins {
 pub(crate) struct Builtin {
     /// Its row of [`crate::native`] has this verb.
     pub(crate) verb: &'static str,
-    /// What a connection of a session has.
-    pub(crate) links: fn(&Spoken, &mut Link),
     /// What a `connect` step says of it.
     pub(crate) opens: fn(&mut Context<'_>, &ast::Connect<'_>, &Reach, &mut Connect) -> Option<()>,
     /// Warnings for a session with several users.
@@ -62,7 +59,6 @@ type ReadsLook = fn(&mut Context<'_>, Field<'_>, &mut Vec<Check>) -> Option<()>;
 /// One that only has verbs.
 const PLAIN: Builtin = Builtin {
     verb: "",
-    links: |_, _| {},
     opens: |_, _, _, _| Some(()),
     warns: |_, _| {},
     looks: &[],

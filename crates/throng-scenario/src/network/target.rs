@@ -3,11 +3,11 @@
 mod database;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use throng_base::Said;
-use throng_program::redis::Login;
-use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
+use throng_program::{
+    ConnectionOptions, Family, HttpVersion, Limits, Login, Scheme, Target, Tls, redis,
+};
 use throng_protocol::websocket::DeflateOffer;
 
 use crate::ast::{self, Field};
@@ -218,7 +218,7 @@ fn read_login(
         cx.secrets.learn("target.password", &password);
     }
     let is_any = !password.is_empty() || database > 0;
-    let login = is_any.then(|| Arc::new(Login { user, password, database }));
+    let login = is_any.then(|| Login::Redis(redis::Login { user, password, database }).into());
     Some(Target { weight, login, ..Target::new(url.scheme, url.host, url.port) })
 }
 

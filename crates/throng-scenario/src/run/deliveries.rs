@@ -397,7 +397,7 @@ impl Reader<'_, '_> {
         let methods = |session: &Session, link: Option<u8>| {
             let open = session.all().filter_map(|one| match one {
                 Statement::Connect(one) if link.is_none_or(|link| link == one.link) => {
-                    one.call.as_ref().map(|call| call.method)
+                    one.options.as_ref()?.call().map(|call| call.method)
                 }
                 _ => None,
             });

@@ -6,7 +6,7 @@ use throng_base::Said;
 use throng_program::{LINKS_MAX, Link, Scheme, Target};
 
 use crate::ast::{self, Field, List, Uses, Verb};
-use crate::builtin::{self, find_method};
+use crate::builtin::find_method;
 use crate::native::{self, Native};
 use crate::reach::{Home, Reach, Reaches, asks_for_events, list, unknown_target};
 use crate::read::Context;
@@ -541,7 +541,7 @@ impl<'c> Links<'c> {
 
     pub(super) fn add_link(&mut self, name: &str, reach: &'c Reach, lasts: bool) -> Via<'c> {
         self.reaches.uses(&reach.name);
-        let mut link = Link {
+        let link = Link {
             targets: reach.targets.clone(),
             protocol: reach.protocol.filter(|_| !reach.is_event_stream()),
             delimiter: match &reach.spoken {
@@ -552,7 +552,6 @@ impl<'c> Links<'c> {
             events: reach.is_event_stream(),
             ..Link::default()
         };
-        builtin::ALL.iter().for_each(|one| (one.links)(&reach.spoken, &mut link));
         let (heartbeat, settled) = (None, Vec::new());
         let name = name.to_string();
         self.all.push(Draft { name, reach, link, opened: false, heartbeat, settled });

@@ -12,13 +12,13 @@ use throng_protocol::http1::ContentError;
 use throng_protocol::http2::Token;
 use throng_protocol::machine::Ends;
 
-use crate::budget::{Held, Purse};
-use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::{Failure, Finding, shown};
 use crate::looked::Tally;
 use crate::prepared::HttpPlan;
-use crate::rare::Rare;
+use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::shard::Lane;
+use crate::shard::budget::{Held, Purse};
+use crate::shard::rare::Rare;
 use crate::user::exchange::{Exchange, Unheard};
 
 /// A request of which nothing more comes, and why if that is not the end of its answer.

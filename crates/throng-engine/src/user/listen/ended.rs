@@ -8,8 +8,8 @@ use throng_metrics::Cause;
 use throng_program::Statement;
 use throng_protocol::machine::Machine;
 
-use crate::code::Instruction;
 use crate::failure::{Ended, Failure, Finding, http_failure, lost_failure};
+use crate::prepared::code::Instruction;
 use crate::shard::Lane;
 use crate::user::User;
 use crate::user::connection::{Connection, Left, Loss, NOTHING_ASKED};

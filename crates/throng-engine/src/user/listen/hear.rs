@@ -11,13 +11,12 @@ use throng_base::Said;
 use throng_metrics::Cause;
 use throng_program::{Content, Handler, OnError, Statement};
 use throng_protocol::framed::{Broken, MessageId, Packet, Protocol, Records};
-use throng_protocol::grpc::CallError;
-use throng_protocol::machine::Violation;
+use throng_protocol::machine::{Nature, Violation};
 
-use crate::code::Instruction;
-use crate::connector::sql_failure;
-use crate::failure::{Ended, Failure, http_failure, http2_failure, shown};
+use crate::connector::protocol::violation_failure;
+use crate::failure::{Ended, Failure, shown};
 use crate::looked::{Looked, PartsOfReply};
+use crate::prepared::code::Instruction;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
@@ -69,19 +68,10 @@ impl User {
         violation: &Violation,
         cx: &mut Context<'_>,
     ) {
-        let detail = match violation {
-            Violation::Http(error) => {
-                return self.lost(shard, line, http_failure(error), Ended::ByUs, cx);
-            }
-            Violation::Http2(violation) => {
-                return self.lost(shard, line, http2_failure(violation), Ended::ByUs, cx);
-            }
-            Violation::Sql(error) => {
-                return self.lost(shard, line, sql_failure(error), Ended::ByTarget, cx);
-            }
-            Violation::Declared(broken) => in_words(broken),
-            violation => violation.said(),
-        };
+        let mut failure = violation_failure(violation);
+        if let Violation::Declared(broken) = violation {
+            failure.detail = in_words(broken);
+        }
         if let Some(code) = violation.close_code() {
             let _ = self.state.send_close(line, code, cx);
         }
@@ -89,17 +79,14 @@ impl User {
             shard.recorder.borrow_mut().messages.broken += 1;
             // Whoever waits for a message fails with the connection, and for this reason.
             if self.awaiting(line).next().is_none() {
-                self.state.count_broken(detail.clone());
+                self.state.count_broken(failure.detail.clone());
             }
         }
-        let (cause, ended) = match violation {
-            Violation::Call(CallError::Status(_)) => (Cause::GrpcStatus, Ended::ByTarget),
-            violation if violation.is_reset() => (Cause::Reset, Ended::ByTarget),
-            violation if violation.is_too_large() => (Cause::TooLarge, Ended::ByUs),
-            violation if violation.is_foreign() => (Cause::WrongScheme, Ended::ByUs),
-            _ => (Cause::Malformed, Ended::ByUs),
+        let ended = match violation.nature() {
+            Nature::Reset | Nature::Status(_) => Ended::ByTarget,
+            _ => Ended::ByUs,
         };
-        self.lost(shard, line, Failure::new(cause, detail), ended, cx);
+        self.lost(shard, line, failure, ended, cx);
     }
 
     /// The target sent its close frame: it is answered, and the connection is over.
@@ -529,7 +516,7 @@ impl State {
                 let kinds = &expect.message.messages;
                 let kind = kinds.is_empty()
                     || packet.is_some_and(|packet| kinds.contains(&packet.message));
-                let fits = |which: &crate::look::Look| {
+                let fits = |which: &crate::prepared::look::Look| {
                     which.fits(&expect.message.checks, looked, &mut scope)
                 };
                 kind && which.is_some_and(fits)

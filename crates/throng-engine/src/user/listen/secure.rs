@@ -4,8 +4,8 @@ use std::task::{Context, Poll};
 
 use throng_program::Statement;
 
-use crate::code::Instruction;
 use crate::connector;
+use crate::prepared::code::Instruction;
 use crate::shard::Lane;
 use crate::transport::Transport;
 use crate::user::task::{Doing, at};

@@ -9,9 +9,9 @@ use throng_protocol::http2;
 use throng_protocol::http2::{ErrorCode, Token};
 use throng_protocol::machine::Machine;
 
-use crate::code::Instruction;
 use crate::failure::{Ended as Closed, Failure, http_failure, http2_failure};
 use crate::prepared::Plan;
+use crate::prepared::code::Instruction;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::user::connection::{Connection, Loss};

@@ -14,8 +14,8 @@ use throng_protocol::mqtt::{
     write_property,
 };
 
-use crate::connector;
-use crate::connector::{Greeting, Upgrade};
+use crate::connector::protocol::Upgrade;
+use crate::connector::protocol::mqtt::{self as connector, Greeting};
 use crate::failure::{Finding, shown};
 use crate::scope::UserScope;
 use crate::trace::{Shown, What};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::control::StoppedBy;
-use crate::logs::LOGS_PER_SECOND_MAX;
+use crate::recorder::logs::LOGS_PER_SECOND_MAX;
 use throng_program::Way;
 
 fn when(condition: &str, then: Block) -> Statement {

@@ -14,7 +14,7 @@ use crate::connector;
 use crate::connector::{Handshake, Order, Progress};
 use crate::failure::{Ended, lost_failure};
 use crate::recorder::Attempt;
-use crate::spent::OpeningTimes;
+use crate::recorder::spent::OpeningTimes;
 use crate::system::Received;
 use crate::user::connection::Connection;
 use crate::user::line::ended_by;

@@ -8,9 +8,9 @@ use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
 use throng_program::{Pause, Rendezvous, Statement, Text, tallied};
 
-use crate::code::{Branch, Instruction};
 use crate::control::StoppedBy;
 use crate::failure::{Finding, shown};
+use crate::prepared::code::{Branch, Instruction};
 use crate::prepared::weighted;
 use crate::recorder::Attempt;
 use crate::rendezvous::{Standing, Waiting};

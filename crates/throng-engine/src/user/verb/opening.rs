@@ -7,7 +7,7 @@ use std::time::Duration;
 use throng_base::{Said, Time};
 use throng_expression::Fault;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Body, Connect, Link, Scheme, Statement};
+use throng_program::{Body, Connect, ConnectOptions, Link, Scheme, Statement};
 use throng_protocol::events::Resume;
 use throng_protocol::framed::PacketReader;
 use throng_protocol::http1::ResponseReader;
@@ -16,15 +16,16 @@ use throng_protocol::machine::Machine;
 use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::Key;
 
-use crate::code::Instruction;
 use crate::connector;
-use crate::connector::{Ask, Handshake, Opened, Upgrade};
+use crate::connector::protocol::Upgrade;
+use crate::connector::{Ask, Handshake, Opened};
 use crate::failure::{Ended, Failure, Finding};
+use crate::prepared::code::Instruction;
+use crate::prepared::template::{finish_cookies, write_own_cookies};
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
+use crate::recorder::spent::OpeningTimes;
 use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
 use crate::scope::{UserScope, scope};
-use crate::spent::OpeningTimes;
-use crate::template::{finish_cookies, write_own_cookies};
 use crate::user::connection::{Connection, Later};
 use crate::user::outcome::Onward;
 use crate::user::redirect::is_plain_path;
@@ -151,7 +152,9 @@ impl Active<'_> {
     ) -> Result<(u16, Option<Handshake>), Finding> {
         let shard = self.shard;
         let own = self.user.lines.get(self.task.line).target;
-        if let (Some(opened), Plan::Connect { call: Some(head), .. }) = (&connect.call, plan) {
+        let options = connect.options.as_deref();
+        let opened = options.and_then(ConnectOptions::call);
+        if let (Some(opened), Plan::Connect { call: Some(head), .. }) = (opened, plan) {
             return Ok((own, Some(Handshake::Call(self.ask_for_call(opened, head, own)?))));
         }
         let events = self.user.of_link(connect.link).is_some_and(|link| link.events);
@@ -175,7 +178,7 @@ impl Active<'_> {
         if let Some(login) = connector::login_to(place, &mut self.user.random) {
             return Ok((target, Some(login)));
         }
-        let Some(client) = &connect.mqtt else {
+        let Some(ConnectOptions::Mqtt(client)) = options else {
             return Ok((target, upgrade.map(Handshake::WebSocket)));
         };
         let line = self.task.line;

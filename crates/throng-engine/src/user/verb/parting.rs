@@ -7,8 +7,8 @@ use std::time::Duration;
 use throng_base::Time;
 use throng_program::{Parting, Statement};
 
-use crate::code::Instruction;
 use crate::failure::Ended;
+use crate::prepared::code::Instruction;
 use crate::recorder::{Attempt, Iteration};
 use crate::user::Turn;
 use crate::user::task::{Active, Doing};

@@ -10,13 +10,13 @@ use throng_program::{Check, Database, Sql, Statement};
 use throng_protocol::machine::{Field, Fields, Machine};
 use throng_protocol::sql::{Ask, Dialect, Reply, ServerError, Values};
 
-use crate::code::Instruction;
-use crate::evidence;
-use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::Finding;
 use crate::looked::{Looked, value_of};
+use crate::prepared::code::Instruction;
 use crate::prepared::{Plan, SqlPlan};
 use crate::recorder::Attempt;
+use crate::recorder::evidence;
+use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};
@@ -28,7 +28,7 @@ use crate::user::{State, Waits};
 
 /// What a target is, where it speaks SQL.
 pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
-    shard.prepared.targets[usize::from(target)].target.database.as_deref()
+    shard.prepared.targets[usize::from(target)].target.database()
 }
 
 /// Which SQL the database of a task speaks.

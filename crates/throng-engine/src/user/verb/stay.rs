@@ -6,8 +6,8 @@ use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::{Statement, Stay};
 
-use crate::code::Instruction;
 use crate::prepared::StayPlan;
+use crate::prepared::code::Instruction;
 use crate::recorder::Attempt;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};

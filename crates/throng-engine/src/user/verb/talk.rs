@@ -14,14 +14,14 @@ use throng_program::{Check, Content, Expect, Message, Pick, Request, Save, Send,
 use throng_protocol::framed::{MessageId, Packet};
 use throng_protocol::stream::Answer;
 
-use crate::code::Instruction;
-use crate::evidence;
-use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::{Finding, lost_failure};
-use crate::look::Look;
 use crate::looked::Looked;
+use crate::prepared::code::Instruction;
+use crate::prepared::look::Look;
 use crate::prepared::{AnswerPlan, LinkPlan, Plan};
 use crate::recorder::Attempt;
+use crate::recorder::evidence;
+use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};

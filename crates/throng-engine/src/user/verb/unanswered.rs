@@ -4,9 +4,9 @@ use throng_base::{Said, Time};
 use throng_metrics::Cause;
 use throng_program::Statement;
 
-use crate::code::Instruction;
 use crate::failure::{Ended, Failure, Finding};
 use crate::prepared::Plan;
+use crate::prepared::code::Instruction;
 use crate::recorder::Attempt;
 use crate::user::agenda::no_room;
 use crate::user::connection::Loss;

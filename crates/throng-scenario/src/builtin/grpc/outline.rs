@@ -27,7 +27,7 @@ pub(super) fn connect_line(
     connect: &Connect,
     notes: &mut Vec<String>,
 ) -> Option<String> {
-    let call = connect.call.as_ref()?;
+    let call = connect.options.as_ref()?.call()?;
     opened(call, notes);
     Some(format!("connect {}", method(words, call.method)))
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use throng_program::{Call, Composed, Connect, Opened, Segment, Statement, StepKind, Text};
+use throng_program::{
+    Call, Composed, Connect, ConnectOptions, Opened, Segment, Statement, StepKind, Text,
+};
 use throng_protocol::grpc::{Encoding, metadata};
 use throng_protocol::protobuf::{CallKind, Template};
 
@@ -92,7 +94,8 @@ pub(super) fn open(
     connect: &mut Connect,
 ) -> Option<()> {
     if let Some(called) = reach.called() {
-        connect.call = Some(Box::new(read_open_call(cx, fields, called)?));
+        let call = read_open_call(cx, fields, called)?;
+        connect.options = Some(Box::new(ConnectOptions::Call(call)));
     }
     Some(())
 }

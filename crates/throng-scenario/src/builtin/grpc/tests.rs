@@ -114,7 +114,7 @@ fn a_call_that_stays_is_a_connection_with_the_messages_of_its_method() {
         .iter()
         .filter_map(|one| match one {
             Statement::Connect(one) => {
-                let call = one.call.as_ref()?;
+                let call = one.options.as_ref()?.call()?;
                 Some((one.link, &*schema.method(call.method).name, call.messages.len()))
             }
             _ => None,

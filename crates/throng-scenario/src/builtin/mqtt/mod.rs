@@ -13,7 +13,6 @@ pub(crate) use step::{read_publish, read_subscribe, read_unsubscribe};
 
 pub(super) static BUILTIN: Builtin = Builtin {
     verb: "publish",
-    links: |spoken, link| link.mqtt = spoken.is("mqtt"),
     opens: step::open,
     warns: step::warn_same_id,
     looks: &[("topic", topic::read_topic_filter)],

@@ -1,7 +1,7 @@
 //! Sessions and steps in the words in which a person writes it.
 
 use throng_program::mqtt::{Client, Order, Property, Publish};
-use throng_program::{Connect, Content, Text};
+use throng_program::{Command as _, Connect, ConnectOptions, Content, Text};
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version};
 
 use crate::builtin::Written;
@@ -15,7 +15,7 @@ fn line(order: &Order) -> String {
         Order::Subscribe(one) => list(one.filters.iter().map(|(filter, _)| filter).collect()),
         Order::Unsubscribe(one) => list(one.filters.iter().collect()),
     };
-    format!("{} {topics}", order.word())
+    format!("{} {topics}", order.verb())
 }
 
 /// The line of a message, which is the name of its row, too.
@@ -78,7 +78,9 @@ pub(super) fn connect_line(
     connect: &Connect,
     notes: &mut Vec<String>,
 ) -> Option<String> {
-    of_client(connect.mqtt.as_ref()?, notes);
+    if let Some(ConnectOptions::Mqtt(client)) = connect.options.as_deref() {
+        of_client(client, notes);
+    }
     None
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use throng_base::Said;
 use throng_program::mqtt::{Client, Order, Property, Publish, Subscribe, Unsubscribe, Will};
 use throng_program::{
-    Connect, Content, Message, Request, Send, Statement, StepKind, Text, Until, Which,
+    Connect, ConnectOptions, Content, Message, Request, Send, Statement, StepKind, Text, Until,
+    Which,
 };
 use throng_protocol::mqtt::{
     PacketType, PropertyId, Qos, Refusal, SubscribeOptions, ValueKind, Version, Wishes,
@@ -43,7 +44,8 @@ pub(super) fn open(
     connect: &mut Connect,
 ) -> Option<()> {
     if cx.scope.spoken.is("mqtt") {
-        connect.mqtt = Some(Box::new(read_user(cx, fields.mqtt)?));
+        let user = read_user(cx, fields.mqtt)?;
+        connect.options = Some(Box::new(ConnectOptions::Mqtt(user)));
     }
     Some(())
 }

@@ -1,7 +1,9 @@
 //! What MQTT becomes in the program. Mistakes with their texts stand in `tests-md/mqtt.md`.
 
 use throng_program::mqtt::{Client, Order, Property};
-use throng_program::{Content, Message, Pick, Program, Scheme, Statement, StepKind, Want};
+use throng_program::{
+    ConnectOptions, Content, Message, Pick, Program, Scheme, Statement, StepKind, Want,
+};
 use throng_protocol::mqtt::{Qos, Version};
 
 use crate::bench::{Bench, BenchBody, write};
@@ -17,7 +19,10 @@ fn device(target: &str, steps: &str) -> Program {
 fn client(program: &Program) -> &Client {
     let mut all = program.sessions[0].all();
     let connect = all.find_map(|one| match one {
-        Statement::Connect(connect) => connect.mqtt.as_deref(),
+        Statement::Connect(connect) => match connect.options.as_deref()? {
+            ConnectOptions::Mqtt(client) => Some(client),
+            ConnectOptions::Call(_) => None,
+        },
         _ => None,
     });
     connect.expect("a client")
@@ -83,7 +88,7 @@ fn a_user_says_who_it_is_and_what_it_wants() {
     let program = device("mqtts://a", DEVICE);
     assert_eq!((program.targets[0].scheme, program.targets[0].port), (Scheme::Mqtts, 8883));
     let [link] = &*program.sessions[0].links else { panic!("one link") };
-    assert!(link.mqtt && link.lasts && link.heartbeat.is_none());
+    assert!(link.lasts && link.heartbeat.is_none());
     let client = client(&program);
     assert_eq!((client.version, client.clean_start, client.keep_alive_s), (Version::V5, false, 30));
     assert_eq!((client.wishes.aliases_max, client.wishes.inflight_max), (10, 5));
@@ -161,8 +166,7 @@ fn what_comes_is_found_by_its_topic_and_its_headers() {
 #[test]
 fn over_websocket_it_has_a_path_and_a_subprotocol() {
     let program = device("ws://a\nprotocol: mqtt", "      - connect\n      - {publish: a}");
-    let [link] = &*program.sessions[0].links else { panic!("one link") };
-    assert!(link.mqtt);
+    assert!(client(&program).clean_start);
     let Statement::Connect(connect) = &program.sessions[0].steps[0] else { panic!("a connect") };
     assert_eq!(connect.path.as_literal(), Some(&b"/mqtt"[..]));
     assert_eq!(connect.protocols[0].as_literal(), Some(&b"mqtt"[..]));

@@ -1,7 +1,7 @@
 //! What Redis becomes in the program. Mistakes with their texts stand in `tests-md/redis.md`.
 
-use throng_program::redis::{Commands, Login};
-use throng_program::{Content, Pick, Program, Scheme, Statement, StepKind};
+use throng_program::redis::{self, Commands};
+use throng_program::{Content, Login, Pick, Program, Scheme, Statement, StepKind};
 
 use crate::bench::{Bench, write};
 use crate::outline::outline;
@@ -76,7 +76,10 @@ fn the_url_says_who_logs_in() {
     let full = login("rediss://ann:w%40rd@a/3");
     assert_eq!((full.scheme, full.port), (Scheme::Rediss, 6379));
     let (user, password) = ("ann".into(), "w@rd".into());
-    assert_eq!(full.login.as_deref(), Some(&Login { user, password, database: 3 }));
+    assert_eq!(
+        full.login.as_deref(),
+        Some(&Login::Redis(redis::Login { user, password, database: 3 }))
+    );
     assert_eq!(full.written(), "rediss://a");
     assert!(!format!("{full:?}").contains("w@rd"));
     let plain = login("redis://a:6390");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use throng_base::Said;
-use throng_program::{Database, SslMode, Target, UnixSocket};
+use throng_program::{Database, Login, SslMode, Target, UnixSocket};
 use throng_protocol::sql::Dialect;
 
 use crate::read::Context;
@@ -100,8 +100,8 @@ pub(super) fn read_database(
             return cx.fail(error.help(words.parameters.clone()));
         }
     }
-    let database = Some(Arc::new(database));
-    Some(Target { weight, unix_socket, database, ..Target::new(scheme, host, port) })
+    let login = Some(Arc::new(Login::Sql(database)));
+    Some(Target { weight, unix_socket, login, ..Target::new(scheme, host, port) })
 }
 
 fn read_mode(cx: &mut Context<'_>, node: &Node, words: &Words, value: &str) -> Option<SslMode> {

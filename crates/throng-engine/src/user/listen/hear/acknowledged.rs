@@ -9,10 +9,10 @@ use throng_protocol::machine::{Answered, Fields};
 use throng_protocol::redis;
 use throng_protocol::sql::Came;
 
-use crate::code::Instruction;
-use crate::connector::redis_error;
+use crate::connector::protocol::redis::redis_error;
 use crate::failure::Finding;
 use crate::looked::Looked;
+use crate::prepared::code::Instruction;
 use crate::shard::Lane;
 use crate::trace::What;
 use crate::user::User;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use throng_base::mqtt as base;
 use throng_program::mqtt::{Client, Order, Publish, Subscribe};
-use throng_program::{Beat, Content, Expect, Handler};
+use throng_program::{Beat, ConnectOptions, Content, Expect, Handler};
 use throng_protocol::mqtt::{
     self, Ack, Codes, Connack, Packet, PropertyId, Qos, SubscribeOptions, Value, Version,
     write_property,
@@ -87,7 +87,7 @@ fn client(version: Version) -> Client {
 fn open(client: Client) -> Statement {
     let mut opens = connect();
     if let Statement::Connect(connect) = &mut opens {
-        Arc::make_mut(connect).mqtt = Some(Box::new(client));
+        Arc::make_mut(connect).options = Some(Box::new(ConnectOptions::Mqtt(client)));
     }
     opens
 }
@@ -138,9 +138,7 @@ const KINDS: [StepKind; 4] =
 /// Users that do these steps once each second, for so many seconds.
 fn speaking(code: Block, begin: usize, users: u64, time: Duration) -> Program {
     let drive = Drive::Users(Users { to: users, coming: Coming::AtOnce });
-    let mut session = session(code, begin);
-    session.links[0].mqtt = true;
-    program(Scheme::Mqtt, vec![session], &KINDS, phase(drive, Some(time)))
+    program(Scheme::Mqtt, vec![session(code, begin)], &KINDS, phase(drive, Some(time)))
 }
 
 fn second() -> Statement {

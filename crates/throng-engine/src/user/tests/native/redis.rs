@@ -1,8 +1,8 @@
 //! Users of Redis against a server that answers, is late, lies and sends away.
 
 use throng_base::redis as base;
-use throng_program::redis::{Commands, Login};
-use throng_program::{Content, Expect};
+use throng_program::redis::{self, Commands};
+use throng_program::{Content, Expect, Login};
 use throng_protocol::redis::{Reply, read_reply};
 
 use super::*;
@@ -134,8 +134,8 @@ fn who_logs_in_is_let_in_or_not() {
     for (reply, ok) in [(&b"+OK\r\n"[..], true), (b"-WRONGPASS no\r\n", false), (b"", false)] {
         let code = vec![connect(), redis(1, &[&words("GET a")], Vec::new()), second()];
         let mut program = asking(code, 1, 3, 2 * S);
-        let login = Login { user: String::new(), password: "word".into(), database: 2 };
-        program.targets[0].login = Some(Arc::new(login));
+        let login = redis::Login { user: String::new(), password: "word".into(), database: 2 };
+        program.targets[0].login = Some(Arc::new(Login::Redis(login)));
         let server = server(move |words| match words[0].as_str() {
             "AUTH" => (MS, reply.to_vec()),
             "SELECT" => (MS, b"+OK\r\n".to_vec()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Request;
 use crate::prepared::Written;
-use crate::repeats::Fingerprint;
+use crate::recorder::repeats::Fingerprint;
 use crate::user::exchange::Exchange;
 
 impl Request<'_> {

@@ -15,9 +15,9 @@ use throng_program::{Content, Message, Statement};
 use throng_protocol::machine::Machine;
 
 use super::{delivers, wait_on};
-use crate::code::Instruction;
-use crate::rare::Joined;
+use crate::prepared::code::Instruction;
 use crate::recorder::Attempt;
+use crate::shard::rare::Joined;
 use crate::transport::pieces::Pieces;
 use crate::user::agenda::waiting_bytes;
 use crate::user::connection::Connection;

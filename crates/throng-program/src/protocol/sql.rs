@@ -1,0 +1,99 @@
+//! Statements of SQL, and databases.
+
+use std::time::Duration;
+
+use throng_base::StepId;
+use throng_expression::Expression;
+use throng_protocol::sql::Dialect;
+
+use super::{Login, Scheme};
+use crate::Target;
+use crate::check::{Check, Pick, Save};
+use crate::failing::Failing;
+use crate::text::Text;
+
+impl Scheme {
+    /// Whether it is a database.
+    pub fn is_sql(self) -> bool {
+        self.dialect().is_some()
+    }
+
+    /// What is offered in TLS to servers that refuse other protocols (ALPN; PostgreSQL 17).
+    pub fn alpn(self) -> Option<&'static [u8]> {
+        (self == Scheme::Postgres).then_some(b"postgresql")
+    }
+
+    /// Which SQL a database speaks.
+    pub fn dialect(self) -> Option<Dialect> {
+        match self {
+            Scheme::Postgres => Some(Dialect::Postgres),
+            Scheme::MySql => Some(Dialect::MySql),
+            _ => None,
+        }
+    }
+}
+
+/// Who logs in, and to which database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Database {
+    pub dialect: Dialect,
+    pub user: String,
+    pub password: Option<String>,
+    /// Empty for none (MySQL).
+    pub name: String,
+    pub tls: SslMode,
+}
+
+impl Target {
+    pub fn database(&self) -> Option<&Database> {
+        match self.login.as_deref()? {
+            Login::Sql(database) => Some(database),
+            Login::Redis(_) => None,
+        }
+    }
+}
+
+/// Whether the server is asked for TLS, as the URL says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SslMode {
+    #[default]
+    Disable,
+    /// Where the server has it.
+    Prefer,
+    Require,
+}
+
+/// A statement of SQL, or several in one text. It opens its connection itself, as a request of HTTP
+/// does, and the user keeps that.
+#[derive(Clone, Debug)]
+pub struct Sql {
+    pub step: StepId,
+    pub link: u8,
+    pub text: Text,
+    /// The values of its parameters. None sends the text alone (simple protocol), which may have
+    /// several statements.
+    pub with: Option<Vec<Text>>,
+    /// It is prepared once for each connection.
+    pub prepares: bool,
+    pub timeout: Duration,
+    /// Of the status, which is a SQLSTATE ([`throng_base::sql::status`]), and of
+    /// [`Pick::Result`]. Without one of the status, an error is a failure.
+    pub checks: Vec<Check>,
+    /// Of the first row.
+    pub saves: Vec<Save>,
+    pub failing: Failing,
+}
+
+impl Sql {
+    pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
+        self.text.expressions(visit);
+        self.with.iter().flatten().for_each(|value| value.expressions(visit));
+    }
+
+    /// Whether somebody looks at the first row.
+    pub fn looks_at_rows(&self) -> bool {
+        let checked = self.checks.iter().map(|check| &check.pick);
+        let mut picks = checked.chain(self.saves.iter().map(|save| &save.pick));
+        picks.any(|pick| matches!(pick, Pick::Result(name) if name.starts_with("column.")))
+    }
+}

@@ -1,0 +1,157 @@
+//! What each protocol says of itself to [`super::Machine`]: its machine, and what breaks it.
+
+use throng_base::{Said, Time};
+
+use super::{Deflater, Event, Fields, HttpError, Input, Lent, Parts, Resume};
+use crate::http2;
+use crate::websocket::closed;
+
+/// The machine of a protocol. The defaults are those of a protocol that has no such thing; the
+/// methods of [`super::Machine`] of the same names describe them.
+pub trait ProtocolMachine {
+    type Breach: Breach;
+
+    fn traits(&self) -> Traits;
+
+    fn next<'a: 'r, 'r>(
+        &mut self,
+        input: &mut Input<'a>,
+        lent: &'r mut Lent,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Event<'r>>, Self::Breach>;
+
+    /// Takes a message apart that [`ProtocolMachine::next`] has returned.
+    fn parts(message: &[u8]) -> Parts<'_> {
+        Parts { content: message, fields: Fields::None }
+    }
+
+    fn end(&mut self) -> Result<bool, HttpError> {
+        Ok(false)
+    }
+
+    fn drained(&mut self, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn backlog(&self) -> usize {
+        0
+    }
+
+    fn message(
+        &mut self,
+        _is_text: bool,
+        content: &[u8],
+        _mask: [u8; 4],
+        _deflater: &mut Deflater,
+        out: &mut Vec<u8>,
+    ) {
+        out.extend_from_slice(content);
+    }
+
+    fn ping(&mut self, _payload: &[u8], _now: Time, _mask: [u8; 4], _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn pong(&self, _payload: &[u8], _mask: [u8; 4], _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn due(&self) -> Time {
+        Time::NEVER
+    }
+
+    fn keep_alive(
+        &mut self,
+        _now: Time,
+        _mask: [u8; 4],
+        _out: &mut Vec<u8>,
+    ) -> Result<(), Self::Breach> {
+        Ok(())
+    }
+
+    fn awaits_end(&self) -> bool {
+        self.traits().closes
+    }
+
+    fn close(&mut self, _code: u16, _mask: [u8; 4], _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn lost(&mut self) -> bool {
+        false
+    }
+
+    fn closed(&self, code: Option<u16>, reason: &str) -> Said {
+        closed(code, reason)
+    }
+
+    fn resume(&self) -> Option<Resume> {
+        None
+    }
+
+    fn half(&self) -> usize {
+        0
+    }
+
+    fn heap_bytes(&self) -> usize;
+
+    fn is_left(&self) -> bool {
+        false
+    }
+}
+
+/// What breaks a protocol. Nothing can be read behind it.
+pub trait Breach {
+    fn said(&self) -> Said;
+
+    fn nature(&self) -> Nature<'_> {
+        Nature::Malformed
+    }
+
+    /// With what code the connection is closed, where it is closed with one.
+    fn close_code(&self) -> Option<u16> {
+        None
+    }
+}
+
+/// Which kind of violation it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature<'v> {
+    Malformed,
+    /// It is not wrong, but larger than it may be.
+    TooLarge,
+    /// The port speaks something else that is known.
+    Foreign,
+    /// It is not wrong either: the peer gave up what it had begun.
+    Reset,
+    /// The peer ends with a status other than success.
+    Status(u16),
+    /// Of the HTTP below.
+    Http(&'v HttpError),
+    Http2(&'v http2::Violation),
+}
+
+/// What a machine can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// It answers requests one after another, and says nothing else.
+    pub answers: bool,
+    /// It answers many of them at the same time.
+    pub multiplexes: bool,
+    /// What comes is cut into messages, which come unasked too.
+    pub messages: bool,
+    /// It has pings of its own, which are answered by pongs.
+    pub pings: bool,
+    /// A pong repeats the payload of its ping.
+    pub echoes: bool,
+    /// It takes leave by a message, which is answered.
+    pub closes: bool,
+    /// The peer closes it with a code.
+    pub codes: bool,
+    /// A client that stops says so; otherwise its peer treats the connection as lost.
+    pub goodbyes: bool,
+    /// Messages are put into frames of its own.
+    pub frames: bool,
+    /// These are masked by chance.
+    pub masks: bool,
+}
