@@ -8,7 +8,7 @@
 //!   and steers it; there is one per run. [`wire`]: the protocol between them. `running`: the
 //!   current phases.
 //! - [`fleet`]: the agents of a fleet as posts. `processes`: several processes of this machine as
-//!   posts; `child`: such a process. [`agent`]: the machine of an agent, which starts one.
+//!   posts, and such a process. [`agent`]: the machine of an agent, which starts one.
 //! - [`attempt`]: a scenario with one user, told step by step.
 //! - `once`: setup and teardown; `ending`: the end of a run.
 //! - [`control`]: commands to a run, and the socket that receives them. [`live`]: the page of a
@@ -17,7 +17,6 @@
 //! - [`monitor`]: this host, for runs on other hosts. [`reflect`]: the services of a gRPC server.
 //! - [`guard`]: the targets that may be loaded, and the commands that may be executed.
 //! - [`bundle`]: the sources of a run, in its directory. [`files`]: other files of a run.
-//! - `system`: functions that need Linux; `elsewhere`: the same for other systems.
 
 #[macro_use]
 extern crate throng_base;
@@ -26,12 +25,9 @@ pub mod agent;
 pub mod attempt;
 pub mod bundle;
 pub mod capacity;
-mod child;
 pub mod control;
 mod desk;
 pub mod duel;
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 mod ending;
 pub mod files;
 pub mod fleet;
@@ -47,10 +43,6 @@ mod post;
 mod processes;
 pub mod reflect;
 mod running;
-#[cfg(target_os = "linux")]
-mod system;
-#[cfg(not(target_os = "linux"))]
-use elsewhere as system;
 pub mod wire;
 
 use std::path::Path;
@@ -74,7 +66,6 @@ use throng_scenario::Recorded;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::unbounded_channel;
 
-pub use child::{assignment, generate};
 use desk::monitors;
 pub use desk::pilot::Wanted as Search;
 use desk::{Desk, Orders, Outlets, Posts, audits};
@@ -85,8 +76,9 @@ pub use lines::{Lines, run};
 use live::Live;
 use once::{do_once, not_begun, tear_down};
 pub use operator::{Line, Operator, StopRequests};
-pub use options::{HostLimits, SearchOptions, Settings};
+pub use options::{FLEET, HostLimits, SearchOptions, Settings};
 use post::{Post, limits};
+pub use processes::child::{assignment, generate};
 
 /// `throng resume`: a run of a fleet whose controller is gone is taken over, up to its end.
 pub fn resume(asked: &fleet::Resume, operator: &dyn Operator) -> Exit {

@@ -1,6 +1,6 @@
-//! `throng monitor`: serves the metrics of this host to runs on other hosts: over HTTP, over the bus
-//! of a fleet, or on standard output. It changes nothing, has a low priority, and stops when there
-//! are no readers.
+//! `throng monitor`: serves the metrics of this host to runs on other hosts: over HTTP, over the
+//! bus of a fleet, or on standard output. It changes nothing, has a low priority, and stops when
+//! there are no readers.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

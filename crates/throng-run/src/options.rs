@@ -15,7 +15,8 @@ use throng_fleet::presence::AGENTS_MAX;
 use throng_program::Output;
 use throng_results::BuildInfo;
 
-use crate::fleet::bus::FLEET;
+/// The directory with the keys of a fleet, where none is named.
+pub const FLEET: &str = "throng-fleet";
 
 /// Where results go, and who generates the load.
 #[derive(Args, Clone, Debug, Default)]

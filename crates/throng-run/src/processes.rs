@@ -2,6 +2,8 @@
 //! and is connected to the desk by its standard input and output, as machines are by a network. The
 //! announcements of one process's ledgers are forwarded to the others.
 
+pub(crate) mod child;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};

@@ -2,8 +2,8 @@
 
 use throng_base::{Diagnostic, Exit};
 use throng_bus::keys::Token;
+use throng_run::FLEET;
 use throng_run::agent::work::{self, AgentOptions, is_token};
-use throng_run::fleet::bus::FLEET;
 use throng_run::fleet::{Collect, Resume, manage};
 use throng_run::monitor::MonitorOptions;
 use throng_terminal::{Screen, Terminal};

@@ -20,7 +20,7 @@ use super::{
     COMMAND_TIME, READY_TIME, Ready, Resume, bus, call_off, control, parcel, posts, ready_of, unfit,
 };
 use crate::desk::monitors::Hosts;
-use crate::{Operator, Settings, StopRequests, hear};
+use crate::{FLEET, Operator, Settings, StopRequests, hear};
 
 /// For what its agents told first to be read again.
 const REPLAY_TIME: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ pub(crate) async fn resume(asked: &Resume, errors: &dyn Operator) -> Exit {
         Ok(signals) => signals,
         Err(exit) => return exit,
     };
-    let directory = asked.settings.fleet.as_deref().unwrap_or(Path::new(bus::FLEET));
+    let directory = asked.settings.fleet.as_deref().unwrap_or(Path::new(FLEET));
     let refused = |diagnostic: Box<Diagnostic>| {
         errors.diagnostic(&diagnostic);
         if diagnostic.code == "fleet-keys" { Exit::Usage } else { Exit::HostUnfit }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use throng_base::flags::duration;
-use throng_run::fleet::bus::FLEET;
+use throng_run::FLEET;
 
 use super::run::OutputArguments;
 
