@@ -74,6 +74,19 @@ fn way(bench: &Bench) -> Bench {
     }
 }
 
+/// A command line that asks the server of this URL.
+///
+/// # Errors
+/// The URL is none of gRPC.
+pub fn of_url(url: &str) -> Result<Bench, Box<Diagnostic>> {
+    if Url::parse(url).is_ok_and(|url| url.scheme.is_grpc()) {
+        return Ok(Bench { url: url.into(), ..Bench::default() });
+    }
+    let message = say!("`{url}` is not the URL of a gRPC server");
+    let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
+    Err(Box::new(Diagnostic::error("bad-url", message).help(help)))
+}
+
 /// Asks a server (`throng protocol --reflect`) and writes the descriptors to a file; without one,
 /// returns them.
 ///
@@ -84,21 +97,13 @@ pub fn write_descriptors(
     file: Option<&Path>,
     errors: &dyn Operator,
 ) -> Result<Option<Vec<u8>>, Exit> {
-    let refused = |told: Diagnostic| {
-        errors.diagnostic(&told);
-        Exit::Usage
-    };
-    let url = &bench.url;
-    let parsed = Url::parse(url).ok();
-    if !parsed.is_some_and(|url| url.scheme.is_grpc()) {
-        let message = say!("`{url}` is not the URL of a gRPC server");
-        let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
-        return Err(refused(Diagnostic::error("bad-url", message).help(help)));
-    }
     let set = reflect(bench, &[], errors)?;
     let Some(path) = file else { return Ok(Some(set)) };
     let written = write_whole(path, &mut OpenOptions::new(), |file| file.write_all(&set));
-    written.map_err(|error| refused(unwritable(path, &error)))?;
+    written.map_err(|error| {
+        errors.diagnostic(&unwritable(path, &error));
+        Exit::Usage
+    })?;
     let size = units::format_bytes(set.len() as f64);
     let (path, proto) = (path.display(), tell!("use it in a scenario with `proto`"));
     errors.line(&format!("{path}: {size}; {proto}"));

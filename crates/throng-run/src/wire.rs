@@ -308,4 +308,49 @@ mod tests {
             assert_eq!(Value::from(back), value, "{line}");
         }
     }
+
+    fn same<T: Serialize + serde::de::DeserializeOwned>(text: &str) -> T {
+        let read: T = serde_json::from_str(text).expect(text);
+        assert_eq!(serde_json::to_string(&read).expect("JSON"), text);
+        read
+    }
+
+    /// As agents of version 4 of the fleet's wire read and write them.
+    #[test]
+    fn lines_keep_their_json() {
+        for order in [
+            r#"{"amend":{"load":1,"at_ns":9,"change":{"times":1.5},"users_max":8}}"#,
+            r#"{"amend":{"load":1,"at_ns":9,"change":{"users":3},"users_max":8}}"#,
+            r#"{"amend":{"load":1,"at_ns":9,"change":{"rate":0.5},"users_max":8}}"#,
+            r#"{"amend":{"load":1,"at_ns":9,"change":"end-phase","users_max":8}}"#,
+        ] {
+            same::<Order>(order);
+        }
+        same::<Message>(r#"{"begun":{"unix_ns":17}}"#);
+        same::<Heard<String>>(r#"{"announced":{"announced":"x","error_ns":5}}"#);
+        let details = concat!(
+            r#"{"seed":18446744073709551615,"run_id":"r1","values":[{"int":-1}],"setup":null,"#,
+            r#""books":[null],"flags":[],"environment":{},"names":["b1"],"labels":[{}],"#,
+            r#""redistribute":true}"#,
+        );
+        let details: PlanDetails = same(details);
+        assert_eq!((details.inputs.seed, details.inputs.run_id.as_str()), (u64::MAX, "r1"));
+        assert_eq!(details.inputs.values, [Plain::Int(-1)]);
+    }
+
+    #[test]
+    fn an_assignment_keeps_its_json() {
+        let text = concat!(
+            r#"{"words":["run"],"scenario":null,"seed":7,"run_id":"r1","values":[],"#,
+            r#""machine":{"name":"b1","shards":2,"first":3,"width":4,"of":7,"offset_ns":0},"#,
+            r#""neighbours":1,"audits":false}"#,
+        );
+        let read: Assignment = serde_json::from_str(text).expect("an assignment");
+        assert_eq!((read.inputs.seed, read.machine.part.of), (7, 7));
+        let written = serde_json::to_value(&read).expect("JSON");
+        let mut wanted: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        // Facts of a host have defaults of their own.
+        wanted["machine"]["host"] = written["machine"]["host"].clone();
+        assert_eq!(written, wanted);
+    }
 }

@@ -4,7 +4,7 @@ use throng_base::Exit;
 use throng_packets::Ink;
 use throng_packets::command::{Failure, ProtocolOptions, show};
 use throng_packets::decode::Sinks;
-use throng_run::reflect::write_descriptors;
+use throng_run::reflect::{of_url, write_descriptors};
 use throng_scenario::bench::Bench;
 use throng_terminal::Screen;
 use throng_terminal::screen::output;
@@ -17,12 +17,13 @@ pub(crate) fn protocol(options: &ProtocolOptions) -> Ended {
     let errors = Screen::errors(options.no_color);
     let reflection = &options.reflection;
     if let Some(url) = &reflection.reflect {
+        // A wrong URL is told before a wrong header.
+        let bench = of_url(url).map_err(|told| errors.refused(&told))?;
         let bench = Bench {
-            url: url.clone(),
             headers: metadata(&reflection.headers).map_err(|told| errors.refused(&told))?,
             verify_tls: reflection.insecure.then_some(false),
             ca: reflection.cacert.clone(),
-            ..Bench::default()
+            ..bench
         };
         let set = write_descriptors(&bench, reflection.output.as_deref(), &errors)?;
         set.iter().for_each(|set| output(set));

@@ -50,6 +50,19 @@ fn an_announcement_comes_back_whole_or_not_at_all() {
     }
 }
 
+/// As agents of version 4 of the wire read and write them.
+#[test]
+fn parts_and_starts_keep_their_json() {
+    let part = r#"{"agent":"b1","life":5,"first":3,"width":4,"of":7}"#;
+    let assigned: Assigned = serde_json::from_str(part).unwrap();
+    assert_eq!(assigned.part, LoadPart { first: 3, width: 4, of: 7 });
+    let start = r#"{"unix_ns":17,"signature":"s"}"#;
+    let signed: SignedStart = serde_json::from_str(start).unwrap();
+    assert_eq!(signed.signed_text("r1"), r#"["r1","begins",17]"#);
+    assert_eq!([to_json(&assigned), to_json(&signed)], [part, start].map(Vec::from));
+    assert_eq!(WIRE, 4);
+}
+
 #[test]
 fn fuzz_no_announcement_makes_it_panic() {
     throng_fuzz::mutations(&[&announcement().to_bytes()], |bytes, _| {
