@@ -11,9 +11,9 @@ use throng_metrics::Cause;
 use throng_program::Every;
 
 use super::State;
-use super::beat::first_time;
 use super::connection::backlog::{Backlog, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Waits};
-use super::task::{Active, Doing, GONE, Task};
+use super::grid::first_time;
+use super::task::{Active, GONE, Task};
 use crate::prepared::StayPlan;
 
 /// What goes on besides.
@@ -226,17 +226,10 @@ impl Active<'_> {
         }
     }
 
-    /// The instruction `return`: the body is over.
-    pub(super) fn return_from_body(&mut self) {
-        self.task.pc = GONE;
-        self.task.deadline = Time::NEVER;
-        self.task.doing = Doing::Step;
-    }
-
     /// The verb `leave` in a body: the user leaves as soon as it can.
     pub(super) fn leave_from_body(&mut self) {
         self.user.told_to_leave();
-        self.return_from_body();
+        self.task.return_from_body();
     }
 }
 

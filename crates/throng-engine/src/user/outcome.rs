@@ -10,6 +10,7 @@ use throng_protocol::machine::Machine;
 
 use super::State;
 use super::connection::Connection;
+use super::flow::Session;
 use super::task::{Active, GONE};
 use super::watched::{as_text, figures};
 use crate::code::Instruction;
@@ -59,7 +60,7 @@ impl Active<'_> {
             && let Some(Connection { machine: Machine::Http2(_), .. }) =
                 self.user.lines.connection(line)
         {
-            self.user.sample(line);
+            self.user.lines.get(line).sample(self.shard);
         }
         self.user.tell_end(step, attempt, None);
     }
@@ -84,7 +85,7 @@ impl Active<'_> {
             self.interrupt();
             return match self.task.is_body() {
                 true => self.leave_from_body(),
-                false => self.leave(onward),
+                false => Session::new(self).leave(onward),
             };
         }
         let (shard, instruction) = (self.shard, self.instruction());
@@ -107,11 +108,11 @@ impl Active<'_> {
         self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
             Instruction::Do(Statement::Connect(_)) => {
-                self.user.life_ends(self.task.line, false);
+                self.user.life(self.task.line).ends(false);
                 shard.strives(self.user.slot, self.user.id, UserState::Failed);
             }
             _ if asks || self.task.is_body() => {}
-            _ => self.user.login_failed(self.task.line, cause),
+            _ => self.user.life(self.task.line).login_failed(cause),
         }
         self.branch_fails(step, cause);
         if self.task.is_body() {
@@ -120,11 +121,11 @@ impl Active<'_> {
         self.task.transactions_fail(step, cause);
         match failing.then {
             OnError::Count => self.go_on(onward),
-            OnError::Next => self.leave_iteration(onward),
-            OnError::Leave => self.leave(onward),
+            OnError::Next => Session::new(self).leave_iteration(onward),
+            OnError::Leave => Session::new(self).leave(onward),
             OnError::Stop => {
                 self.stop_for(step, cause, detail.clone());
-                self.leave(onward);
+                Session::new(self).leave(onward);
             }
         }
     }
@@ -139,17 +140,17 @@ impl Active<'_> {
     ) {
         match then {
             OnError::Count => match onward {
-                Onward::Anew { .. } => self.return_from_body(),
+                Onward::Anew { .. } => self.task.return_from_body(),
                 onward => self.go_on(onward),
             },
             OnError::Next => {
                 self.branch_leaves();
-                self.return_from_body();
+                self.task.return_from_body();
             }
             OnError::Leave => self.leave_from_body(),
             OnError::Stop => {
                 self.stop_for(step, cause, detail.clone());
-                self.return_from_body();
+                self.task.return_from_body();
             }
         }
     }
@@ -243,40 +244,7 @@ impl Active<'_> {
                     self.hold_back();
                 }
             }
-            Onward::Anew { refused } => self.restart(refused),
-        }
-    }
-
-    /// The iteration is given up, and the next one begins as the load has it.
-    pub(super) fn leave_iteration(&mut self, onward: Onward) {
-        self.interrupt();
-        if let Onward::Anew { refused } = onward {
-            return self.restart(refused);
-        }
-        if !self.user.running || self.user.leaving {
-            // There is none: what comes before the first one begins anew, what comes after the
-            // last one is over.
-            return self.restart(true);
-        }
-        self.end_iteration(Iteration::Failed);
-        if onward == Onward::HoldBack && !self.user.leaving {
-            self.hold_back();
-        }
-    }
-
-    /// The user leaves because of a failure.
-    pub(super) fn leave(&mut self, onward: Onward) {
-        let gone = matches!(onward, Onward::Anew { .. });
-        let leaving = self.user.leaving;
-        let over = match self.shard.data_is_over() {
-            true => Iteration::Interrupted,
-            false => Iteration::Failed,
-        };
-        self.take_leave(over);
-        // A long-lived connection that is gone is nothing to take leave of, and what has failed
-        // while the user took leave is not begun again.
-        if gone || leaving {
-            self.task.pc = GONE;
+            Onward::Anew { refused } => Session::new(self).restart(refused),
         }
     }
 
@@ -286,7 +254,7 @@ impl Active<'_> {
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
             return match self.task.is_body() {
                 true => self.leave_from_body(),
-                false => self.leave(Onward::NextStep),
+                false => Session::new(self).leave(Onward::NextStep),
             };
         }
         match self.shard.prepared.program.expressions {
@@ -302,9 +270,9 @@ impl Active<'_> {
         match self.task.is_body() {
             true => {
                 self.branch_leaves();
-                self.return_from_body();
+                self.task.return_from_body();
             }
-            false => self.leave_iteration(Onward::HoldBack),
+            false => Session::new(self).leave_iteration(Onward::HoldBack),
         }
     }
 
@@ -339,7 +307,7 @@ impl Active<'_> {
         };
         // What the session can still take of it is not for a body to drop.
         if !self.task.is_body() {
-            self.user.take_loss(self.task.line);
+            self.user.lines.get_mut(self.task.line).take_loss(self.shard);
         }
         // Who speaks another language does so the next time, too.
         let breaks = matches!(cause, Cause::Malformed | Cause::TooLarge);
@@ -361,6 +329,41 @@ impl Active<'_> {
             let value = value.unwrap_or_default();
             let name = || self.user.name_of(save.slot);
             self.user.tell(|| What::Saved { name: name(), value: as_text(&value) });
+        }
+    }
+}
+
+impl Session<'_, '_> {
+    /// The iteration is given up, and the next one begins as the load has it.
+    pub(super) fn leave_iteration(&mut self, onward: Onward) {
+        self.active.interrupt();
+        if let Onward::Anew { refused } = onward {
+            return self.restart(refused);
+        }
+        if !self.active.user.running || self.active.user.leaving {
+            // There is none: what comes before the first one begins anew, what comes after the
+            // last one is over.
+            return self.restart(true);
+        }
+        self.end_iteration(Iteration::Failed);
+        if onward == Onward::HoldBack && !self.active.user.leaving {
+            self.active.hold_back();
+        }
+    }
+
+    /// The user leaves because of a failure.
+    pub(super) fn leave(&mut self, onward: Onward) {
+        let gone = matches!(onward, Onward::Anew { .. });
+        let leaving = self.active.user.leaving;
+        let over = match self.active.shard.data_is_over() {
+            true => Iteration::Interrupted,
+            false => Iteration::Failed,
+        };
+        self.take_leave(over);
+        // A long-lived connection that is gone is nothing to take leave of, and what has failed
+        // while the user took leave is not begun again.
+        if gone || leaving {
+            self.active.task.pc = GONE;
         }
     }
 }

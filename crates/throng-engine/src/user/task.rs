@@ -243,6 +243,22 @@ impl Task {
         }
     }
 
+    /// The exchange that it waits for; it does not any more.
+    pub(super) fn take_exchange(&mut self) -> Option<Exchange> {
+        match std::mem::replace(&mut self.doing, Doing::Step) {
+            Doing::Exchange(exchange) => Some(exchange),
+            other => {
+                self.doing = other;
+                None
+            }
+        }
+    }
+
+    /// The instruction `return`: the body is over.
+    pub(super) fn return_from_body(&mut self) {
+        (self.pc, self.deadline, self.doing) = (GONE, Time::NEVER, Doing::Step);
+    }
+
     /// Where the request of this step goes instead, if it does.
     pub(super) fn redirect(&self) -> Option<&Redirect> {
         self.detour.as_ref()?.redirect.as_ref()
@@ -378,17 +394,6 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// The exchange that this task waits for; it does not any more.
-    pub(super) fn take_exchange(&mut self) -> Option<Exchange> {
-        match std::mem::replace(&mut self.task.doing, Doing::Step) {
-            Doing::Exchange(exchange) => Some(exchange),
-            other => {
-                self.task.doing = other;
-                None
-            }
-        }
-    }
-
     /// What was sent is not to be expected anywhere.
     pub(super) fn withdraw(&self, exchange: &Exchange) {
         if let Some(sent) = exchange.rare.as_ref().and_then(|rare| rare.sent) {
@@ -398,7 +403,7 @@ impl<'a> Active<'a> {
 
     /// What this task asked for is of no use any more.
     pub(super) fn withdraw_exchange(&mut self) {
-        if let Some(exchange) = self.take_exchange() {
+        if let Some(exchange) = self.task.take_exchange() {
             self.withdraw(&exchange);
             exchange.forget(self.shard);
         }

@@ -10,7 +10,7 @@ mod secure;
 pub(super) mod sql;
 mod stay;
 pub(super) mod talk;
-mod unanswered;
+pub(super) mod unanswered;
 
 use std::task::Context;
 
@@ -19,6 +19,7 @@ use throng_program::Statement;
 
 use super::task::{Active, Doing};
 use super::verb::sql::execute;
+use super::verb::unanswered::Unanswered;
 use crate::code::Instruction;
 use crate::prepared::Plan;
 
@@ -37,13 +38,13 @@ impl Active<'_> {
             // It was looked at before its deadline was.
             Doing::Rendezvous(waiting) => self.meeting_woken(waiting),
             Doing::Closing => {
-                self.user.goodbye_unanswered(self.task.line);
+                self.user.life(self.task.line).goodbye_unanswered();
                 self.user.drop_connection(self.task.line, super::Ended::ByUs);
                 self.closed_in_order(until);
             }
             Doing::Queued { since } => self.queued_in_vain(since),
             Doing::Opening(opening) => self.opening_timed_out(&opening),
-            Doing::Exchange(exchange) => self.exchange_timed_out(exchange),
+            Doing::Exchange(exchange) => Unanswered::new(self, exchange).timed_out(),
         }
     }
 
@@ -64,7 +65,7 @@ impl Active<'_> {
             (Instruction::Do(Statement::Request(request)), _) => self.request(request, cx),
             (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)) => self.stay(stay, plan),
             (Instruction::Parallel(branches), _) => self.parallel(branches),
-            (Instruction::Return, _) => self.return_from_body(),
+            (Instruction::Return, _) => self.task.return_from_body(),
             (Instruction::Do(Statement::Slow { link, slow }), _) => {
                 let (now, line) = (self.user.now, self.user.line_of(*link));
                 if let Some(connection) = self.user.lines.connection_mut(line) {

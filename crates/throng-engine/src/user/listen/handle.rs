@@ -1,7 +1,5 @@
 //! What is made of messages that nobody has asked for, as the handlers have it.
 
-use std::task::Context;
-
 use throng_metrics::Cause;
 use throng_program::{Handler, OnError};
 
@@ -10,50 +8,49 @@ use crate::looked::Looked;
 use crate::prepared::HandlerPlan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
-use crate::shard::Lane;
+use crate::user::State;
 use crate::user::agenda::{Waiting, no_room};
+use crate::user::flow::Session;
+use crate::user::listen::Inbound;
 use crate::user::outcome::Onward;
-use crate::user::task::{Active, Doing};
-use crate::user::{State, User};
+use crate::user::send::wire_bytes;
+use crate::user::task::Doing;
 
-impl User {
+impl Inbound<'_, '_> {
     /// Does with a message what its handler says.
-    pub(in crate::user) fn handle(
+    pub(super) fn handle(
         &mut self,
-        shard: &Lane,
-        line: u8,
         (handler, plan): (&Handler, &HandlerPlan),
         looked: &Looked<'_>,
-        cx: &mut Context<'_>,
     ) {
         let payload = looked.whole();
-        let state = &mut self.state;
+        let state = &mut self.user.state;
         let busy = plan.body.filter(|body| state.is_running(*body));
-        let mut scope = scope!(state, shard);
+        let mut scope = scope!(state, self.shard);
         // What a body works with is saved when it begins.
         let saves = if busy.is_some() { &[][..] } else { &handler.saves };
         let mut verdict = plan.look.judge(&handler.checks, saves, looked, &mut scope);
-        shard.recorder.borrow_mut().messages.pushes += 1;
+        self.shard.recorder.borrow_mut().messages.pushes += 1;
         state.follow_audiences();
-        state.first_message(line);
+        state.life(self.line).first_message();
         if let (Some(body), Ok(())) = (busy, &verdict) {
-            verdict = state.wait_for_body(line, body, payload);
+            verdict = state.wait_for_body(self.line, body, payload);
         }
-        let bytes_in = state.wire_bytes(line, payload);
+        let bytes_in = wire_bytes(state.protocol(self.line), payload);
         let attempt = Attempt { bytes_in, latency: looked.between, ..Attempt::default() };
         let Err(finding) = verdict else {
-            shard.recorder.borrow_mut().came(handler.step, &attempt);
+            self.shard.recorder.borrow_mut().came(handler.step, &attempt);
             state.tell_end(handler.step, &attempt, None);
             if let (Some(body), None) = (plan.body, busy) {
-                self.answer(shard, line, body, cx);
+                self.user.answer(self.shard, self.line, body, self.cx);
             }
             return;
         };
         state.failed_apart(handler.step, &attempt, &finding);
-        let mut session = self.session(shard);
+        let mut session = self.user.session(self.shard);
         match handler.failing.then {
             OnError::Stop => session.stop_for(handler.step, finding.0, finding.1.clone()),
-            then => session.answer_unasked(then),
+            then => Session::new(&mut session).answer_unasked(then),
         }
     }
 }
@@ -75,16 +72,16 @@ impl State {
     }
 }
 
-impl Active<'_> {
+impl Session<'_, '_> {
     /// What the session does when something fails that no step is about.
     pub(in crate::user) fn answer_unasked(&mut self, then: OnError) {
-        let pauses = matches!(self.task.doing, Doing::Pause | Doing::Stay);
+        let pauses = matches!(self.active.task.doing, Doing::Pause | Doing::Stay);
         match then {
-            OnError::Next if pauses && self.user.running && !self.user.leaving => {
+            OnError::Next if pauses && self.active.user.running && !self.active.user.leaving => {
                 self.leave_iteration(Onward::NextStep);
             }
             OnError::Count | OnError::Next => {}
-            OnError::Leave | OnError::Stop => self.user.told_to_leave(),
+            OnError::Leave | OnError::Stop => self.active.user.told_to_leave(),
         }
     }
 }

@@ -4,7 +4,6 @@
 pub(in crate::user) mod acknowledged;
 
 use std::rc::Rc;
-use std::task::Context;
 use std::time::Duration;
 
 use throng_base::Said;
@@ -21,11 +20,13 @@ use crate::looked::Looked;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
-use crate::shard::Lane;
 use crate::trace::What;
 use crate::user::connection::{Came, Connection, Later};
 use crate::user::exchange::{Awaits, Exchange};
+use crate::user::flow::Session;
+use crate::user::listen::Inbound;
 use crate::user::outcome::Onward;
+use crate::user::send::wire_bytes;
 use crate::user::task::{Doing, Task, Which, at};
 use crate::user::{State, User};
 
@@ -46,48 +47,46 @@ type Read = (Option<MessageId>, Option<u64>);
 const NO_CODE: u16 = 1005;
 
 impl User {
-    pub(in crate::user) fn ping(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        payload: &[u8],
-        cx: &mut Context<'_>,
-    ) {
-        shard.recorder.borrow_mut().messages.pings += 1;
-        if let Err(error) = self.state.send_pong(line, payload, cx) {
-            self.broken(shard, line, &error, cx);
+    /// The tasks that wait for a message over this connection.
+    fn awaiting(&self, line: u8) -> impl Iterator<Item = &Task> {
+        let others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
+        std::iter::once(&self.session)
+            .chain(others)
+            .filter(move |one| one.awaits(line, Awaits::Message))
+    }
+}
+
+impl<'u> Inbound<'u, '_> {
+    pub(super) fn ping(&mut self, payload: &[u8]) {
+        self.shard.recorder.borrow_mut().messages.pings += 1;
+        if let Err(error) = self.user.state.outbound(self.line).pong(payload, self.cx) {
+            self.broken(&error);
         }
     }
 
     /// What came breaks the protocol: what follows cannot be read.
-    pub(in crate::user) fn violated(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        violation: &Violation,
-        cx: &mut Context<'_>,
-    ) {
+    pub(super) fn violated(&mut self, violation: &Violation) {
         let detail = match violation {
             Violation::Http(error) => {
-                return self.lost(shard, line, http_failure(error), Ended::ByUs, cx);
+                return self.lost(http_failure(error), Ended::ByUs);
             }
             Violation::Http2(violation) => {
-                return self.lost(shard, line, http2_failure(violation), Ended::ByUs, cx);
+                return self.lost(http2_failure(violation), Ended::ByUs);
             }
             Violation::Sql(error) => {
-                return self.lost(shard, line, sql_failure(error), Ended::ByTarget, cx);
+                return self.lost(sql_failure(error), Ended::ByTarget);
             }
             Violation::Declared(broken) => in_words(broken),
             violation => violation.said(),
         };
         if let Some(code) = violation.close_code() {
-            let _ = self.state.send_close(line, code, cx);
+            let _ = self.user.state.outbound(self.line).close(code, self.cx);
         }
         if matches!(violation, Violation::Declared(_)) {
-            shard.recorder.borrow_mut().messages.broken += 1;
+            self.shard.recorder.borrow_mut().messages.broken += 1;
             // Whoever waits for a message fails with the connection, and for this reason.
-            if self.awaiting(line).next().is_none() {
-                self.state.count_broken(detail.clone());
+            if self.user.awaiting(self.line).next().is_none() {
+                self.user.state.count_broken(detail.clone());
             }
         }
         let (cause, ended) = match violation {
@@ -97,56 +96,39 @@ impl User {
             violation if violation.is_foreign() => (Cause::WrongScheme, Ended::ByUs),
             _ => (Cause::Malformed, Ended::ByUs),
         };
-        self.lost(shard, line, Failure::new(cause, detail), ended, cx);
+        self.lost(Failure::new(cause, detail), ended);
     }
 
     /// The target sent its close frame: it is answered, and the connection is over.
-    pub(in crate::user) fn closed_by_peer(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        (code, reason): (Option<u16>, &str),
-        cx: &mut Context<'_>,
-    ) {
-        if self.session.is_closing(line) {
+    pub(super) fn closed_by_peer(&mut self, (code, reason): (Option<u16>, &str)) {
+        if self.user.session.is_closing(self.line) {
             // It answers ours; the end of the stream follows, or ours of a call that has ended.
-            if self.state.lines.connection(line).is_some_and(Connection::is_call) {
-                self.state.drop_connection(line, Ended::ByUs);
+            if self.user.state.lines.connection(self.line).is_some_and(Connection::is_call) {
+                self.user.state.drop_connection(self.line, Ended::ByUs);
             }
             return;
         }
         let answer = code.filter(|code| *code != NO_CODE).unwrap_or(1000);
-        let _ = self.state.send_close(line, answer, cx);
-        let Some(Connection { machine, .. }) = self.state.lines.connection(line) else { return };
+        let _ = self.user.state.outbound(self.line).close(answer, self.cx);
+        let Some(Connection { machine, .. }) = self.user.state.lines.connection(self.line) else {
+            return;
+        };
         let status = if machine.traits().codes { code.unwrap_or(NO_CODE) } else { 0 };
         let detail = machine.closed(code, &shown(reason.as_bytes()));
         let failure = Failure { status, ..Failure::new(Cause::of_close(status), detail) };
-        self.lost(shard, line, failure, Ended::ByTarget, cx);
+        self.lost(failure, Ended::ByTarget);
     }
 
     /// A message came.
-    pub(in crate::user) fn heard(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        payload: &[u8],
-        cx: &mut Context<'_>,
-    ) {
-        self.state.tell(|| What::Received(self.state.shown(line, payload)));
-        self.hear(shard, line, payload, From::Target, cx);
+    pub(super) fn heard(&mut self, payload: &[u8]) {
+        self.user.state.tell(|| What::Received(self.user.state.shown(self.line, payload)));
+        self.hear(payload, From::Target);
     }
 
     /// Gives a message to whom it is for.
-    pub(super) fn hear(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        payload: &[u8],
-        from: From,
-        cx: &mut Context<'_>,
-    ) {
-        let protocol = &self.state.link_in(shard, line).protocol;
-        let mut decoded = shard.decoded.take();
+    pub(super) fn hear(&mut self, payload: &[u8], from: From) {
+        let protocol = &self.user.state.link_in(self.shard, self.line).protocol;
+        let mut decoded = self.shard.decoded.take();
         let read = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
         let packets = protocol.as_ref().and_then(|protocol| protocol.packets(payload, &decoded));
         if let (Some(protocol), Some(Ok(_)), Some(packets)) = (protocol, &read, packets)
@@ -154,14 +136,14 @@ impl User {
         {
             // Only those in it are messages.
             Records::Declared(protocol).split(packets, &mut |packet| {
-                self.hear(shard, line, packet, From::Packet, cx);
-                self.state.lines.connection(line).is_some()
+                self.hear(packet, From::Packet);
+                self.user.state.lines.connection(self.line).is_some()
             });
-            shard.decoded.replace(decoded);
+            self.shard.decoded.replace(decoded);
             return;
         }
         if from != From::Kept {
-            shard.recorder.borrow_mut().messages.received += 1;
+            self.shard.recorder.borrow_mut().messages.received += 1;
         }
         let packet = match (read, packets) {
             (None, _) => None,
@@ -169,135 +151,126 @@ impl User {
             (Some(read), _) => {
                 let broken = read.err().unwrap_or_else(nested);
                 let read = (decoded.message(), decoded.correlation());
-                shard.decoded.replace(decoded);
-                return self.packet_broken(shard, line, &broken, read, cx);
+                self.shard.decoded.replace(decoded);
+                return self.packet_broken(&broken, read);
             }
         };
-        let parts = self.state.lines.get(line).parts(payload);
-        let mut looked = Looked::message(payload, parts, self.state.now - self.session.due);
+        let parts = self.user.state.lines.get(self.line).parts(payload);
+        let mut looked =
+            Looked::message(payload, parts, self.user.state.now - self.user.session.due);
         if let (Some(protocol), Some(packet)) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
         }
-        looked.proto = self.state.link_in(shard, line).reply(&shard.prepared);
+        looked.proto = self.user.state.link_in(self.shard, self.line).reply(&self.shard.prepared);
         if from != From::Kept {
-            let link = self.state.link_in(shard, line);
-            let mut scope = scope!(self.state, shard);
-            self.state.audiences.received(link, &looked, packet, &mut scope);
-            looked.between = self.state.message_came(line);
+            let link = self.user.state.link_in(self.shard, self.line);
+            let mut scope = scope!(self.user.state, self.shard);
+            self.user.state.audiences.received(link, &looked, packet, &mut scope);
+            looked.between = self.user.state.message_came(self.line);
         }
-        self.give(shard, line, looked, packet, cx);
-        shard.decoded.replace(decoded);
+        self.give(looked, packet);
+        self.shard.decoded.replace(decoded);
     }
 
-    fn give(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        mut looked: Looked<'_>,
-        packet: Option<Packet>,
-        cx: &mut Context<'_>,
-    ) {
-        if self.session.is_closing(line) {
+    fn give(&mut self, mut looked: Looked<'_>, packet: Option<Packet>) {
+        if self.user.session.is_closing(self.line) {
             // It is for nobody any more.
-            shard.recorder.borrow_mut().messages.pushes += 1;
+            self.shard.recorder.borrow_mut().messages.pushes += 1;
             return;
         }
         // Where messages do not say what they answer, handlers come before whoever takes anything.
-        let unsure = packet.is_none() && self.awaiting(line).next().is_some();
-        let handled = unsure && self.handler_of(shard, line, &looked, packet).is_some();
-        if let Some(which) = self.who_awaits(shard, line, &mut looked, packet, handled) {
-            return self.with(which, shard, cx, |active| active.answer_came(looked, packet));
+        let unsure = packet.is_none() && self.user.awaiting(self.line).next().is_some();
+        let handled = unsure && self.handler_of(&looked, packet).is_some();
+        if let Some(which) = self.who_awaits(&mut looked, packet, handled) {
+            return self
+                .user
+                .with(which, self.shard, self.cx, |active| active.answer_came(looked, packet));
         }
-        let stay = self.session.pc;
-        if packet.is_some() && self.state.answers_beat(line, stay, &looked, packet) {
-            let bytes = self.state.wire_bytes(line, looked.whole());
-            return self.beat_answered(line, bytes);
+        let stay = self.user.session.pc;
+        if packet.is_some()
+            && self.user.state.heartbeats(self.line).is_answer(stay, &looked, packet)
+        {
+            let bytes = wire_bytes(self.user.state.protocol(self.line), looked.whole());
+            return self.beat_answered(bytes);
         }
-        if let Some((handler, plan)) = self.handler_of(shard, line, &looked, packet) {
-            return self.handle(shard, line, (handler, plan), &looked, cx);
+        if let Some((handler, plan)) = self.handler_of(&looked, packet) {
+            return self.handle((handler, plan), &looked);
         }
-        if packet.is_none() && self.state.answers_beat(line, stay, &looked, packet) {
-            let bytes = self.state.wire_bytes(line, looked.whole());
-            return self.beat_answered(line, bytes);
+        if packet.is_none()
+            && self.user.state.heartbeats(self.line).is_answer(stay, &looked, packet)
+        {
+            let bytes = wire_bytes(self.user.state.protocol(self.line), looked.whole());
+            return self.beat_answered(bytes);
         }
-        if !self.state.link_in(shard, line).has_records() {
-            self.note_joined(shard, line, &looked);
+        if !self.user.state.link_in(self.shard, self.line).has_records() {
+            self.note_joined(&looked);
         }
-        self.keep_or_pass(shard, line, &looked, packet);
+        self.keep_or_pass(&looked, packet);
     }
 
     /// A message that no task takes may contain the expected one among other records.
-    fn note_joined(&mut self, shard: &Lane, line: u8, looked: &Looked<'_>) {
-        if self.awaiting(line).next().is_none() || !looked.document.is_joined_json() {
+    fn note_joined(&mut self, looked: &Looked<'_>) {
+        if self.user.awaiting(self.line).next().is_none() || !looked.document.is_joined_json() {
             return;
         }
-        let others = self.state.agenda.iter_mut().flat_map(|agenda| agenda.tasks_mut());
-        for task in std::iter::once(&mut self.session).chain(others) {
-            if task.awaits(line, Awaits::Message)
+        let others = self.user.state.agenda.iter_mut().flat_map(|agenda| agenda.tasks_mut());
+        for task in std::iter::once(&mut self.user.session).chain(others) {
+            if task.awaits(self.line, Awaits::Message)
                 && let Doing::Exchange(exchange) = &mut task.doing
             {
-                exchange.rare(shard).joined += 1;
+                exchange.rare(self.shard).joined += 1;
             }
         }
-    }
-
-    /// The tasks that wait for a message over this connection.
-    fn awaiting(&self, line: u8) -> impl Iterator<Item = &Task> {
-        let others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
-        std::iter::once(&self.session)
-            .chain(others)
-            .filter(move |one| one.awaits(line, Awaits::Message))
     }
 
     /// Whose answer the message is. Where replies do not say what they answer, who asked first is
     /// answered first. A task that takes whatever comes next does not where a handler is `handled`.
     fn who_awaits(
         &mut self,
-        shard: &Lane,
-        line: u8,
         looked: &mut Looked<'_>,
         packet: Option<Packet>,
         handled: bool,
     ) -> Option<Which> {
-        let state = &mut self.state;
+        let state = &mut self.user.state;
         // What it asks with is the state's as well: it is away meanwhile.
         let agenda = state.agenda.take();
         let mut first: Option<(Which, throng_base::Time)> = None;
         let others = agenda.iter().flat_map(|agenda| agenda.tasks()).enumerate();
         let others = others.map(|(place, task)| (Which::Other(place), task));
-        for (which, task) in std::iter::once((Which::Session, &self.session)).chain(others) {
-            let Some(exchange) = task.exchange_on(line) else { continue };
+        for (which, task) in std::iter::once((Which::Session, &self.user.session)).chain(others) {
+            let Some(exchange) = task.exchange_on(self.line) else { continue };
             let earlier = first.is_none_or(|(_, due)| task.due < due);
             if exchange.awaits != Awaits::Message || !earlier {
                 continue;
             }
-            if handled && takes_any(at(shard, state.session, task.pc).0) {
+            if handled && takes_any(at(self.shard, state.session, task.pc).0) {
                 continue;
             }
             looked.elapsed = state.now - task.due;
-            if state.is_awaited((line, task.pc), exchange, looked, packet) {
+            if state.is_awaited((self.line, task.pc), exchange, looked, packet) {
                 first = Some((which, task.due));
             }
         }
         state.agenda = agenda;
-        let due = first.map_or(self.session.due, |(_, due)| due);
+        let due = first.map_or(self.user.session.due, |(_, due)| due);
         looked.elapsed = state.now - due;
         first.map(|(which, _)| which)
     }
 
     /// The first handler that the message is for: of a `stay`, then of the link.
-    fn handler_of<'a>(
+    fn handler_of(
         &mut self,
-        shard: &'a Lane,
-        line: u8,
         looked: &Looked<'_>,
         packet: Option<Packet>,
-    ) -> Option<(&'a Handler, &'a HandlerPlan)> {
-        let session = usize::from(self.state.session);
-        let prepared = &shard.prepared;
-        let link = self.state.lines.get(line).link;
+    ) -> Option<(&'u Handler, &'u HandlerPlan)> {
+        let session = usize::from(self.user.state.session);
+        let prepared = &self.shard.prepared;
+        let link = self.user.state.lines.get(self.line).link;
         let own = prepared.program.sessions[session].links.get(usize::from(link));
-        let of_stay = match (&self.session.doing, at(shard, self.state.session, self.session.pc)) {
+        let of_stay = match (
+            &self.user.session.doing,
+            at(self.shard, self.user.state.session, self.user.session.pc),
+        ) {
             (Doing::Stay, (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)))
                 if stay.link == link =>
             {
@@ -306,9 +279,10 @@ impl User {
             _ => (&[][..], &[][..]),
         };
         let of_link = own.map_or(&[][..], |link| &link.handlers);
-        let of_link = of_link.iter().zip(&prepared.link(self.state.session, line).hears.handlers);
+        let of_link =
+            of_link.iter().zip(&prepared.link(self.user.state.session, self.line).hears.handlers);
         let mut all = of_stay.0.iter().zip(of_stay.1).chain(of_link);
-        let mut scope = scope!(self.state, shard);
+        let mut scope = scope!(self.user.state, self.shard);
         all.find(|(handler, plan)| {
             let kinds = &handler.message.messages;
             let kind =
@@ -318,21 +292,15 @@ impl User {
     }
 
     /// No step takes the message now.
-    fn keep_or_pass(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        looked: &Looked<'_>,
-        packet: Option<Packet>,
-    ) {
-        let link = self.state.link_in(shard, line);
+    fn keep_or_pass(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
+        let link = self.user.state.link_in(self.shard, self.line);
         let is_reply = packet.is_some_and(|packet| link.is_reply(packet.message));
         // What comes right behind an answer may be the next one, and so may what comes while the
         // user asks something elsewhere; replies to what was sent may come while the user thinks.
-        let (goes_on, asks) = match &self.session.doing {
+        let (goes_on, asks) = match &self.user.session.doing {
             Doing::Step => (true, true),
-            Doing::Exchange(_) if self.session.line != line => (link.expected.any, true),
-            Doing::Exchange(_) => (self.is_any_next(shard), true),
+            Doing::Exchange(_) if self.user.session.line != self.line => (link.expected.any, true),
+            Doing::Exchange(_) => (self.is_any_next(), true),
             Doing::Opening(_) => (link.expected.any, true),
             _ => (false, false),
         };
@@ -345,60 +313,56 @@ impl User {
             // What a message causes may come before its acknowledgement.
             None => {
                 asks && {
-                    let mut scope = scope!(self.state, shard);
+                    let mut scope = scope!(self.user.state, self.shard);
                     let mut patterns = link.expected.patterns();
                     patterns.any(|(look, checks)| look.fits(checks, looked, &mut scope))
                 }
             }
         };
-        match (keeps, self.state.lines.connection_mut(line)) {
+        match (keeps, self.user.state.lines.connection_mut(self.line)) {
             (true, Some(connection)) => {
                 let dropped = connection.keep_message(looked.whole(), is_reply);
-                shard.recorder.borrow_mut().messages.dropped += dropped;
+                self.shard.recorder.borrow_mut().messages.dropped += dropped;
             }
-            (true, None) => self.state.keep_left(line, looked.whole(), is_reply),
-            (false, _) => self.state.pass(line, is_reply),
+            (true, None) => self.user.state.keep_left(self.line, looked.whole(), is_reply),
+            (false, _) => self.user.state.pass(self.line, is_reply),
         }
     }
 
     /// Whether the session takes any message right after the response that it waits for.
-    fn is_any_next(&self, shard: &Lane) -> bool {
-        let (next, _) = at(shard, self.state.session, self.session.pc + 1);
+    fn is_any_next(&self) -> bool {
+        let (next, _) = at(self.shard, self.user.state.session, self.user.session.pc + 1);
         matches!(next, Instruction::Do(Statement::Expect(expect)) if expect.message.is_any())
-            && next.link() == Some(self.state.lines.get(self.session.line).link)
+            && next.link() == Some(self.user.state.lines.get(self.user.session.line).link)
     }
 
     /// A packet breaks the declaration; the next one can be read. Where it is known who waits for
     /// it, that step has failed; whose any other was is not known, and it is counted alone.
-    fn packet_broken(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        broken: &Broken,
-        read: Read,
-        cx: &mut Context<'_>,
-    ) {
-        shard.recorder.borrow_mut().messages.broken += 1;
+    fn packet_broken(&mut self, broken: &Broken, read: Read) {
+        self.shard.recorder.borrow_mut().messages.broken += 1;
         let detail = in_words(broken);
         let finding = (Cause::Malformed, detail.clone());
-        if let Some(which) = self.who_awaits_broken(shard, line, read) {
-            let protocol = self.state.link_in(shard, line).protocol.as_ref().zip(read.0);
+        if let Some(which) = self.who_awaits_broken(read) {
+            let protocol =
+                self.user.state.link_in(self.shard, self.line).protocol.as_ref().zip(read.0);
             let goes_on = protocol.is_some_and(|(protocol, message)| protocol.goes_on(message));
-            return self.with(which, shard, cx, |active| {
+            return self.user.with(which, self.shard, self.cx, |active| {
                 let asks = matches!(active.instruction(), Instruction::Do(Statement::Request(_)));
                 match &mut active.task.doing {
                     // What follows belongs to the same reply.
-                    Doing::Exchange(exchange) if goes_on && asks => exchange.found(finding, shard),
+                    Doing::Exchange(exchange) if goes_on && asks => {
+                        exchange.found(finding, self.shard);
+                    }
                     _ => active.message_came(Err(finding)),
                 }
             });
         }
-        let stay = self.session.pc;
-        if self.state.is_broken_beat(line, stay, read) {
-            return self.beat_broken(line, finding);
+        let stay = self.user.session.pc;
+        if self.user.state.heartbeats(self.line).is_broken_answer(stay, read) {
+            return self.beat_broken(finding);
         }
-        self.state.count_broken(detail.clone());
-        let mut session = self.session(shard);
+        self.user.state.count_broken(detail.clone());
+        let mut session = self.user.session(self.shard);
         // A step that cannot fail has no word about it: then it is what goes for the session.
         let instruction = session.instruction();
         let failing = match instruction.step() {
@@ -406,52 +370,46 @@ impl User {
             None => session.of_session().all.first().map(|it| it.failing()).unwrap_or_default(),
         };
         if failing.then == OnError::Stop
-            && let Some(step) = shard.prepared.program.broken
+            && let Some(step) = self.shard.prepared.program.broken
         {
             session.stop_for(step, Cause::Malformed, detail.clone());
         }
-        let awaits = session.task.awaits(line, Awaits::Message);
+        let awaits = session.task.awaits(self.line, Awaits::Message);
         match failing.then {
             OnError::Next if awaits && session.user.running => {
                 session.withdraw_exchange();
                 session.interrupt();
-                session.leave_iteration(Onward::NextStep);
+                Session::new(&mut session).leave_iteration(Onward::NextStep);
             }
             OnError::Leave | OnError::Stop if awaits => {
                 session.withdraw_exchange();
                 session.interrupt();
-                session.leave(Onward::NextStep);
+                Session::new(&mut session).leave(Onward::NextStep);
             }
-            then => session.answer_unasked(then),
+            then => Session::new(&mut session).answer_unasked(then),
         }
     }
 
     /// Whose answer the broken message is, as far as that is known.
-    fn who_awaits_broken(&self, shard: &Lane, line: u8, read: Read) -> Option<Which> {
-        let is_sole = self.is_sole_exchange(line);
-        let is_its = |task: &Task| {
-            task.awaits(line, Awaits::Message)
-                && task.exchange_on(line).is_some_and(|exchange| {
-                    let (instruction, _) = at(shard, self.state.session, task.pc);
-                    let its = self.state.is_broken_answer(line, instruction, exchange, read);
-                    its.unwrap_or(is_sole)
-                })
-        };
-        if is_its(&self.session) {
-            return Some(Which::Session);
-        }
-        self.state.agenda.as_ref()?.tasks().iter().position(is_its).map(Which::Other)
-    }
-
-    /// Whether one message is waited for, and the protocol has neither numbers nor messages that
-    /// come unasked: then the next one is it, whatever can be read of it.
-    fn is_sole_exchange(&self, line: u8) -> bool {
+    fn who_awaits_broken(&self, read: Read) -> Option<Which> {
         let is_silent = |protocol: &Protocol| {
             !protocol.correlates() && protocol.messages().all(|(_, info)| !info.push)
         };
-        self.state.protocol(line).is_some_and(is_silent)
-            && !self.state.lines.get(line).beats.waits()
-            && self.awaiting(line).count() == 1
+        // Where one message is waited for, and the protocol has neither numbers nor messages that
+        // come unasked, the next one is it, whatever can be read of it.
+        let is_sole = self.user.state.protocol(self.line).is_some_and(is_silent)
+            && !self.user.state.lines.get(self.line).beats.waits()
+            && self.user.awaiting(self.line).count() == 1;
+        let is_its = |task: &Task| {
+            task.awaits(self.line, Awaits::Message)
+                && task.exchange_on(self.line).is_some_and(|exchange| {
+                    let (instruction, _) = at(self.shard, self.user.state.session, task.pc);
+                    let its =
+                        self.user.state.is_broken_answer(self.line, instruction, exchange, read);
+                    its.unwrap_or(is_sole)
+                })
+        };
+        self.user.find(is_its)
     }
 }
 
@@ -557,7 +515,7 @@ impl State {
             false => {
                 recorder.messages.pushes += 1;
                 drop(recorder);
-                self.first_message(line);
+                self.life(line).first_message();
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::shard::Lane;
 use crate::user::User;
 use crate::user::agenda::{Agenda, Due, Waiting};
 use crate::user::exchange::Awaits;
+use crate::user::flow::Session;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing, Task, Which, at};
 
@@ -110,7 +111,7 @@ impl User {
             session.task.transactions_fail(step, cause);
         }
         match leaves {
-            true => session.leave_iteration(Onward::NextStep),
+            true => Session::new(&mut session).leave_iteration(Onward::NextStep),
             false => session.next_step(),
         }
     }

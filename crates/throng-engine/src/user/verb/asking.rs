@@ -14,9 +14,9 @@ use crate::connector;
 use crate::connector::{Handshake, Order, Progress};
 use crate::failure::{Ended, lost_failure};
 use crate::recorder::Attempt;
-use crate::spent::OpeningTimes;
 use crate::system::Received;
 use crate::user::connection::Connection;
+use crate::user::exchange::{Awaits, Exchange};
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing, Opening, Task, at};
@@ -55,119 +55,9 @@ impl State {
         let closed = || lines().filter(|line| !has_one() && self.lines.connection(*line).is_none());
         open().find(is_free).or_else(|| closed().find(is_free))
     }
-
-    /// Looks whether the target has ended an idle connection, or said something that answers
-    /// nothing: it is of no more use then. Whether it is.
-    fn is_still_good(&mut self, line: u8, cx: &mut Context<'_>) -> bool {
-        let mut buffer = [0; 64];
-        let now = self.now;
-        let Some(connection) = self.lines.connection_mut(line) else { return false };
-        let Some(most) = connection.may_read(now, buffer.len()) else { return true };
-        let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
-        else {
-            return true;
-        };
-        self.now = self.shard.clock.now();
-        match read {
-            Ok(Received { bytes: 0, .. }) => self.drop_connection(line, Ended::ByTarget),
-            Ok(Received { bytes, .. }) => {
-                self.shard.recorder.borrow_mut().bytes_in += bytes as u64;
-                self.unasked(line);
-            }
-            Err(error) => {
-                let failure = lost_failure(&error);
-                self.drop_connection(line, ended_by(failure.cause));
-            }
-        }
-        false
-    }
 }
 
 impl Active<'_> {
-    /// Takes a line of the link for a request. False where all are in use: then the task waits.
-    pub(in crate::user) fn takes_line(&mut self, link: u8, timeout: Duration) -> bool {
-        let own = self.task.line;
-        let goes_on = self.task.in_flight
-            && self.user.lines.get(own).link == link
-            && (!self.user.lines.get(own).multiplexes() || self.user.lines.get(own).is_shared());
-        let free = || match self.is_behind_others(link) {
-            true => None,
-            false => self.user.free_line(link, self.session),
-        };
-        match Some(own).filter(|_| goes_on).or_else(free) {
-            Some(line) => {
-                self.task.line = line;
-                true
-            }
-            None => {
-                self.flight_ends();
-                let queued = Doing::Queued { since: self.user.now };
-                self.wait_for(queued, self.until(timeout));
-                false
-            }
-        }
-    }
-
-    /// Whether a request that was due before this one waits for a connection of the link: first
-    /// come, first served.
-    fn is_behind_others(&self, link: u8) -> bool {
-        let others = self.user.agenda.iter().flat_map(|agenda| agenda.tasks());
-        self.session.into_iter().chain(others).any(|task| {
-            let waits = matches!(task.doing, Doing::Queued { .. }) && task.due < self.task.due;
-            waits && at(self.shard, self.user.session, task.pc).0.link() == Some(link)
-        })
-    }
-
-    /// Begins a try of a request. Whether the connection to its target was used before; None where
-    /// it is to be opened first.
-    pub(in crate::user) fn connected_to(
-        &mut self,
-        target: u16,
-        step: StepId,
-        timeout: Duration,
-        cx: &mut Context<'_>,
-    ) -> Option<bool> {
-        let line = self.task.line;
-        let (schedule, now) = (self.shard.schedule(), self.user.now);
-        let fits = self.user.lines.connection(line).map(|connection| {
-            connection.target == target && !is_of_before(connection, &schedule, now)
-        });
-        drop(schedule);
-        if fits == Some(false) {
-            self.user.drop_connection(line, Ended::ByUs);
-        }
-        self.flight_begins(step);
-        if fits != Some(true) {
-            let left = self.until(timeout) - self.user.now;
-            if left.is_zero() {
-                self.out_of_time(step);
-                return None;
-            }
-            let connect = self.shard.prepared.program.connection.connect_timeout;
-            let place = &self.shard.prepared.targets[usize::from(target)].target;
-            let handshake = connector::login_to(place, &mut self.user.random);
-            self.open(target, handshake, connect.min(left));
-            return None;
-        }
-        // Whether the target has closed it since the last answer is checked before this request is
-        // sent.
-        let reused = self.user.lines.connection(line).is_some_and(|one| one.used > Time::ZERO);
-        let is_good =
-            !reused || self.user.lines.get(line).multiplexes() || self.user.is_still_good(line, cx);
-        if is_good {
-            self.goes_out();
-        }
-        is_good.then_some(reused)
-    }
-
-    /// The request was to be sent once more, over a new connection, and its time was over.
-    fn out_of_time(&mut self, step: StepId) {
-        self.withdraw_again();
-        self.task.detour = None;
-        let detail = say!("no time was left to send the request again over a new connection");
-        self.step_failed(step, &Attempt::default(), (Cause::Timeout, detail), Onward::NextStep);
-    }
-
     /// All connections were in use until the request had no more time.
     pub(in crate::user) fn queued_in_vain(&mut self, since: Time) {
         let instruction = self.instruction();
@@ -196,23 +86,6 @@ impl Active<'_> {
         };
         let finding = (Cause::Timeout, detail);
         self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
-    }
-
-    /// The connection that has just been opened for the request, where one has.
-    pub(in crate::user) fn opened_for(&self, reused: bool) -> Option<OpeningTimes> {
-        if reused {
-            return None;
-        }
-        let (user, times) = self.shard.opening.take()?;
-        (user == self.user.id).then_some(times)
-    }
-
-    /// Until when a request that is sent now has to be answered: one that is sent once more has no
-    /// more time than it had.
-    pub(in crate::user) fn until(&self, timeout: Duration) -> Time {
-        let again = self.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
-        let again = again.filter(|again| again.is_of(self.task.pc, self.task.due));
-        (self.user.now + timeout).min(again.map_or(Time::NEVER, |again| again.until))
     }
 
     /// A request that was to be sent once more is not.
@@ -257,9 +130,152 @@ impl Active<'_> {
     }
 }
 
+/// A request that is about to be sent: what its step says of its connection.
+pub(in crate::user) struct Asking<'v, 'a> {
+    pub(in crate::user) active: &'v mut Active<'a>,
+    pub(in crate::user) link: u8,
+    pub(in crate::user) step: StepId,
+    pub(in crate::user) timeout: Duration,
+}
+
+impl Asking<'_, '_> {
+    /// Takes a line of the link for a request. False where all are in use: then the task waits.
+    pub(in crate::user) fn takes_line(&mut self) -> bool {
+        let own = self.active.task.line;
+        let goes_on = self.active.task.in_flight
+            && self.active.user.lines.get(own).link == self.link
+            && (!self.active.user.lines.get(own).multiplexes()
+                || self.active.user.lines.get(own).is_shared());
+        let free = || match self.is_behind_others() {
+            true => None,
+            false => self.active.user.free_line(self.link, self.active.session),
+        };
+        match Some(own).filter(|_| goes_on).or_else(free) {
+            Some(line) => {
+                self.active.task.line = line;
+                true
+            }
+            None => {
+                self.active.flight_ends();
+                let queued = Doing::Queued { since: self.active.user.now };
+                self.active.wait_for(queued, self.until());
+                false
+            }
+        }
+    }
+
+    /// Whether a request that was due before this one waits for a connection of the link: first
+    /// come, first served.
+    fn is_behind_others(&self) -> bool {
+        let others = self.active.user.agenda.iter().flat_map(|agenda| agenda.tasks());
+        self.active.session.into_iter().chain(others).any(|task| {
+            let waits =
+                matches!(task.doing, Doing::Queued { .. }) && task.due < self.active.task.due;
+            waits
+                && at(self.active.shard, self.active.user.session, task.pc).0.link()
+                    == Some(self.link)
+        })
+    }
+
+    /// Begins a try of the request, where the connection to its target is open; None where it is to
+    /// be opened first.
+    pub(in crate::user) fn begins(
+        &mut self,
+        target: u16,
+        cx: &mut Context<'_>,
+    ) -> Option<Exchange> {
+        let active = &mut *self.active;
+        let (line, now) = (active.task.line, active.user.now);
+        let schedule = active.shard.schedule();
+        let fits = active.user.lines.connection(line).map(|connection| {
+            connection.target == target && !is_of_before(connection, &schedule, now)
+        });
+        drop(schedule);
+        if fits == Some(false) {
+            active.user.drop_connection(line, Ended::ByUs);
+        }
+        active.flight_begins(self.step);
+        if fits != Some(true) {
+            self.opens(target);
+            return None;
+        }
+        // Whether the target has closed it since the last answer is checked before this request is
+        // sent.
+        let reused = active.user.lines.connection(line).is_some_and(|one| one.used > Time::ZERO);
+        let is_good = !reused
+            || active.user.lines.get(line).multiplexes()
+            || is_still_good(active.user, line, cx);
+        if !is_good {
+            return None;
+        }
+        active.goes_out();
+        let mut exchange = Exchange::new(Awaits::Answer { reused }, active.user.now);
+        if !reused && let Some((user, times)) = active.shard.opening.take() {
+            // It has just been opened for this request.
+            exchange.is_first(Some(times).filter(|_| user == active.user.id), active.shard);
+        }
+        Some(exchange)
+    }
+
+    fn opens(&mut self, target: u16) {
+        let left = self.until() - self.active.user.now;
+        if left.is_zero() {
+            return self.out_of_time();
+        }
+        let shard = self.active.shard;
+        let connect = shard.prepared.program.connection.connect_timeout;
+        let place = &shard.prepared.targets[usize::from(target)].target;
+        let handshake = connector::login_to(place, &mut self.active.user.random);
+        self.active.open(target, handshake, connect.min(left));
+    }
+
+    /// The request was to be sent once more, over a new connection, and its time was over.
+    fn out_of_time(&mut self) {
+        self.active.withdraw_again();
+        self.active.task.detour = None;
+        let detail = say!("no time was left to send the request again over a new connection");
+        let finding = (Cause::Timeout, detail);
+        self.active.step_failed(self.step, &Attempt::default(), finding, Onward::NextStep);
+    }
+
+    /// Until when a request that is sent now has to be answered: one that is sent once more has no
+    /// more time than it had.
+    pub(in crate::user) fn until(&self) -> Time {
+        let again = self.active.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
+        let again = again.filter(|again| again.is_of(self.active.task.pc, self.active.task.due));
+        (self.active.user.now + self.timeout).min(again.map_or(Time::NEVER, |again| again.until))
+    }
+}
+
 /// Whether a connection is of an earlier slice of a duel, and is in use by no other request.
 fn is_of_before(connection: &Connection, schedule: &Schedule, now: Time) -> bool {
     let machine = &connection.machine;
     let is_in_use = matches!(machine, Machine::Http2(client) if client.open_streams() > 0);
     schedule.renews(connection.established, now) && !is_in_use
+}
+
+/// Looks whether the target has ended an idle connection, or said something that answers
+/// nothing: it is of no more use then. Whether it is.
+fn is_still_good(user: &mut State, line: u8, cx: &mut Context<'_>) -> bool {
+    let mut buffer = [0; 64];
+    let now = user.now;
+    let Some(connection) = user.lines.connection_mut(line) else { return false };
+    let Some(most) = connection.may_read(now, buffer.len()) else { return true };
+    let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
+    else {
+        return true;
+    };
+    user.now = user.shard.clock.now();
+    match read {
+        Ok(Received { bytes: 0, .. }) => user.drop_connection(line, Ended::ByTarget),
+        Ok(Received { bytes, .. }) => {
+            user.shard.recorder.borrow_mut().bytes_in += bytes as u64;
+            user.unasked(line);
+        }
+        Err(error) => {
+            let failure = lost_failure(&error);
+            user.drop_connection(line, ended_by(failure.cause));
+        }
+    }
+    false
 }

@@ -16,8 +16,10 @@ use crate::recorder::Attempt;
 use crate::rendezvous::{Standing, Waiting};
 use crate::scope::scope;
 use crate::trace::{SHOWN_BYTES_MAX, What};
+use crate::user::flow::{FINISHED, Session};
 use crate::user::outcome::Onward;
-use crate::user::task::{Active, Doing, Task};
+use crate::user::task::{Active, Doing, GONE, Task};
+use crate::user::transaction::End;
 use crate::user::watched::as_text;
 
 /// When a user looks again for what another shard is about to write.
@@ -226,6 +228,35 @@ impl Active<'_> {
         self.shard.stop_because(self.user.now, Said::of_others(shown(&said)), StoppedBy::Rule);
         self.leave_on_purpose();
         Ok(())
+    }
+
+    /// The verb `next`.
+    fn next_iteration(&mut self) {
+        match self.user.running {
+            _ if self.task.is_body() => {
+                self.branch_leaves();
+                self.task.return_from_body();
+            }
+            true => Session::new(self).end_iteration(FINISHED),
+            false if self.user.leaving => self.go_to(GONE),
+            false => self.go_to(self.of_session().begin),
+        }
+    }
+
+    /// The verb `leave`.
+    fn leave_on_purpose(&mut self) {
+        if self.task.is_body() {
+            return self.leave_from_body();
+        }
+        self.task.leave_transactions(End::Whole, self.user);
+        match self.user.leaving {
+            true => self.go_to(GONE),
+            false => {
+                let mut session = Session::new(self);
+                session.iteration_over(FINISHED);
+                session.leave_done();
+            }
+        }
     }
 
     /// The verb `rendezvous`.

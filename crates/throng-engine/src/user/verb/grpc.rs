@@ -25,11 +25,12 @@ use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};
 use crate::user::State;
-use crate::user::exchange::{Awaits, Exchange};
+use crate::user::exchange::Exchange;
 use crate::user::outcome::Onward;
 use crate::user::send::encode_proto;
 use crate::user::streams::Asked;
 use crate::user::task::{Active, Doing, Task};
+use crate::user::verb::asking::Asking;
 use crate::verify::look_at_headers;
 
 /// What reads a call needs to know of it.
@@ -57,14 +58,14 @@ impl Active<'_> {
 
     /// The verb `grpc`: makes the call, on a new connection if there is none.
     pub(in crate::user) fn call(&mut self, call: &Call, plan: &CallPlan, cx: &mut Context<'_>) {
-        if !self.takes_line(call.link, call.timeout) {
+        let Call { link, step, timeout, .. } = *call;
+        let mut asking = Asking { active: self, link, step, timeout };
+        if !asking.takes_line() {
             return;
         }
-        let target = self.user.lines.get(self.task.line).target;
-        let Some(reused) = self.connected_to(target, call.step, call.timeout, cx) else { return };
-        let until = self.until(call.timeout);
-        let mut exchange = Exchange::new(Awaits::Answer { reused }, self.user.now);
-        exchange.is_first(self.opened_for(reused), self.shard);
+        let target = asking.active.user.lines.get(asking.active.task.line).target;
+        let Some(mut exchange) = asking.begins(target, cx) else { return };
+        let until = asking.until();
         let sent = self.calling(call, plan).send(target, &mut exchange, cx);
         if let Err(finding) = sent {
             exchange.forget(self.shard);
@@ -99,7 +100,7 @@ impl Active<'_> {
         let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = self.at_pc() else {
             return;
         };
-        let Some(mut exchange) = self.take_exchange() else { return };
+        let Some(mut exchange) = self.task.take_exchange() else { return };
         let (now, due) = (self.user.now, self.task.due);
         if let Some(connection) = self.user.lines.connection_mut(line) {
             connection.used = now;
@@ -318,7 +319,7 @@ impl Calling<'_> {
         };
         let kind = RequestKind::Normal;
         let asked = Asked { kind, block: &block, body, body_bytes_max: u64::MAX };
-        match self.user.ask(line, &asked, cx) {
+        match self.user.outbound(line).ask(&asked, cx) {
             Ok(stream) => exchange.number = stream,
             // What the target has said of it is read first.
             Err(error) => {

@@ -37,12 +37,13 @@ use crate::shard::Lane;
 use crate::template::{Detour as Way, Extras, Parts, SentTo, Template, own_host};
 use crate::trace::{Shown, What, text_of_head};
 use crate::user::connection::Connection;
+use crate::user::exchange::Exchange;
 use crate::user::exchange::answer::coding_failed;
-use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::redirect::{Again, Redirect, path_of};
 use crate::user::streams::Asked;
 use crate::user::task::{Active, Doing, Task};
+use crate::user::verb::asking::Asking;
 use crate::user::{State, jar, redirect, watched};
 use crate::verify::look_at_headers;
 
@@ -83,7 +84,8 @@ impl Active<'_> {
 
     /// The verb `http`: sends the request, on a new connection if there is none.
     pub(in crate::user) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
-        if !self.takes_line(http.link, http.timeout) {
+        let Http { link, step, timeout, .. } = *http;
+        if !(Asking { active: self, link, step, timeout }).takes_line() {
             return;
         }
         let line = self.task.line;
@@ -97,13 +99,13 @@ impl Active<'_> {
             return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
         }
         let target = self.asking(http, plan).goes_to();
-        let Some(reused) = self.connected_to(target, http.step, http.timeout, cx) else { return };
-        let until = self.until(http.timeout);
+        let mut asking = Asking { active: self, link, step, timeout };
+        let Some(mut exchange) = asking.begins(target, cx) else { return };
+        let until = asking.until();
         // Where this request follows from an answer, the try began with the first.
-        let (now, redirect) = (self.user.now, self.task.redirect());
-        let begun = redirect.map_or(now, |redirect| redirect.sent.min(now));
-        let mut exchange = Exchange::new(Awaits::Answer { reused }, begun);
-        exchange.is_first(self.opened_for(reused), self.shard);
+        if let Some(redirect) = self.task.redirect() {
+            exchange.sent = redirect.sent.min(exchange.sent);
+        }
         let sent = self.asking(http, plan).send_request(target, &mut exchange, cx);
         if let Err(Unsent::Fault(finding)) = sent {
             self.task.detour = None;
@@ -136,7 +138,7 @@ impl Active<'_> {
         let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = (instruction, plan) else {
             return;
         };
-        let Some(mut exchange) = self.take_exchange() else { return };
+        let Some(mut exchange) = self.task.take_exchange() else { return };
         // Where the answer came before all of the request was sent, the rest of it is not wanted.
         let reusable = reusable && self.user.lines.get(line).is_sent() && !exchange.is_unsendable();
         let keeps = reusable && exchange.keep_alive && shard.prepared.program.connection.keep_alive;
@@ -380,7 +382,7 @@ impl Request<'_> {
                 let (bytes, block) = (&fixed.bytes[fixed.parts.head_end + 2..], &*fixed.block);
                 return self.send_block(block, (bytes, body), exchange, cx);
             }
-            return self.user.send_with(line, &fixed.bytes, body, cx).map_err(broken);
+            return self.user.outbound(line).send_with(&fixed.bytes, body, cx).map_err(broken);
         }
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
@@ -407,7 +409,7 @@ impl Request<'_> {
             let bytes = buffer.get(end + 4..).unwrap_or_default();
             return self.send_block(&block, (bytes, body), exchange, cx);
         }
-        self.user.send_with(line, &buffer, body, cx).map_err(broken)
+        self.user.outbound(line).send_with(&buffer, body, cx).map_err(broken)
     }
 
     /// Sends the same as a stream of HTTP/2.
@@ -429,7 +431,7 @@ impl Request<'_> {
             false => u64::MAX,
         };
         let asked = Asked { kind: plan.kind, block, body, body_bytes_max };
-        let stream = self.user.ask(self.task.line, &asked, cx).map_err(Unsent::Broken)?;
+        let stream = self.user.outbound(self.task.line).ask(&asked, cx).map_err(Unsent::Broken)?;
         exchange.number = stream;
         Ok(())
     }

@@ -26,6 +26,7 @@ use crate::scope::{UserScope, scope};
 use crate::spent::OpeningTimes;
 use crate::template::{finish_cookies, write_own_cookies};
 use crate::user::connection::{Connection, Later};
+use crate::user::flow::Session;
 use crate::user::outcome::Onward;
 use crate::user::redirect::is_plain_path;
 use crate::user::send::mqtt;
@@ -114,7 +115,7 @@ impl State {
         if !opened.surplus.is_empty() {
             connection.keep_again(Later::Surplus(opened.surplus));
         }
-        self.take_loss(line);
+        self.lines.get_mut(line).take_loss(&shard);
         self.arm(connection.machine.due());
         self.lines.get_mut(line).connection = Some(connection);
         if let Some(memory) = &mut self.memory {
@@ -133,7 +134,7 @@ impl Active<'_> {
         self.task.line = line;
         self.user.drop_connection(line, Ended::ByUs);
         self.flight_begins(connect.step);
-        self.user.life_begins(line);
+        self.user.life(line).begins();
         match self.handshake(connect, plan) {
             Ok((target, handshake)) => self.open(target, handshake, connect.timeout),
             Err(finding) => {
@@ -252,7 +253,7 @@ impl Active<'_> {
                 connection.is_opened(connect.step, self.task.due);
             }
             let has_login = matches!(plan, Plan::Connect { has_login: true, .. });
-            self.user.connected(self.task.line, has_login);
+            self.user.life(self.task.line).connected(has_login);
             self.step_ok(connect.step, &attempt);
             self.next_step();
         }
@@ -289,7 +290,7 @@ impl Active<'_> {
             // Only these open connections.
             _ => {
                 self.interrupt();
-                self.restart(true);
+                Session::new(self).restart(true);
             }
         }
     }

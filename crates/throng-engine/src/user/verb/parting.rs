@@ -11,6 +11,7 @@ use crate::code::Instruction;
 use crate::failure::Ended;
 use crate::recorder::{Attempt, Iteration};
 use crate::user::Turn;
+use crate::user::flow::Session;
 use crate::user::task::{Active, Doing};
 use crate::user::transaction::End;
 
@@ -18,80 +19,8 @@ use crate::user::transaction::End;
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
 impl Active<'_> {
-    /// Told to leave while waiting: whether what the user waits for can be given up. A step that
-    /// was begun is finished, and so is a transaction: half a purchase is left with no target. A
-    /// connection that is being opened is given up, but not that of who arrived a moment ago: each
-    /// arrival has a result.
-    pub(in crate::user) fn leaves_now(&mut self) -> bool {
-        let can = match self.task.doing {
-            Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
-            Doing::Pause => !self.task.in_transaction(self.shard),
-            Doing::Stay if self.awaits_end() => false,
-            Doing::Stay => {
-                !self.task.in_transaction(self.shard) || self.task.deadline == Time::NEVER
-            }
-            Doing::Opening(_) => {
-                let arrives = self.user.once && self.task.pc == self.of_session().begin;
-                !self.task.in_transaction(self.shard) && !arrives
-            }
-            _ => false,
-        };
-        let is_busy = self.user.holds_back();
-        if self.user.leaving || !can || is_busy {
-            return false;
-        }
-        self.user.now = self.shard.clock.now();
-        self.break_off_step();
-        self.take_leave(Iteration::Interrupted);
-        true
-    }
-
     pub(in crate::user) fn awaits_end(&self) -> bool {
         matches!(self.instruction(), Instruction::Do(Statement::Stay(stay)) if stay.awaits_end)
-    }
-
-    /// The user has to go on elsewhere. Who stays has done what it was asked for; any other step
-    /// that is begun will not end.
-    fn break_off_step(&mut self) {
-        match (&self.task.doing, self.instruction()) {
-            (Doing::Stay, Instruction::Do(Statement::Stay(stay))) if !stay.awaits_end => {
-                self.step_ok(stay.step, &Attempt::default());
-            }
-            _ => self.interrupt(),
-        }
-        self.give_up();
-    }
-
-    /// Told to fall out: whether what the user does can be left at once.
-    pub(in crate::user) fn parts_now(&self) -> bool {
-        let can = matches!(
-            self.task.doing,
-            Doing::Pause | Doing::Stay | Doing::Idle | Doing::Rendezvous(_) | Doing::Step
-        );
-        let may =
-            !self.task.in_flight && !self.task.in_transaction(self.shard) && !self.user.leaving;
-        can && may && self.user.is_online()
-    }
-
-    /// The connections that last end in the way that is told, and the session begins anew.
-    pub(in crate::user) fn part(&mut self, how: Parting, cx: &mut Context<'_>) {
-        self.user.now = self.shard.clock.now();
-        self.break_off_step();
-        self.task.leave_transactions(End::CutOff, self.user);
-        self.iteration_over(Iteration::Interrupted);
-        self.shard.seats.borrow_mut().not_idle(self.user.slot);
-        self.go_to(0);
-        self.user.rejoins = true;
-        for line in 0..self.user.lines.count() {
-            if self.user.lines.get(line).is_online() {
-                self.end_by(line, how, cx);
-            }
-        }
-        self.user.fell_out = true;
-        self.user.goes_away();
-        if !matches!(self.task.doing, Doing::Closing) {
-            self.rejoin();
-        }
     }
 
     /// We end a connection, one way or another.
@@ -110,8 +39,8 @@ impl Active<'_> {
         let Some(connection) = self.user.lines.connection(line) else { return };
         let machine = &connection.machine;
         let (closes, awaits_end) = (machine.traits().closes, machine.awaits_end());
-        if closes && self.user.send_close(line, 1000, cx).is_ok() && awaits_end {
-            self.user.goodbye_said(line);
+        if closes && self.user.outbound(line).close(1000, cx).is_ok() && awaits_end {
+            self.user.life(line).goodbye_said();
             if !matches!(self.task.doing, Doing::Closing) {
                 self.task.line = line;
                 return self.wait_for(Doing::Closing, self.user.now + GOODBYE_MAX);
@@ -133,15 +62,92 @@ impl Active<'_> {
             false => self.task.due.max(self.user.now),
         };
         if self.user.rejoins {
-            self.rejoin();
+            Session::new(self).rejoin();
         }
         Turn::Again
+    }
+}
+
+impl Session<'_, '_> {
+    /// Told to leave while waiting: whether what the user waits for can be given up. A step that
+    /// was begun is finished, and so is a transaction: half a purchase is left with no target. A
+    /// connection that is being opened is given up, but not that of who arrived a moment ago: each
+    /// arrival has a result.
+    pub(in crate::user) fn leaves_now(&mut self) -> bool {
+        let can = match self.active.task.doing {
+            Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
+            Doing::Pause => !self.active.task.in_transaction(self.active.shard),
+            Doing::Stay if self.active.awaits_end() => false,
+            Doing::Stay => {
+                !self.active.task.in_transaction(self.active.shard)
+                    || self.active.task.deadline == Time::NEVER
+            }
+            Doing::Opening(_) => {
+                let arrives =
+                    self.active.user.once && self.active.task.pc == self.active.of_session().begin;
+                !self.active.task.in_transaction(self.active.shard) && !arrives
+            }
+            _ => false,
+        };
+        let is_busy = self.active.user.holds_back();
+        if self.active.user.leaving || !can || is_busy {
+            return false;
+        }
+        self.active.user.now = self.active.shard.clock.now();
+        self.break_off_step();
+        self.take_leave(Iteration::Interrupted);
+        true
+    }
+
+    /// The user has to go on elsewhere. Who stays has done what it was asked for; any other step
+    /// that is begun will not end.
+    fn break_off_step(&mut self) {
+        match (&self.active.task.doing, self.active.instruction()) {
+            (Doing::Stay, Instruction::Do(Statement::Stay(stay))) if !stay.awaits_end => {
+                self.active.step_ok(stay.step, &Attempt::default());
+            }
+            _ => self.active.interrupt(),
+        }
+        self.active.give_up();
+    }
+
+    /// Told to fall out: whether what the user does can be left at once.
+    pub(in crate::user) fn parts_now(&self) -> bool {
+        let can = matches!(
+            self.active.task.doing,
+            Doing::Pause | Doing::Stay | Doing::Idle | Doing::Rendezvous(_) | Doing::Step
+        );
+        let may = !self.active.task.in_flight
+            && !self.active.task.in_transaction(self.active.shard)
+            && !self.active.user.leaving;
+        can && may && self.active.user.is_online()
+    }
+
+    /// The connections that last end in the way that is told, and the session begins anew.
+    pub(in crate::user) fn part(&mut self, how: Parting, cx: &mut Context<'_>) {
+        self.active.user.now = self.active.shard.clock.now();
+        self.break_off_step();
+        self.active.task.leave_transactions(End::CutOff, self.active.user);
+        self.iteration_over(Iteration::Interrupted);
+        self.active.shard.seats.borrow_mut().not_idle(self.active.user.slot);
+        self.active.go_to(0);
+        self.active.user.rejoins = true;
+        for line in 0..self.active.user.lines.count() {
+            if self.active.user.lines.get(line).is_online() {
+                self.active.end_by(line, how, cx);
+            }
+        }
+        self.active.user.fell_out = true;
+        self.active.user.goes_away();
+        if !matches!(self.active.task.doing, Doing::Closing) {
+            self.rejoin();
+        }
     }
 
     /// Whose connection is gone comes back, as `reconnect` has it.
     fn rejoin(&mut self) {
-        self.user.rejoins = false;
-        if let Some(retry) = self.user.reconnects() {
+        self.active.user.rejoins = false;
+        if let Some(retry) = self.active.user.reconnects() {
             self.reconnect(retry);
         }
     }

@@ -11,6 +11,7 @@ use crate::user::connection::{Connection, Later};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
+use crate::user::verb::unanswered::Unanswered;
 
 impl Active<'_> {
     /// The verb `secure`: done when TLS is spoken.
@@ -30,7 +31,7 @@ impl Active<'_> {
     }
 
     pub(in crate::user) fn secured(&mut self) {
-        let Some(exchange) = self.take_exchange() else { return };
+        let Some(exchange) = self.task.take_exchange() else { return };
         if let Some(step) = self.instruction().step() {
             self.step_ok(step, &exchange.attempt(self.user.now, self.task.due));
         }
@@ -39,10 +40,10 @@ impl Active<'_> {
     }
 
     pub(in crate::user) fn not_secured(&mut self, failure: Failure) {
-        let Some(exchange) = self.take_exchange() else { return };
+        let Some(exchange) = self.task.take_exchange() else { return };
         let finding = (failure.cause, failure.detail.clone());
         self.lose(failure, Ended::ByUs);
-        self.exchange_failed(exchange, finding, false, Onward::Anew { refused: true });
+        Unanswered::new(self, exchange).failed(finding, false, Onward::Anew { refused: true });
     }
 }
 

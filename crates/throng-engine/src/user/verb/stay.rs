@@ -23,7 +23,7 @@ impl Active<'_> {
             if self.user.lines.get(line).keeps_something() && !self.task.is_body() {
                 return self.wait_for(Doing::Stay, Time::NEVER);
             }
-            self.user.take_loss(line);
+            self.user.lines.get_mut(line).take_loss(self.shard);
             return self.end_came(stay);
         }
         let place = self.user.lines.get(line);
@@ -48,7 +48,7 @@ impl Active<'_> {
             return self.catch_up(time);
         }
         if let Some(heartbeat) = &stay.heartbeat {
-            self.user.begin_beats_of_stay(line, heartbeat);
+            self.user.heartbeats(line).begin_of_stay(heartbeat);
         }
         self.user.schedule(line, (&stay.every, plan), true);
         // Without length, it does not hide how late the next step is.
@@ -64,6 +64,24 @@ impl Active<'_> {
             self.paused();
         }
         self.next_step();
+    }
+
+    /// The connection was lost while the user was there and listened.
+    pub(in crate::user) fn stay_lost(&mut self, line: u8) {
+        let Some(loss) = self.user.lines.get_mut(line).take_loss(self.shard) else { return };
+        let Instruction::Do(Statement::Stay(stay)) = self.instruction() else { return };
+        self.task.doing = Doing::Step;
+        if loss.is_wanted {
+            return self.end_came(stay);
+        }
+        let cause = match loss.failure.cause {
+            Cause::Reset => Cause::Lost,
+            _ => loss.cause(),
+        };
+        let finding = (cause, loss.in_words());
+        let onward = Onward::Anew { refused: true };
+        let attempt = Attempt { code: loss.code(), ..Attempt::default() };
+        self.step_failed(stay.step, &attempt, finding, onward);
     }
 
     /// The target did not end the connection in time.

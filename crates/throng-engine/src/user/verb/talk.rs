@@ -26,8 +26,9 @@ use crate::user::connection::{Later, NOTHING_ASKED};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
-use crate::user::send::Sent;
+use crate::user::send::{Sent, wire_bytes};
 use crate::user::task::{Active, Doing};
+use crate::user::verb::unanswered::Unanswered;
 
 impl Active<'_> {
     /// The verb `send`: done when the message is on its way.
@@ -107,16 +108,16 @@ impl Active<'_> {
         if failure.cause == Cause::ClosedEarly {
             failure.detail = NOTHING_ASKED;
         }
-        let Some(exchange) = self.take_exchange() else { return };
+        let Some(exchange) = self.task.take_exchange() else { return };
         let finding = (failure.cause, failure.detail.clone());
         let ended = ended_by(failure.cause);
         self.lose(failure, ended);
-        self.exchange_failed(exchange, finding, false, Onward::Anew { refused: false });
+        Unanswered::new(self, exchange).failed(finding, false, Onward::Anew { refused: false });
     }
 
     /// The socket has taken the message.
     pub(in crate::user) fn sent(&mut self) {
-        let Some(exchange) = self.take_exchange() else { return };
+        let Some(exchange) = self.task.take_exchange() else { return };
         let bytes_out = exchange.bytes_out;
         exchange.forget(self.shard);
         if let Instruction::Do(Statement::Send(send)) = self.instruction() {
@@ -142,7 +143,7 @@ impl Active<'_> {
         message: &Message,
         cx: &mut Context<'_>,
     ) -> Result<io::Result<Sent>, Finding> {
-        let sent = self.user.send_message(line, message, cx)?;
+        let sent = self.user.outbound(line).message(message, cx)?;
         let row = self.shard.prepared.delivery_of(step);
         Ok(match (sent, row) {
             // What is cut on purpose reaches nobody.
@@ -178,7 +179,7 @@ impl Active<'_> {
     pub(in crate::user) fn answer_came(&mut self, looked: Looked<'_>, packet: Option<Packet>) {
         let (shard, line) = (self.shard, self.task.line);
         let (instruction, plan) = self.at_pc();
-        let bytes = self.user.wire_bytes(line, looked.document.bytes());
+        let bytes = wire_bytes(self.user.protocol(line), looked.document.bytes());
         let link = self.user.link_in(shard, line);
         let mut wrong = looked.refusal.cloned().or_else(|| wrong_reply(link, instruction, packet));
         let mut parts = None;
@@ -217,10 +218,10 @@ impl Active<'_> {
 
     /// What the task waits for came, good or bad.
     pub(in crate::user) fn message_came(&mut self, verdict: Result<(), Finding>) {
-        let Some(exchange) = self.take_exchange() else { return };
+        let Some(exchange) = self.task.take_exchange() else { return };
         let (instruction, plan) = self.at_pc();
         if let Err(finding) = verdict {
-            return self.exchange_failed(exchange, finding, true, Onward::NextStep);
+            return Unanswered::new(self, exchange).failed(finding, true, Onward::NextStep);
         }
         let line = self.task.line;
         // That a login was answered is not enough: who is sent away behind each of them waits
@@ -229,7 +230,7 @@ impl Active<'_> {
             self.user.refusals = 0;
         }
         if matches!(plan, Plan::Answer(AnswerPlan { logs_in: true, .. })) {
-            self.user.logged_in(line);
+            self.user.life(line).logged_in();
         }
         self.saved(instruction.saves());
         if let Some(step) = instruction.step() {
