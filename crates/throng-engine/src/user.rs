@@ -6,20 +6,24 @@
 //! so often. Where a task is at work it is an [`Active`]: it sees the state and itself, and never
 //! another task. What concerns others it leaves in the state, and the user hands it out.
 //!
+//! What belongs to one subject is a type of its own, which borrows the user for a moment:
+//! - of a line: [`listen::Inbound`], what comes over it; [`send::Outbound`], what is sent;
+//!   [`life::Lifecycle`], how far its connection has come; [`beat::Heartbeats`];
+//! - of a task: [`flow::Session`], iterations and leaving, which the session alone has; and what
+//!   each verb does, in its module of [`verb`].
+//!
 //! What a user is:
 //! - here: its state, and the one place where it waits; [`task`]: what a task is, and what it waits
 //!   for; [`exchange`]: something was asked and is to be answered; [`redirect`]: a request goes
 //!   elsewhere;
 //! - [`connection`]: one that is open, [`line`]: all of a user's; [`agenda`]: what goes on besides
-//!   the session.
+//!   the session; [`grid`]: when what is done every so often is due.
 //!
 //! What it does:
 //! - [`listen`]: reading, and whose everything is that comes;
-//! - [`session`]: which instruction comes next; [`verb`]: what each verb does; [`outcome`]: how
-//!   steps end; [`flow`]: how a task goes on; [`transaction`]: what is timed together;
-//! - [`streams`]: many requests over one connection; [`life`]: how far a connection comes;
-//!   [`send`]: what is sent; [`beat`]: heartbeats; [`grid`]: when those are due; [`deliver`]: the
-//!   user's part of the ledger;
+//! - [`session`]: which instruction comes next; [`outcome`]: how steps end; [`flow`]: how a task
+//!   goes on; [`transaction`]: what is timed together;
+//! - [`streams`]: many requests over one connection; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
 //!   nothing will wake.
 
@@ -69,6 +73,8 @@ use line::Lines;
 use send::Outbound;
 use task::{Active, Doing, Task};
 use transaction::End;
+use verb::opening::opened;
+use verb::rendezvous;
 
 pub(crate) struct User {
     state: State,
@@ -326,7 +332,7 @@ impl User {
         if fired {
             self.state.now = shard.clock.now();
             if let Doing::Rendezvous(waiting) = self.session.doing {
-                self.session(shard).meeting_woken(waiting);
+                rendezvous::woken(&mut self.session(shard), waiting);
                 if !matches!(self.session.doing, Doing::Rendezvous(_)) {
                     return Turn::Again;
                 }
@@ -336,10 +342,10 @@ impl User {
             }
         }
         if let Doing::Opening(opening) = &mut self.session.doing
-            && let Poll::Ready(opened) = opening.poll(cx)
+            && let Poll::Ready(result) = opening.poll(cx)
         {
             self.state.now = shard.clock.now();
-            self.session(shard).opened(opened);
+            opened(&mut self.session(shard), result);
             return Turn::Again;
         }
         self.listen(shard, cx)

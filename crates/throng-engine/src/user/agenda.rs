@@ -180,10 +180,6 @@ impl State {
         self.agenda.as_ref().is_some_and(|agenda| agenda.holds_back())
     }
 
-    pub(super) fn told_to_leave(&self) {
-        self.shard.seats.borrow_mut().leave(self.slot);
-    }
-
     /// An agenda with nothing on it is none. A task that is at work is not on it, and may end a
     /// connection: what branches have to tell is kept until the session has heard it.
     pub(super) fn forget_agenda(&mut self) {
@@ -228,7 +224,7 @@ impl Active<'_> {
 
     /// The verb `leave` in a body: the user leaves as soon as it can.
     pub(super) fn leave_from_body(&mut self) {
-        self.user.told_to_leave();
+        self.shard.seats.borrow_mut().leave(self.user.slot);
         self.task.return_from_body();
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use throng_base::{Time, UserId};
 use throng_program::Retry;
 
-use super::State;
 use super::task::{Active, Begun, Doing, GONE};
 use super::transaction::End;
 use crate::prepared::LoadPlan;
@@ -103,38 +102,32 @@ impl<'v, 'a> Session<'v, 'a> {
     }
 
     fn iteration_begins(&mut self) {
-        let since =
-            if self.active.task.is_scheduled { self.active.task.due } else { self.active.user.now };
-        self.active.shard.iteration_is_done(self.active.user.session, self.active.user.slot, since);
-        self.active.user.running = true;
-        self.active.user.iterations += 1;
-        self.active.task.doing = Doing::Step;
-        if let Some(memory) = &mut self.active.user.memory {
-            memory.forget_rows(&self.active.shard.prepared.program);
+        let Active { shard, user, task, .. } = &mut *self.active;
+        let since = if task.is_scheduled { task.due } else { user.now };
+        shard.iteration_is_done(user.session, user.slot, since);
+        user.running = true;
+        user.iterations += 1;
+        task.doing = Doing::Step;
+        if let Some(memory) = &mut user.memory {
+            memory.forget_rows(&shard.prepared.program);
         }
-        self.active.user.tell(|| What::IterationBegins);
+        user.tell(|| What::IterationBegins);
     }
 
     /// The running iteration is over, if there is one.
     pub(super) fn iteration_over(&mut self, how: Iteration) {
-        if std::mem::take(&mut self.active.user.running) {
+        let Active { shard, user, .. } = &mut *self.active;
+        if std::mem::take(&mut user.running) {
             let finished = how == FINISHED;
             let how = match finished {
-                true => {
-                    let took = self
-                        .active
-                        .shard
-                        .iteration_took(self.active.user.slot, self.active.user.now);
-                    Iteration::Finished(took)
-                }
+                true => Iteration::Finished(shard.iteration_took(user.slot, user.now)),
                 false => how,
             };
-            self.active.shard.iteration_ends(self.active.user.session, how);
-            if let (Some(keep), Some(memory)) = (&self.active.shard.keep, &self.active.user.memory)
-            {
+            shard.iteration_ends(user.session, how);
+            if let (Some(keep), Some(memory)) = (&shard.keep, &user.memory) {
                 keep.set(memory.values());
             }
-            self.active.user.tell(|| What::IterationEnds { finished });
+            user.tell(|| What::IterationEnds { finished });
         }
     }
 
@@ -172,21 +165,16 @@ impl<'v, 'a> Session<'v, 'a> {
     pub(super) fn restart(&mut self, refused: bool) {
         self.active.task.leave_transactions(End::CutOff, self.active.user);
         self.iteration_over(Iteration::Failed);
-        if self.active.user.once || self.active.user.leaving {
-            self.active.user.leaving = true;
-            self.active.go_to(GONE);
-            return;
-        }
-        if self.active.shard.is_traced() && !self.active.user.begins_again() {
-            self.active.user.leaving = true;
-            self.active.go_to(GONE);
-            return;
+        let Active { shard, user, .. } = &mut *self.active;
+        if user.once || user.leaving || shard.is_traced() && !user.begins_again() {
+            user.leaving = true;
+            return self.active.go_to(GONE);
         }
         self.active.go_to(0);
-        if let Some(retry) = self.active.user.reconnects() {
+        if let Some(retry) = self.reconnects() {
             return self.reconnect(retry);
         }
-        if let Some(time) = self.active.user.left_alone() {
+        if let Some(time) = self.left_alone() {
             return self.active.hold(time);
         }
         // The first loss after an answer is no reason to wait, a second one in a row is.
@@ -209,20 +197,19 @@ impl<'v, 'a> Session<'v, 'a> {
         let most = most.as_secs_f64();
         // Half of it is chance, so that users who were lost together do not come back together.
         let wait = Duration::from_secs_f64(user.random.uniform(most / 2.0, most));
-        let least = user.left_alone().unwrap_or_default();
+        let least = self.left_alone().unwrap_or_default();
         self.active.hold(wait.max(least));
     }
-}
 
-impl State {
     /// How long the target wants to be left alone by those who lost its streams of events.
-    pub(super) fn left_alone(&self) -> Option<Duration> {
-        self.memory.as_ref()?.left_alone()
+    fn left_alone(&self) -> Option<Duration> {
+        self.active.user.memory.as_ref()?.left_alone()
     }
 
     /// What a user does whose connection was lost, as the first says that it opens.
     pub(super) fn reconnects(&self) -> Option<Retry> {
-        let links = &self.shard.prepared.sessions[usize::from(self.session)].links;
+        let Active { shard, user, .. } = &*self.active;
+        let links = &shard.prepared.sessions[usize::from(user.session)].links;
         links.iter().find_map(|link| link.reconnect)
     }
 }

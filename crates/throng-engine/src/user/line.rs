@@ -181,6 +181,24 @@ impl Line {
         let of = |connection: &Connection| connection.slow_until().min(connection.machine.due());
         self.connection.as_ref().map_or(Time::NEVER, of)
     }
+
+    /// How many streams the target allows at once, where that keeps requests waiting.
+    pub(super) fn streams_max(&self) -> Option<u32> {
+        match &self.connection.as_ref()?.machine {
+            Machine::Http2(client) => match client.room() {
+                Err(Refused::Streams { max }) => Some(max),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether it is not known yet how many requests the target allows at once, as its settings
+    /// have not come.
+    pub(super) fn awaits_settings(&self) -> bool {
+        matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
+            if !client.is_ready() && client.open_streams() > 0)
+    }
 }
 
 pub(super) struct Lines {

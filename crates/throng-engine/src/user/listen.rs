@@ -3,7 +3,6 @@
 
 mod beats;
 mod ended;
-mod handle;
 mod hear;
 mod running;
 mod secure;
@@ -15,6 +14,7 @@ use std::task::{Context, Poll};
 
 use hear::From;
 use hear::acknowledged::acknowledged;
+use streamed::answer_received;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
 use super::agenda::waiting_bytes;
@@ -24,11 +24,13 @@ use super::exchange::answer::{Ended as Over, Reading};
 use super::exchange::{Awaits, Exchange};
 use super::listen::hear::acknowledged::queried;
 use super::task::{Doing, Task, Which, at};
+use super::verb::stay;
 use super::verb::talk::awaited;
 use super::{Turn, User};
 use crate::failure::Ended;
 use crate::shard::Lane;
 use crate::system::Received;
+use crate::user::verb::talk;
 
 impl User {
     /// Writes what waits and reads what is there, until nothing is left to do or the session has
@@ -125,7 +127,7 @@ impl<'u> Inbound<'u, '_> {
             && self.user.state.lines.get(self.line).is_taken()
         {
             self.user.state.now = self.shard.clock.now();
-            self.user.session(self.shard).sent();
+            talk::sent(&mut self.user.session(self.shard));
             return Turn::Again;
         }
         if self.user.state.agenda.is_some() && self.user.state.lines.get(self.line).is_taken() {
@@ -199,7 +201,7 @@ impl<'u> Inbound<'u, '_> {
             match self.user.who_awaits_answer(self.line) {
                 Some(which) => self
                     .user
-                    .with(which, self.shard, self.cx, |active| active.answer_received(bytes)),
+                    .with(which, self.shard, self.cx, |active| answer_received(active, bytes)),
                 None => self.user.state.unasked(self.line),
             }
         } else {
@@ -241,7 +243,11 @@ impl<'u> Inbound<'u, '_> {
                     Ok(Some(Event::Message(answer))) => Some(answer),
                     _ => None,
                 };
-                self.user.session(self.shard).stream_came(&bytes[..bytes.len() - left], answer);
+                talk::stream_came(
+                    &mut self.user.session(self.shard),
+                    &bytes[..bytes.len() - left],
+                    answer,
+                );
                 self.user.settle(self.shard, self.cx);
                 break read.map(drop);
             }
@@ -372,7 +378,7 @@ impl<'u> Inbound<'u, '_> {
         } else if matches!(self.user.session.doing, Doing::Stay)
             && self.user.state.lines.get(self.line).is_over_as_wanted()
         {
-            self.user.session(self.shard).stay_lost(self.line);
+            stay::lost(&mut self.user.session(self.shard), self.line);
         }
     }
 

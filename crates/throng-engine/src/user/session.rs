@@ -9,6 +9,7 @@ use throng_program::Statement;
 use super::flow::{FINISHED, Session};
 use super::task::{Active, Doing, GONE, Task};
 use super::transaction::End;
+use super::verb::parting::close;
 use super::watched::verb;
 use super::{Turn, User};
 use crate::code::Instruction;
@@ -19,28 +20,26 @@ use crate::trace::What;
 /// How often a user that stands at the gate asks again.
 const GATE: Duration = Duration::from_millis(10);
 
-impl Active<'_> {
+impl Session<'_, '_> {
     /// The instruction at the program counter is about to be done, for the first time or again.
     /// False when the user has to wait at the gate.
     #[cold]
     pub(super) fn watched_step(&mut self) -> bool {
-        let instruction = self.instruction();
+        let instruction = self.active.instruction();
         let Some(verb) = verb(instruction) else { return true };
         let waits = !matches!(instruction, Instruction::TransactionBegin { .. });
         if waits
-            && let Some(gate) = &self.shard.gate
+            && let Some(gate) = &self.active.shard.gate
             && !gate.pass()
         {
-            self.wait_for(Doing::Gate, self.user.now + GATE);
+            self.active.wait_for(Doing::Gate, self.active.user.now + GATE);
             return false;
         }
-        let (pc, retry) = (self.task.pc, u32::from(self.task.retries));
-        self.user.tell(|| What::StepBegins { step: instruction.step(), verb, pc, retry });
+        let (pc, retry) = (self.active.task.pc, u32::from(self.active.task.retries));
+        self.active.user.tell(|| What::StepBegins { step: instruction.step(), verb, pc, retry });
         true
     }
-}
 
-impl Session<'_, '_> {
     /// What comes before the next instruction of the session: leaving, falling out, and the
     /// borders of iterations.
     pub(super) fn comes_first(&mut self, cx: &mut Context<'_>) -> Option<Turn> {
@@ -80,22 +79,21 @@ impl Session<'_, '_> {
     /// a start that was counted, which on a late host may come after the end of the load: so each
     /// start has a result.
     pub(super) fn is_owed(&self) -> bool {
-        let next = self.active.at_pc().0;
+        let Active { user, task, .. } = &*self.active;
         let is_book = matches!(
-            next,
+            self.active.instruction(),
             Instruction::Do(Statement::Tally { .. } | Statement::Set { .. } | Statement::Log(_))
         );
-        let is_first =
-            self.active.task.is_scheduled && self.active.task.pc == self.active.of_session().begin;
-        let has_arrived = self.active.user.once && self.active.user.iterations == 0;
-        has_arrived || self.active.user.running && (is_book || is_first)
+        let is_first = task.is_scheduled && task.pc == self.active.of_session().begin;
+        let has_arrived = user.once && user.iterations == 0;
+        has_arrived || user.running && (is_book || is_first)
     }
 
     /// Whether an iteration has begun that another task is to do, as the user does several at once.
     pub(super) fn begins_pass(&self) -> bool {
-        let is_begun =
-            self.active.user.running && self.active.task.pc == self.active.of_session().begin;
-        is_begun && self.active.shard.prepared.program.connection.streams > 1
+        let Active { shard, user, task, .. } = &*self.active;
+        let is_begun = user.running && task.pc == self.active.of_session().begin;
+        is_begun && shard.prepared.program.connection.streams > 1
     }
 
     /// Leaves the iteration that has begun to a task of its own. The session asks for the next one
@@ -135,7 +133,7 @@ impl Session<'_, '_> {
         self.active.task.leave_transactions(End::Whole, self.active.user);
         match self.active.user.lines.first_open() {
             Some(line) => {
-                self.active.close(line, cx);
+                close(self.active, line, cx);
                 Turn::Again
             }
             None => Turn::Gone,
@@ -159,7 +157,10 @@ impl User {
             session.task.pc = GONE;
             return Session::new(&mut session).finish(cx);
         }
-        if shard.is_watched() && !session.task.in_flight && !session.watched_step() {
+        if shard.is_watched()
+            && !session.task.in_flight
+            && !Session::new(&mut session).watched_step()
+        {
             return Turn::Again;
         }
         if let Instruction::Do(Statement::Request(request)) = session.instruction()

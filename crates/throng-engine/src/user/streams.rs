@@ -12,7 +12,6 @@ use super::State;
 use super::agenda::waiting_bytes;
 use super::connection::Connection;
 use super::send::Outbound;
-use crate::prepared::LinkPlan;
 
 /// What is asked over a stream.
 pub(super) struct Asked<'a> {
@@ -24,30 +23,6 @@ pub(super) struct Asked<'a> {
 }
 
 impl State {
-    /// How many streams the target allows at once on the connection of a link that is in use, where
-    /// that keeps requests waiting.
-    pub(super) fn streams_max(&self, link: &LinkPlan) -> Option<u32> {
-        let lines = link.first..link.first + link.width;
-        lines.into_iter().find_map(|line| match &self.lines.connection(line)?.machine {
-            Machine::Http2(client) => match client.room() {
-                Err(Refused::Streams { max }) => Some(max),
-                _ => None,
-            },
-            _ => None,
-        })
-    }
-
-    /// Whether it is not known yet how many iterations the target allows at once, as its settings
-    /// have not come: until then it gets one.
-    pub(super) fn awaits_settings(&self, line: u8) -> bool {
-        match self.lines.connection(line).map(|connection| &connection.machine) {
-            Some(Machine::Http2(client)) if self.shard.prepared.program.connection.streams > 1 => {
-                !client.is_ready() && client.open_streams() > 0
-            }
-            _ => false,
-        }
-    }
-
     /// A connection that the target is leaving is closed as soon as nobody asks over it.
     pub(super) fn end_if_going(&mut self, line: u8) {
         let Some(Connection { machine: Machine::Http2(client), .. }) = self.lines.connection(line)

@@ -13,6 +13,7 @@ use crate::user::exchange::Awaits;
 use crate::user::line::ended_by;
 use crate::user::listen::Inbound;
 use crate::user::task::{Doing, at};
+use crate::user::verb::http::answer_complete;
 
 /// So many steps that take no time are looked over for the one that waits.
 const INSTANT_MAX: usize = 64;
@@ -53,8 +54,9 @@ impl Inbound<'_, '_> {
             }
             (Some(which), Some(Ok(true))) => {
                 self.user.state.drop_connection(self.line, Ended::ByTarget);
-                self.user
-                    .with(which, self.shard, self.cx, |active| active.answer_complete(false, None));
+                self.user.with(which, self.shard, self.cx, |active| {
+                    answer_complete(active, false, None);
+                });
             }
             (Some(_), Some(Err(error))) => {
                 let failure = http_failure(&error);

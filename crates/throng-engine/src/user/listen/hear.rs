@@ -2,14 +2,14 @@
 //! heartbeat's; a handler's; or nobody's, which is a push.
 
 pub(in crate::user) mod acknowledged;
+mod message;
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::Said;
 use throng_metrics::Cause;
-use throng_program::{Content, Handler, OnError, Statement};
-use throng_protocol::framed::{Broken, MessageId, Packet, Protocol, Records};
+use throng_program::{Content, OnError, Statement};
+use throng_protocol::framed::{Broken, MessageId, Protocol, Records};
 use throng_protocol::grpc::CallError;
 use throng_protocol::machine::Violation;
 
@@ -17,17 +17,18 @@ use crate::code::Instruction;
 use crate::connector::sql_failure;
 use crate::failure::{Ended, Failure, http_failure, http2_failure, shown};
 use crate::looked::Looked;
-use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
+use crate::prepared::LinkPlan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::trace::What;
-use crate::user::connection::{Came, Connection, Later};
+use crate::user::connection::{Came, Connection};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::flow::Session;
 use crate::user::listen::Inbound;
+use crate::user::listen::hear::message::Message;
 use crate::user::outcome::Onward;
-use crate::user::send::wire_bytes;
 use crate::user::task::{Doing, Task, Which, at};
+use crate::user::verb::talk;
 use crate::user::{State, User};
 
 /// Where a message comes from.
@@ -56,7 +57,7 @@ impl User {
     }
 }
 
-impl<'u> Inbound<'u, '_> {
+impl Inbound<'_, '_> {
     pub(super) fn ping(&mut self, payload: &[u8]) {
         self.shard.recorder.borrow_mut().messages.pings += 1;
         if let Err(error) = self.user.state.outbound(self.line).pong(payload, self.cx) {
@@ -86,7 +87,7 @@ impl<'u> Inbound<'u, '_> {
             self.shard.recorder.borrow_mut().messages.broken += 1;
             // Whoever waits for a message fails with the connection, and for this reason.
             if self.user.awaiting(self.line).next().is_none() {
-                self.user.state.count_broken(detail.clone());
+                self.count_broken(&detail);
             }
         }
         let (cause, ended) = match violation {
@@ -166,174 +167,10 @@ impl<'u> Inbound<'u, '_> {
             let link = self.user.state.link_in(self.shard, self.line);
             let mut scope = scope!(self.user.state, self.shard);
             self.user.state.audiences.received(link, &looked, packet, &mut scope);
-            looked.between = self.user.state.message_came(self.line);
+            looked.between = self.since_last();
         }
-        self.give(looked, packet);
+        Message { inbound: self, looked, packet }.give();
         self.shard.decoded.replace(decoded);
-    }
-
-    fn give(&mut self, mut looked: Looked<'_>, packet: Option<Packet>) {
-        if self.user.session.is_closing(self.line) {
-            // It is for nobody any more.
-            self.shard.recorder.borrow_mut().messages.pushes += 1;
-            return;
-        }
-        // Where messages do not say what they answer, handlers come before whoever takes anything.
-        let unsure = packet.is_none() && self.user.awaiting(self.line).next().is_some();
-        let handled = unsure && self.handler_of(&looked, packet).is_some();
-        if let Some(which) = self.who_awaits(&mut looked, packet, handled) {
-            return self
-                .user
-                .with(which, self.shard, self.cx, |active| active.answer_came(looked, packet));
-        }
-        let stay = self.user.session.pc;
-        if packet.is_some()
-            && self.user.state.heartbeats(self.line).is_answer(stay, &looked, packet)
-        {
-            let bytes = wire_bytes(self.user.state.protocol(self.line), looked.whole());
-            return self.beat_answered(bytes);
-        }
-        if let Some((handler, plan)) = self.handler_of(&looked, packet) {
-            return self.handle((handler, plan), &looked);
-        }
-        if packet.is_none()
-            && self.user.state.heartbeats(self.line).is_answer(stay, &looked, packet)
-        {
-            let bytes = wire_bytes(self.user.state.protocol(self.line), looked.whole());
-            return self.beat_answered(bytes);
-        }
-        if !self.user.state.link_in(self.shard, self.line).has_records() {
-            self.note_joined(&looked);
-        }
-        self.keep_or_pass(&looked, packet);
-    }
-
-    /// A message that no task takes may contain the expected one among other records.
-    fn note_joined(&mut self, looked: &Looked<'_>) {
-        if self.user.awaiting(self.line).next().is_none() || !looked.document.is_joined_json() {
-            return;
-        }
-        let others = self.user.state.agenda.iter_mut().flat_map(|agenda| agenda.tasks_mut());
-        for task in std::iter::once(&mut self.user.session).chain(others) {
-            if task.awaits(self.line, Awaits::Message)
-                && let Doing::Exchange(exchange) = &mut task.doing
-            {
-                exchange.rare(self.shard).joined += 1;
-            }
-        }
-    }
-
-    /// Whose answer the message is. Where replies do not say what they answer, who asked first is
-    /// answered first. A task that takes whatever comes next does not where a handler is `handled`.
-    fn who_awaits(
-        &mut self,
-        looked: &mut Looked<'_>,
-        packet: Option<Packet>,
-        handled: bool,
-    ) -> Option<Which> {
-        let state = &mut self.user.state;
-        // What it asks with is the state's as well: it is away meanwhile.
-        let agenda = state.agenda.take();
-        let mut first: Option<(Which, throng_base::Time)> = None;
-        let others = agenda.iter().flat_map(|agenda| agenda.tasks()).enumerate();
-        let others = others.map(|(place, task)| (Which::Other(place), task));
-        for (which, task) in std::iter::once((Which::Session, &self.user.session)).chain(others) {
-            let Some(exchange) = task.exchange_on(self.line) else { continue };
-            let earlier = first.is_none_or(|(_, due)| task.due < due);
-            if exchange.awaits != Awaits::Message || !earlier {
-                continue;
-            }
-            if handled && takes_any(at(self.shard, state.session, task.pc).0) {
-                continue;
-            }
-            looked.elapsed = state.now - task.due;
-            if state.is_awaited((self.line, task.pc), exchange, looked, packet) {
-                first = Some((which, task.due));
-            }
-        }
-        state.agenda = agenda;
-        let due = first.map_or(self.user.session.due, |(_, due)| due);
-        looked.elapsed = state.now - due;
-        first.map(|(which, _)| which)
-    }
-
-    /// The first handler that the message is for: of a `stay`, then of the link.
-    fn handler_of(
-        &mut self,
-        looked: &Looked<'_>,
-        packet: Option<Packet>,
-    ) -> Option<(&'u Handler, &'u HandlerPlan)> {
-        let session = usize::from(self.user.state.session);
-        let prepared = &self.shard.prepared;
-        let link = self.user.state.lines.get(self.line).link;
-        let own = prepared.program.sessions[session].links.get(usize::from(link));
-        let of_stay = match (
-            &self.user.session.doing,
-            at(self.shard, self.user.state.session, self.user.session.pc),
-        ) {
-            (Doing::Stay, (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)))
-                if stay.link == link =>
-            {
-                (&*stay.handlers, &*plan.handlers)
-            }
-            _ => (&[][..], &[][..]),
-        };
-        let of_link = own.map_or(&[][..], |link| &link.handlers);
-        let of_link =
-            of_link.iter().zip(&prepared.link(self.user.state.session, self.line).hears.handlers);
-        let mut all = of_stay.0.iter().zip(of_stay.1).chain(of_link);
-        let mut scope = scope!(self.user.state, self.shard);
-        all.find(|(handler, plan)| {
-            let kinds = &handler.message.messages;
-            let kind =
-                kinds.is_empty() || packet.is_some_and(|packet| kinds.contains(&packet.message));
-            kind && plan.which.fits(&handler.message.checks, looked, &mut scope)
-        })
-    }
-
-    /// No step takes the message now.
-    fn keep_or_pass(&mut self, looked: &Looked<'_>, packet: Option<Packet>) {
-        let link = self.user.state.link_in(self.shard, self.line);
-        let is_reply = packet.is_some_and(|packet| link.is_reply(packet.message));
-        // What comes right behind an answer may be the next one, and so may what comes while the
-        // user asks something elsewhere; replies to what was sent may come while the user thinks.
-        let (goes_on, asks) = match &self.user.session.doing {
-            Doing::Step => (true, true),
-            Doing::Exchange(_) if self.user.session.line != self.line => (link.expected.any, true),
-            Doing::Exchange(_) => (self.is_any_next(), true),
-            Doing::Opening(_) => (link.expected.any, true),
-            _ => (false, false),
-        };
-        let keeps = match packet {
-            Some(packet) => {
-                let any = link.expected.any && goes_on;
-                any || (asks || is_reply) && link.expected.has(packet.message)
-            }
-            None if goes_on => true,
-            // What a message causes may come before its acknowledgement.
-            None => {
-                asks && {
-                    let mut scope = scope!(self.user.state, self.shard);
-                    let mut patterns = link.expected.patterns();
-                    patterns.any(|(look, checks)| look.fits(checks, looked, &mut scope))
-                }
-            }
-        };
-        match (keeps, self.user.state.lines.connection_mut(self.line)) {
-            (true, Some(connection)) => {
-                let dropped = connection.keep_message(looked.whole(), is_reply);
-                self.shard.recorder.borrow_mut().messages.dropped += dropped;
-            }
-            (true, None) => self.user.state.keep_left(self.line, looked.whole(), is_reply),
-            (false, _) => self.user.state.pass(self.line, is_reply),
-        }
-    }
-
-    /// Whether the session takes any message right after the response that it waits for.
-    fn is_any_next(&self) -> bool {
-        let (next, _) = at(self.shard, self.user.state.session, self.user.session.pc + 1);
-        matches!(next, Instruction::Do(Statement::Expect(expect)) if expect.message.is_any())
-            && next.link() == Some(self.user.state.lines.get(self.user.session.line).link)
     }
 
     /// A packet breaks the declaration; the next one can be read. Where it is known who waits for
@@ -353,7 +190,7 @@ impl<'u> Inbound<'u, '_> {
                     Doing::Exchange(exchange) if goes_on && asks => {
                         exchange.found(finding, self.shard);
                     }
-                    _ => active.message_came(Err(finding)),
+                    _ => talk::message_came(active, Err(finding)),
                 }
             });
         }
@@ -361,7 +198,7 @@ impl<'u> Inbound<'u, '_> {
         if self.user.state.heartbeats(self.line).is_broken_answer(stay, read) {
             return self.beat_broken(finding);
         }
-        self.user.state.count_broken(detail.clone());
+        self.count_broken(&detail);
         let mut session = self.user.session(self.shard);
         // A step that cannot fail has no word about it: then it is what goes for the session.
         let instruction = session.instruction();
@@ -404,20 +241,22 @@ impl<'u> Inbound<'u, '_> {
             task.awaits(self.line, Awaits::Message)
                 && task.exchange_on(self.line).is_some_and(|exchange| {
                     let (instruction, _) = at(self.shard, self.user.state.session, task.pc);
-                    let its =
-                        self.user.state.is_broken_answer(self.line, instruction, exchange, read);
+                    let its = is_broken_answer(
+                        self.user.state.link(self.line),
+                        instruction,
+                        exchange,
+                        read,
+                    );
                     its.unwrap_or(is_sole)
                 })
         };
         self.user.find(is_its)
     }
-}
 
-impl State {
     /// How long after the one before a message came, on a stream of them.
-    fn message_came(&mut self, line: u8) -> Option<Duration> {
-        let now = self.now;
-        match self.lines.connection_mut(line)?.message_came(now) {
+    fn since_last(&mut self) -> Option<Duration> {
+        let State { lines, now, .. } = &mut self.user.state;
+        match lines.connection_mut(self.line)?.message_came(*now) {
             Came::Untimed => None,
             Came::Behind(time) => Some(time),
             Came::First { step, time } => {
@@ -427,119 +266,40 @@ impl State {
         }
     }
 
-    /// Whether the message is the one that the step there waits for.
-    fn is_awaited(
-        &mut self,
-        (line, pc): (u8, u32),
-        exchange: &Exchange,
-        looked: &Looked<'_>,
-        packet: Option<Packet>,
-    ) -> bool {
-        let shard = Rc::clone(&self.shard);
-        let (instruction, plan) = at(&shard, self.session, pc);
-        let link = self.link_in(&shard, line);
-        let mut scope = scope!(self, &shard);
-        let which = match plan {
-            Plan::Answer(AnswerPlan { which, .. }) => Some(which),
-            _ => None,
-        };
-        match (instruction, packet) {
-            (Instruction::Do(Statement::Request(request)), _)
-                if request.message.content.verb().is_some() =>
-            {
-                false
-            }
-            (Instruction::Do(Statement::Request(request)), None) => {
-                which.is_none_or(|which| which.fits(&request.answer.checks, looked, &mut scope))
-            }
-            (Instruction::Do(Statement::Request(request)), Some(packet)) => {
-                let unasked = link.comes_unasked(packet.message);
-                match (&request.message.content, packet.correlation) {
-                    (Content::Declared(_), Some(carried)) => {
-                        exchange.number > 0 && carried == u64::from(exchange.number) && !unasked
-                    }
-                    (Content::Declared(declared), None) => {
-                        link.answers(packet.message, declared.template.message)
-                    }
-                    // To bytes that are no message of the protocol, whatever is no push.
-                    _ => !unasked,
-                }
-            }
-            (Instruction::Do(Statement::Expect(expect)), packet) => {
-                let kinds = &expect.message.messages;
-                let kind = kinds.is_empty()
-                    || packet.is_some_and(|packet| kinds.contains(&packet.message));
-                let fits = |which: &crate::look::Look| {
-                    which.fits(&expect.message.checks, looked, &mut scope)
-                };
-                kind && which.is_some_and(fits)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether the message that the step there waits for is the one that is broken; None where
-    /// what was read of it does not say.
-    fn is_broken_answer(
-        &self,
-        line: u8,
-        instruction: &Instruction,
-        exchange: &Exchange,
-        (message, carried): Read,
-    ) -> Option<bool> {
-        let link = self.link(line);
-        match instruction {
-            Instruction::Do(Statement::Request(request)) => match &request.message.content {
-                _ if message.is_some_and(|message| link.comes_unasked(message)) => Some(false),
-                Content::Declared(_) if exchange.number > 0 => {
-                    Some(carried == Some(u64::from(exchange.number)))
-                }
-                Content::Declared(declared) => {
-                    message.map(|message| link.answers(message, declared.template.message))
-                }
-                _ => message.map(|_| true),
-            },
-            Instruction::Do(Statement::Expect(expect)) => {
-                let kinds = &expect.message.messages;
-                message.map(|message| kinds.is_empty() || kinds.contains(&message))
-            }
-            _ => Some(false),
-        }
-    }
-
-    /// A message that is nobody's.
-    pub(in crate::user) fn pass(&mut self, line: u8, is_reply: bool) {
-        let mut recorder = self.shard.recorder.borrow_mut();
-        match is_reply {
-            true => recorder.messages.unasked += 1,
-            false => {
-                recorder.messages.pushes += 1;
-                drop(recorder);
-                self.life(line).first_message();
-            }
-        }
-    }
-
     /// Bytes that break the declaration, in a row of their own.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
-    fn count_broken(&mut self, detail: Said) {
+    fn count_broken(&mut self, detail: &Said) {
         if let Some(step) = self.shard.prepared.program.broken {
-            self.failed_apart(step, &Attempt::default(), &(Cause::Malformed, detail.clone()));
-        }
-    }
-
-    /// Keeps a message of a connection that is over for a step behind, where one may take it.
-    fn keep_left(&mut self, line: u8, payload: &[u8], is_reply: bool) {
-        match self.lines.get_mut(line).loss.as_mut().and_then(|loss| loss.left.as_mut()) {
-            Some(left) => left.later.push(Later::Message { payload: payload.to_vec(), is_reply }),
-            None => self.pass(line, is_reply),
+            let finding = (Cause::Malformed, detail.clone());
+            self.user.state.failed_apart(step, &Attempt::default(), &finding);
         }
     }
 }
 
-/// Whether the next message is the answer that is waited for, whatever it is.
-fn takes_any(instruction: &Instruction) -> bool {
-    matches!(instruction, Instruction::Do(Statement::Request(request)) if request.answer.is_any())
+/// Whether the message that the step there waits for is the one that is broken; None where
+/// what was read of it does not say.
+fn is_broken_answer(
+    link: &LinkPlan,
+    instruction: &Instruction,
+    exchange: &Exchange,
+    (message, carried): Read,
+) -> Option<bool> {
+    match instruction {
+        Instruction::Do(Statement::Request(request)) => match &request.message.content {
+            _ if message.is_some_and(|message| link.comes_unasked(message)) => Some(false),
+            Content::Declared(_) if exchange.number > 0 => {
+                Some(carried == Some(u64::from(exchange.number)))
+            }
+            Content::Declared(declared) => {
+                message.map(|message| link.answers(message, declared.template.message))
+            }
+            _ => message.map(|_| true),
+        },
+        Instruction::Do(Statement::Expect(expect)) => {
+            let kinds = &expect.message.messages;
+            message.map(|message| kinds.is_empty() || kinds.contains(&message))
+        }
+        _ => Some(false),
+    }
 }
 
 /// Packets in packets in packets: nothing that a server sends, and a way to make much of few bytes.

@@ -10,6 +10,7 @@ use crate::transport::Transport;
 use crate::user::Turn;
 use crate::user::listen::Inbound;
 use crate::user::task::{Doing, at};
+use crate::user::verb::secure::{not_secured, secured};
 
 impl Inbound<'_, '_> {
     /// Whether TLS begins on this line with the next step.
@@ -44,8 +45,8 @@ impl Inbound<'_, '_> {
         self.user.state.now = self.shard.clock.now();
         match done {
             Poll::Pending => return Turn::Wait,
-            Poll::Ready(Ok(())) => self.user.session(self.shard).secured(),
-            Poll::Ready(Err(failure)) => self.user.session(self.shard).not_secured(failure),
+            Poll::Ready(Ok(())) => secured(&mut self.user.session(self.shard)),
+            Poll::Ready(Err(failure)) => not_secured(&mut self.user.session(self.shard), failure),
         }
         self.user.settle(self.shard, self.cx);
         Turn::Again

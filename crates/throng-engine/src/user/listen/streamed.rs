@@ -16,8 +16,8 @@ use crate::user::exchange::answer::{Ended, Piece};
 use crate::user::exchange::{Exchange, Unheard};
 use crate::user::listen::Inbound;
 use crate::user::task::{Active, Doing, Task, Which, at};
-use crate::user::verb::grpc::Listened;
-use crate::user::verb::http::{Listening, trace_head};
+use crate::user::verb::grpc::{Listened, call_complete};
+use crate::user::verb::http::{Listening, answer_complete, trace_head};
 use crate::user::verb::unanswered::Unanswered;
 use crate::user::watched;
 
@@ -68,9 +68,9 @@ impl Inbound<'_, '_> {
         let Some(which) = self.who_asked(token) else { return };
         self.user.with(which, self.shard, self.cx, |active| match end {
             Ok(()) if matches!(active.instruction(), Instruction::Do(Statement::Call(_))) => {
-                active.call_complete();
+                call_complete(active);
             }
-            Ok(()) => active.answer_complete(true, None),
+            Ok(()) => answer_complete(active, true, None),
             Err((failure, unheard)) => stream_lost(active, &failure, unheard),
         });
     }
@@ -169,57 +169,55 @@ impl Inbound<'_, '_> {
     }
 }
 
-impl Active<'_> {
-    /// Bytes of the answer came that this task waits for: the only one on its connection, so it is
-    /// read in one go.
-    pub(in crate::user) fn answer_received(&mut self, bytes: &[u8]) {
-        let (shard, line) = (self.shard, self.task.line);
-        let (instruction, plan) = self.at_pc();
-        let (user, task) = (&mut *self.user, &mut *self.task);
-        let connection = &mut user.lines.get_mut(line).connection;
-        let (
-            Doing::Exchange(exchange),
-            Instruction::Do(Statement::Http(http)),
-            Plan::Http(plan),
-            Some(Connection { machine: Machine::Http1(reader), target, .. }),
-        ) = (&mut task.doing, instruction, plan, connection)
-        else {
-            return;
-        };
-        exchange.came(bytes.len() as u64, user.now);
-        let redirect = task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
-        let listening = Listening { shard, http, plan, redirect, target: *target };
-        let (jar, mut scope) = (&mut user.jar, scope!(user, shard));
-        let (limits, mut rest, mut room) = (&shard.prepared.limits.http1, bytes, Vec::new());
-        let mut all = Piece { bytes, whole: None };
-        let mut is_interim = false;
-        let failed = loop {
-            match reader.next(&mut rest, limits, &mut room) {
-                Ok(Some(Part::Head(head))) => listening.head(&head, exchange, jar, &mut scope),
-                Ok(Some(Part::Body(piece))) => exchange.piece(piece, plan, Some(&mut all), shard),
-                Ok(Some(Part::End)) => {
-                    if !rest.is_empty() {
-                        exchange.has_surplus(rest.len(), shard);
-                    }
-                    return self.answer_complete(rest.is_empty(), all.take_whole());
+/// Bytes of the answer came that this task waits for: the only one on its connection, so it is
+/// read in one go.
+pub(super) fn answer_received(active: &mut Active<'_>, bytes: &[u8]) {
+    let (shard, line) = (active.shard, active.task.line);
+    let (instruction, plan) = active.at_pc();
+    let (user, task) = (&mut *active.user, &mut *active.task);
+    let connection = &mut user.lines.get_mut(line).connection;
+    let (
+        Doing::Exchange(exchange),
+        Instruction::Do(Statement::Http(http)),
+        Plan::Http(plan),
+        Some(Connection { machine: Machine::Http1(reader), target, .. }),
+    ) = (&mut task.doing, instruction, plan, connection)
+    else {
+        return;
+    };
+    exchange.came(bytes.len() as u64, user.now);
+    let redirect = task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+    let listening = Listening { shard, http, plan, redirect, target: *target };
+    let (jar, mut scope) = (&mut user.jar, scope!(user, shard));
+    let (limits, mut rest, mut room) = (&shard.prepared.limits.http1, bytes, Vec::new());
+    let mut all = Piece { bytes, whole: None };
+    let mut is_interim = false;
+    let failed = loop {
+        match reader.next(&mut rest, limits, &mut room) {
+            Ok(Some(Part::Head(head))) => listening.head(&head, exchange, jar, &mut scope),
+            Ok(Some(Part::Body(piece))) => exchange.piece(piece, plan, Some(&mut all), shard),
+            Ok(Some(Part::End)) => {
+                if !rest.is_empty() {
+                    exchange.has_surplus(rest.len(), shard);
                 }
-                Ok(Some(Part::Informational(head))) => {
-                    is_interim = true;
-                    trace_head(&head, &scope);
-                }
-                Ok(Some(Part::Trailers(_))) => {}
-                Ok(None) => break None,
-                Err(error) => break Some(error),
+                return answer_complete(active, rest.is_empty(), all.take_whole());
             }
-        };
-        exchange.keep_body(&mut all, plan.streamed.as_deref(), shard);
-        let is_open = exchange.status == 0 && !is_interim;
-        if shard.is_traced() && (is_open || failed.is_some()) {
-            watched::trace_piece(user, exchange.status, bytes);
+            Ok(Some(Part::Informational(head))) => {
+                is_interim = true;
+                trace_head(&head, &scope);
+            }
+            Ok(Some(Part::Trailers(_))) => {}
+            Ok(None) => break None,
+            Err(error) => break Some(error),
         }
-        if let Some(error) = failed {
-            user.lose(line, Loss::new(http_failure(&error), Closed::ByUs));
-        }
+    };
+    exchange.keep_body(&mut all, plan.streamed.as_deref(), shard);
+    let is_open = exchange.status == 0 && !is_interim;
+    if shard.is_traced() && (is_open || failed.is_some()) {
+        watched::trace_piece(user, exchange.status, bytes);
+    }
+    if let Some(error) = failed {
+        user.lose(line, Loss::new(http_failure(&error), Closed::ByUs));
     }
 }
 

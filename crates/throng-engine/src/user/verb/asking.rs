@@ -15,12 +15,12 @@ use crate::connector::{Handshake, Order, Progress};
 use crate::failure::{Ended, lost_failure};
 use crate::recorder::Attempt;
 use crate::system::Received;
+use crate::user::State;
 use crate::user::connection::Connection;
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing, Opening, Task, at};
-use crate::user::{State, deliver};
 
 impl State {
     /// A line of a link over which nobody asks, an open one before any: neither a task of the
@@ -44,89 +44,17 @@ impl State {
             let opens = |task: &Task| task.line == line && matches!(task.doing, Doing::Opening(_));
             others().any(opens)
         };
-        if plan.multiplexes && lines().any(|line| opens(line) || self.awaits_settings(line)) {
+        // Where all iterations of a user go over one connection, another one is opened only as the
+        // target is leaving it, and until its settings have come it gets one.
+        let shares = plan.multiplexes && self.shard.prepared.program.connection.streams > 1;
+        let awaits = |line: u8| shares && self.lines.get(line).awaits_settings();
+        if plan.multiplexes && lines().any(|line| opens(line) || awaits(line)) {
             return None;
         }
         let open = || lines().filter(|line| self.lines.connection(*line).is_some());
-        // Where all iterations of a user go over one connection, another one is opened only as the
-        // target is leaving it.
-        let shares = plan.multiplexes && self.shard.prepared.program.connection.streams > 1;
         let has_one = || shares && open().any(|line| !self.lines.get(line).is_going());
         let closed = || lines().filter(|line| !has_one() && self.lines.connection(*line).is_none());
         open().find(is_free).or_else(|| closed().find(is_free))
-    }
-}
-
-impl Active<'_> {
-    /// All connections were in use until the request had no more time.
-    pub(in crate::user) fn queued_in_vain(&mut self, since: Time) {
-        let instruction = self.instruction();
-        let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
-        let plan = self.shard.prepared.link(self.user.session, link);
-        self.begin(step);
-        self.withdraw_again();
-        self.task.detour = None;
-        let waited = throng_base::units::format_duration(self.user.now - since);
-        let is_over_one = self.task.is_pass() || self.user.lines.get(plan.first).multiplexes();
-        let (max, width) = (self.user.streams_max(plan), plan.width);
-        let mut lines = plan.first..plan.first + width;
-        let detail = match (is_over_one, max) {
-            (true, Some(max)) => {
-                say!(
-                    "no stream was free within {waited}: the target allows {max} concurrent \
-                     streams"
-                )
-            }
-            (true, None) if lines.all(|line| self.user.lines.get(line).is_going()) => say!(
-                "no connection was available for {waited}: the target announced that it would \
-                 close all {width} connections, and did not answer the requests on them"
-            ),
-            (true, None) => say!("no connection was ready for the request within {waited}"),
-            (false, _) => say!("all {width} connections to the target were in use for {waited}"),
-        };
-        let finding = (Cause::Timeout, detail);
-        self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
-    }
-
-    /// A request that was to be sent once more is not.
-    pub(in crate::user) fn withdraw_again(&mut self) {
-        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
-        if let Some(sent) = again.and_then(|again| again.sent) {
-            deliver::withdraw(sent, self.shard, self.user.now);
-        }
-    }
-
-    /// Opens a connection to a target; `opened` goes on from there.
-    pub(in crate::user) fn open(
-        &mut self,
-        target: u16,
-        handshake: Option<Handshake>,
-        timeout: Duration,
-    ) {
-        let user = &mut *self.user;
-        let turn = user.id.0.wrapping_add(u64::from(user.turn));
-        user.turn = user.turn.wrapping_add(1);
-        let route = user.shard.routes.to(target);
-        let progress = Rc::new(Progress::new(route, turn));
-        progress.machine.set(handshake.as_ref().and_then(Handshake::take_machine));
-        let missing = handshake.as_ref().map(Handshake::missing);
-        let place = progress.place();
-        let slow = user.link(self.task.line).slow;
-        let (times, who) = (Cell::default(), user.who());
-        let order = Order { target, handshake, times, who, slow, progress: Rc::clone(&progress) };
-        let work = connector::open(Rc::clone(&user.shard), order);
-        self.user.lines.get_mut(self.task.line).place = place;
-        self.goes_out();
-        let mut recorder = self.shard.recorder.borrow_mut();
-        if let Some(row) = recorder.targets.of(place) {
-            row.connections_attempted += 1;
-        }
-        recorder.connections.attempted += 1;
-        recorder.gauges.connections_opening += 1;
-        drop(recorder);
-        let (work, begun) = (Box::pin(work), self.user.now);
-        let opening = Opening { work, progress, begun, target, missing };
-        self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
     }
 }
 
@@ -156,7 +84,7 @@ impl Asking<'_, '_> {
                 true
             }
             None => {
-                self.active.flight_ends();
+                self.active.task.flight_ends(self.active.shard);
                 let queued = Doing::Queued { since: self.active.user.now };
                 self.active.wait_for(queued, self.until());
                 false
@@ -226,13 +154,14 @@ impl Asking<'_, '_> {
         let connect = shard.prepared.program.connection.connect_timeout;
         let place = &shard.prepared.targets[usize::from(target)].target;
         let handshake = connector::login_to(place, &mut self.active.user.random);
-        self.active.open(target, handshake, connect.min(left));
+        open(self.active, target, handshake, connect.min(left));
     }
 
     /// The request was to be sent once more, over a new connection, and its time was over.
     fn out_of_time(&mut self) {
-        self.active.withdraw_again();
-        self.active.task.detour = None;
+        let Active { shard, user, task, .. } = &mut *self.active;
+        task.withdraw_again(shard, user.now);
+        task.detour = None;
         let detail = say!("no time was left to send the request again over a new connection");
         let finding = (Cause::Timeout, detail);
         self.active.step_failed(self.step, &Attempt::default(), finding, Onward::NextStep);
@@ -245,6 +174,70 @@ impl Asking<'_, '_> {
         let again = again.filter(|again| again.is_of(self.active.task.pc, self.active.task.due));
         (self.active.user.now + self.timeout).min(again.map_or(Time::NEVER, |again| again.until))
     }
+}
+
+/// All connections were in use until the request had no more time.
+pub(super) fn queued_in_vain(active: &mut Active<'_>, since: Time) {
+    let instruction = active.instruction();
+    let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
+    let plan = active.shard.prepared.link(active.user.session, link);
+    active.begin(step);
+    active.task.withdraw_again(active.shard, active.user.now);
+    active.task.detour = None;
+    let waited = throng_base::units::format_duration(active.user.now - since);
+    let is_over_one = active.task.is_pass() || active.user.lines.get(plan.first).multiplexes();
+    let mut lines = plan.first..plan.first + plan.width;
+    let (max, width) =
+        (lines.clone().find_map(|line| active.user.lines.get(line).streams_max()), plan.width);
+    let detail = match (is_over_one, max) {
+        (true, Some(max)) => {
+            say!(
+                "no stream was free within {waited}: the target allows {max} concurrent \
+                 streams"
+            )
+        }
+        (true, None) if lines.all(|line| active.user.lines.get(line).is_going()) => say!(
+            "no connection was available for {waited}: the target announced that it would \
+             close all {width} connections, and did not answer the requests on them"
+        ),
+        (true, None) => say!("no connection was ready for the request within {waited}"),
+        (false, _) => say!("all {width} connections to the target were in use for {waited}"),
+    };
+    let finding = (Cause::Timeout, detail);
+    active.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
+}
+
+/// Opens a connection to a target; `opened` goes on from there.
+pub(in crate::user) fn open(
+    active: &mut Active<'_>,
+    target: u16,
+    handshake: Option<Handshake>,
+    timeout: Duration,
+) {
+    let user = &mut *active.user;
+    let turn = user.id.0.wrapping_add(u64::from(user.turn));
+    user.turn = user.turn.wrapping_add(1);
+    let route = user.shard.routes.to(target);
+    let progress = Rc::new(Progress::new(route, turn));
+    progress.machine.set(handshake.as_ref().and_then(Handshake::take_machine));
+    let missing = handshake.as_ref().map(Handshake::missing);
+    let place = progress.place();
+    let slow = user.link(active.task.line).slow;
+    let (times, who) = (Cell::default(), user.who());
+    let order = Order { target, handshake, times, who, slow, progress: Rc::clone(&progress) };
+    let work = connector::open(Rc::clone(&user.shard), order);
+    active.user.lines.get_mut(active.task.line).place = place;
+    active.goes_out();
+    let mut recorder = active.shard.recorder.borrow_mut();
+    if let Some(row) = recorder.targets.of(place) {
+        row.connections_attempted += 1;
+    }
+    recorder.connections.attempted += 1;
+    recorder.gauges.connections_opening += 1;
+    drop(recorder);
+    let (work, begun) = (Box::pin(work), active.user.now);
+    let opening = Opening { work, progress, begun, target, missing };
+    active.wait_for(Doing::Opening(Box::new(opening)), active.user.now + timeout);
 }
 
 /// Whether a connection is of an earlier slice of a duel, and is in use by no other request.

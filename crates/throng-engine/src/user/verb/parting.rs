@@ -18,40 +18,41 @@ use crate::user::transaction::End;
 /// How long a WebSocket may take to end in order once we have said goodbye.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
+/// We end a connection, one way or another.
+pub(in crate::user) fn end_by(
+    active: &mut Active<'_>,
+    line: u8,
+    how: Parting,
+    cx: &mut Context<'_>,
+) {
+    match how {
+        Parting::Fin => close(active, line, cx),
+        Parting::Reset => active.user.drop_connection(line, Ended::ResetByUs),
+        Parting::Vanish => active.user.drop_connection(line, Ended::Vanished),
+        Parting::HalfClose => active.user.drop_connection(line, Ended::HalfClosed),
+    }
+}
+
+/// Ends a connection in order: a WebSocket by its close handshake, others by FIN. Whoever
+/// waits for the end of one already says goodbye to another without waiting.
+pub(in crate::user) fn close(active: &mut Active<'_>, line: u8, cx: &mut Context<'_>) {
+    let Some(connection) = active.user.lines.connection(line) else { return };
+    let machine = &connection.machine;
+    let (closes, awaits_end) = (machine.traits().closes, machine.awaits_end());
+    if closes && active.user.outbound(line).close(1000, cx).is_ok() && awaits_end {
+        active.user.life(line).goodbye_said();
+        if !matches!(active.task.doing, Doing::Closing) {
+            active.task.line = line;
+            return active.wait_for(Doing::Closing, active.user.now + GOODBYE_MAX);
+        }
+    }
+    if let Some(connection) = active.user.lines.connection_mut(line) {
+        connection.transport.say_goodbye(cx);
+    }
+    active.user.drop_connection(line, Ended::ByUs);
+}
+
 impl Active<'_> {
-    pub(in crate::user) fn awaits_end(&self) -> bool {
-        matches!(self.instruction(), Instruction::Do(Statement::Stay(stay)) if stay.awaits_end)
-    }
-
-    /// We end a connection, one way or another.
-    pub(in crate::user) fn end_by(&mut self, line: u8, how: Parting, cx: &mut Context<'_>) {
-        match how {
-            Parting::Fin => self.close(line, cx),
-            Parting::Reset => self.user.drop_connection(line, Ended::ResetByUs),
-            Parting::Vanish => self.user.drop_connection(line, Ended::Vanished),
-            Parting::HalfClose => self.user.drop_connection(line, Ended::HalfClosed),
-        }
-    }
-
-    /// Ends a connection in order: a WebSocket by its close handshake, others by FIN. Whoever
-    /// waits for the end of one already says goodbye to another without waiting.
-    pub(in crate::user) fn close(&mut self, line: u8, cx: &mut Context<'_>) {
-        let Some(connection) = self.user.lines.connection(line) else { return };
-        let machine = &connection.machine;
-        let (closes, awaits_end) = (machine.traits().closes, machine.awaits_end());
-        if closes && self.user.outbound(line).close(1000, cx).is_ok() && awaits_end {
-            self.user.life(line).goodbye_said();
-            if !matches!(self.task.doing, Doing::Closing) {
-                self.task.line = line;
-                return self.wait_for(Doing::Closing, self.user.now + GOODBYE_MAX);
-            }
-        }
-        if let Some(connection) = self.user.lines.connection_mut(line) {
-            connection.transport.say_goodbye(cx);
-        }
-        self.user.drop_connection(line, Ended::ByUs);
-    }
-
     /// The connection is closed, as it was to be until then.
     pub(in crate::user) fn closed_in_order(&mut self, until: Time) -> Turn {
         self.task.deadline = Time::NEVER;
@@ -74,23 +75,19 @@ impl Session<'_, '_> {
     /// connection that is being opened is given up, but not that of who arrived a moment ago: each
     /// arrival has a result.
     pub(in crate::user) fn leaves_now(&mut self) -> bool {
-        let can = match self.active.task.doing {
+        let Active { shard, user, task, .. } = &*self.active;
+        let can = match task.doing {
             Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
-            Doing::Pause => !self.active.task.in_transaction(self.active.shard),
-            Doing::Stay if self.active.awaits_end() => false,
-            Doing::Stay => {
-                !self.active.task.in_transaction(self.active.shard)
-                    || self.active.task.deadline == Time::NEVER
-            }
+            Doing::Pause => !task.in_transaction(shard),
+            Doing::Stay if awaits_end(self.active.instruction()) => false,
+            Doing::Stay => !task.in_transaction(shard) || task.deadline == Time::NEVER,
             Doing::Opening(_) => {
-                let arrives =
-                    self.active.user.once && self.active.task.pc == self.active.of_session().begin;
-                !self.active.task.in_transaction(self.active.shard) && !arrives
+                let arrives = user.once && task.pc == self.active.of_session().begin;
+                !task.in_transaction(shard) && !arrives
             }
             _ => false,
         };
-        let is_busy = self.active.user.holds_back();
-        if self.active.user.leaving || !can || is_busy {
+        if user.leaving || !can || user.holds_back() {
             return false;
         }
         self.active.user.now = self.active.shard.clock.now();
@@ -113,14 +110,13 @@ impl Session<'_, '_> {
 
     /// Told to fall out: whether what the user does can be left at once.
     pub(in crate::user) fn parts_now(&self) -> bool {
+        let Active { shard, user, task, .. } = &*self.active;
         let can = matches!(
-            self.active.task.doing,
+            task.doing,
             Doing::Pause | Doing::Stay | Doing::Idle | Doing::Rendezvous(_) | Doing::Step
         );
-        let may = !self.active.task.in_flight
-            && !self.active.task.in_transaction(self.active.shard)
-            && !self.active.user.leaving;
-        can && may && self.active.user.is_online()
+        let may = !task.in_flight && !task.in_transaction(shard) && !user.leaving;
+        can && may && user.is_online()
     }
 
     /// The connections that last end in the way that is told, and the session begins anew.
@@ -134,7 +130,7 @@ impl Session<'_, '_> {
         self.active.user.rejoins = true;
         for line in 0..self.active.user.lines.count() {
             if self.active.user.lines.get(line).is_online() {
-                self.active.end_by(line, how, cx);
+                end_by(self.active, line, how, cx);
             }
         }
         self.active.user.fell_out = true;
@@ -147,8 +143,12 @@ impl Session<'_, '_> {
     /// Whose connection is gone comes back, as `reconnect` has it.
     fn rejoin(&mut self) {
         self.active.user.rejoins = false;
-        if let Some(retry) = self.active.user.reconnects() {
+        if let Some(retry) = self.reconnects() {
             self.reconnect(retry);
         }
     }
+}
+
+fn awaits_end(instruction: &Instruction) -> bool {
+    matches!(instruction, Instruction::Do(Statement::Stay(stay)) if stay.awaits_end)
 }

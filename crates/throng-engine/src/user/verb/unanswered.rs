@@ -14,6 +14,7 @@ use crate::user::exchange::{Awaits, Exchange, Unheard};
 use crate::user::outcome::Onward;
 use crate::user::redirect::Again;
 use crate::user::task::{Active, Doing};
+use crate::user::verb::http::witness;
 
 /// The words for a close that met a request on its way.
 const CLOSED_WHILE_IDLE: Said =
@@ -121,7 +122,7 @@ impl<'v, 'a> Unanswered<'v, 'a> {
         let mut attempt = exchange.attempt(active.user.now, active.task.due);
         match exchange.awaits {
             Awaits::Answer { .. } => {
-                active.witness(cause, &exchange, None);
+                witness(active, cause, &exchange, None);
                 active.task.detour = None;
             }
             Awaits::Message | Awaits::Tls => {}
@@ -130,7 +131,7 @@ impl<'v, 'a> Unanswered<'v, 'a> {
         if !timed {
             attempt.latency = None;
         }
-        active.withdraw(&exchange);
+        exchange.withdraw(active.shard, active.user.now);
         let finding = (cause, exchange.traced(detail));
         exchange.forget(active.shard);
         active.step_failed(step, &attempt, finding, onward);

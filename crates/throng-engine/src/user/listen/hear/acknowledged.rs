@@ -16,6 +16,7 @@ use crate::user::listen::Inbound;
 use crate::user::send::mqtt;
 use crate::user::task::{Active, Task, at};
 use crate::user::verb::sql::done;
+use crate::user::verb::talk;
 
 /// Continues the task that waits for it. No task waits for what was sent without waiting, or before
 /// the last connection was lost.
@@ -54,7 +55,7 @@ fn answered(active: &mut Active<'_>, line: u8, answer: &Answered<'_>) {
             let status = Some(answer.reason.status());
             let mut looked = Looked::new(status, answer.text.as_bytes(), elapsed);
             looked.refusal = refusal.as_ref();
-            active.answer_came(looked, None);
+            talk::answer_came(active, looked, None);
         }
         Answered::Redis(answer) => {
             active.user.tell(|| What::Received(active.user.shown(line, answer.content)));
@@ -62,7 +63,7 @@ fn answered(active: &mut Active<'_>, line: u8, answer: &Answered<'_>) {
             let mut looked = Looked::new(status, answer.content, elapsed);
             (looked.whole, looked.fields) = (Some(answer.content), Fields::Reply(*answer));
             looked.refusal = refusal.as_ref();
-            active.answer_came(looked, None);
+            talk::answer_came(active, looked, None);
         }
     }
 }
