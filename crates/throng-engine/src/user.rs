@@ -6,19 +6,24 @@
 //! so often. Where a task is at work it is an [`Active`]: it sees the state and itself, and never
 //! another task. What concerns others it leaves in the state, and the user hands it out.
 //!
+//! What belongs to one subject is a type of its own, which borrows the user for a moment:
+//! - of a line: [`listen::Inbound`], what comes over it; [`send::Outbound`], what is sent;
+//!   [`life::Lifecycle`], how far its connection has come; [`beat::Heartbeats`];
+//! - of a task: [`flow::Session`], iterations and leaving, which the session alone has; and what
+//!   each verb does, in its module of [`verb`].
+//!
 //! What a user is:
 //! - here: its state, and the one place where it waits; [`task`]: what a task is, and what it waits
 //!   for; [`exchange`]: something was asked and is to be answered; [`redirect`]: a request goes
 //!   elsewhere;
 //! - [`connection`]: one that is open, [`line`]: all of a user's; [`agenda`]: what goes on besides
-//!   the session.
+//!   the session; [`grid`]: when what is done every so often is due.
 //!
 //! What it does:
 //! - [`listen`]: reading, and whose everything is that comes;
-//! - [`session`]: which instruction comes next; [`verb`]: what each verb does; [`outcome`]: how
-//!   steps end; [`flow`]: how a task goes on; [`transaction`]: what is timed together;
-//! - [`streams`]: many requests over one connection; [`life`]: how far a connection comes;
-//!   [`send`]: what is sent; [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
+//! - [`session`]: which instruction comes next; [`outcome`]: how steps end; [`flow`]: how a task
+//!   goes on; [`transaction`]: what is timed together;
+//! - [`streams`]: many requests over one connection; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
 //!   nothing will wake.
 
@@ -28,6 +33,7 @@ mod connection;
 mod deliver;
 mod exchange;
 mod flow;
+mod grid;
 mod jar;
 mod life;
 mod line;
@@ -62,9 +68,13 @@ use agenda::Agenda;
 use connection::Connection;
 use deliver::Audiences;
 use exchange::Awaits;
+use flow::Session;
 use line::Lines;
+use send::Outbound;
 use task::{Active, Doing, Task};
 use transaction::End;
+use verb::opening::opened;
+use verb::rendezvous;
 
 pub(crate) struct User {
     state: State,
@@ -149,6 +159,20 @@ impl Waits {
         let changes = self.has(bit) != to;
         self.0 ^= if changes { bit } else { 0 };
         changes
+    }
+
+    fn tell_haste(&mut self, is_hasty: bool, shard: &Lane) {
+        if self.change(Waits::IS_HASTY, is_hasty) {
+            let count = &shard.hasty;
+            count.set(if is_hasty { count.get() + 1 } else { count.get() - 1 });
+        }
+    }
+
+    /// Without a moment at which it is woken, a user that does not stand by would wait for ever.
+    fn tell_stands_by(&mut self, stands_by: bool, slot: u32, shard: &Lane) {
+        if self.change(Waits::STANDS_BY, stands_by) {
+            shard.seats.borrow_mut().stands_by(slot, stands_by);
+        }
     }
 }
 
@@ -236,7 +260,7 @@ impl User {
                     // A loop in which nothing waits ends by its time, too.
                     self.state.now = shard.clock.now();
                     self.set_alarm();
-                    self.state.tell_stands_by(true);
+                    self.state.waits.tell_stands_by(true, self.state.slot, shard);
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -244,8 +268,10 @@ impl User {
                 Turn::Wait => {
                     self.set_alarm();
                     let stays = matches!(self.session.doing, Doing::Stay);
-                    self.state.tell_stands_by(stays && self.session.deadline == Time::NEVER);
-                    self.state.tell_haste(self.would_be_held_up(shard));
+                    let stands_by = stays && self.session.deadline == Time::NEVER;
+                    self.state.waits.tell_stands_by(stands_by, self.state.slot, shard);
+                    let is_hasty = self.would_be_held_up(shard);
+                    self.state.waits.tell_haste(is_hasty, shard);
                     return Poll::Pending;
                 }
                 Turn::Gone => {
@@ -271,13 +297,14 @@ impl User {
             return Turn::Gone;
         }
         // An iteration that was given to a user that is going begins.
-        if told.leave && told.begin.is_none() && self.session(shard).leaves_now() {
+        if told.leave && told.begin.is_none() && Session::new(&mut self.session(shard)).leaves_now()
+        {
             return Turn::Again;
         }
         if let Some(how) = told.part {
-            match told.begin.is_none() && self.session(shard).parts_now() {
+            match told.begin.is_none() && Session::new(&mut self.session(shard)).parts_now() {
                 true => {
-                    self.session(shard).part(how, cx);
+                    Session::new(&mut self.session(shard)).part(how, cx);
                     return Turn::Again;
                 }
                 // What was begun is done first.
@@ -288,14 +315,16 @@ impl User {
             && matches!(self.session.doing, Doing::Idle)
         {
             self.state.now = shard.clock.now();
-            self.session(shard).start_iteration(due);
+            Session::new(&mut self.session(shard)).start_iteration(due);
             return Turn::Again;
         }
         match self.heed(shard, told.fired, cx) {
             // Another task may have ended what the session waited for.
             Turn::Wait if matches!(self.session.doing, Doing::Step) => Turn::Again,
             // What was to be finished first may be finished now.
-            Turn::Wait if told.leave && self.session(shard).leaves_now() => Turn::Again,
+            Turn::Wait if told.leave && Session::new(&mut self.session(shard)).leaves_now() => {
+                Turn::Again
+            }
             turn => turn,
         }
     }
@@ -305,7 +334,7 @@ impl User {
         if fired {
             self.state.now = shard.clock.now();
             if let Doing::Rendezvous(waiting) = self.session.doing {
-                self.session(shard).meeting_woken(waiting);
+                rendezvous::woken(&mut self.session(shard), waiting);
                 if !matches!(self.session.doing, Doing::Rendezvous(_)) {
                     return Turn::Again;
                 }
@@ -315,10 +344,10 @@ impl User {
             }
         }
         if let Doing::Opening(opening) = &mut self.session.doing
-            && let Poll::Ready(opened) = opening.poll(cx)
+            && let Poll::Ready(result) = opening.poll(cx)
         {
             self.state.now = shard.clock.now();
-            self.session(shard).opened(opened);
+            opened(&mut self.session(shard), result);
             return Turn::Again;
         }
         self.listen(shard, cx)
@@ -437,24 +466,15 @@ impl State {
         self.shard.prepared.sessions[usize::from(self.session)].connects
     }
 
+    /// What the user sends over a line.
+    fn outbound(&mut self, line: u8) -> Outbound<'_> {
+        Outbound { user: self, line }
+    }
+
     /// What the user keeps.
     fn memory(&mut self) -> &mut Memory {
         let new = || Box::new(Memory::new(&self.shard.prepared, self.session));
         self.memory.get_or_insert_with(new)
-    }
-
-    fn tell_haste(&mut self, is_hasty: bool) {
-        if self.waits.change(Waits::IS_HASTY, is_hasty) {
-            let count = &self.shard.hasty;
-            count.set(if is_hasty { count.get() + 1 } else { count.get() - 1 });
-        }
-    }
-
-    /// Without a moment at which it is woken, a user that does not stand by would wait for ever.
-    fn tell_stands_by(&mut self, stands_by: bool) {
-        if self.waits.change(Waits::STANDS_BY, stands_by) {
-            self.shard.seats.borrow_mut().stands_by(self.slot, stands_by);
-        }
     }
 
     /// Wakes the user at this moment, or earlier.
@@ -481,7 +501,7 @@ impl Drop for User {
     fn drop(&mut self) {
         self.break_off();
         let state = &mut self.state;
-        state.tell_haste(false);
+        state.waits.tell_haste(false, &state.shard);
         if !state.connects() {
             state.shard.recorder.borrow_mut().gauges.users_online -= 1;
         }

@@ -11,9 +11,9 @@ use throng_metrics::Cause;
 use throng_program::Every;
 
 use super::State;
-use super::beat::first_time;
 use super::connection::backlog::{Backlog, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Waits};
-use super::task::{Active, Doing, GONE, Task};
+use super::grid::first_time;
+use super::task::{Active, GONE, Task};
 use crate::prepared::StayPlan;
 
 /// What goes on besides.
@@ -180,10 +180,6 @@ impl State {
         self.agenda.as_ref().is_some_and(|agenda| agenda.holds_back())
     }
 
-    pub(super) fn told_to_leave(&self) {
-        self.shard.seats.borrow_mut().leave(self.slot);
-    }
-
     /// An agenda with nothing on it is none. A task that is at work is not on it, and may end a
     /// connection: what branches have to tell is kept until the session has heard it.
     pub(super) fn forget_agenda(&mut self) {
@@ -226,17 +222,10 @@ impl Active<'_> {
         }
     }
 
-    /// The instruction `return`: the body is over.
-    pub(super) fn return_from_body(&mut self) {
-        self.task.pc = GONE;
-        self.task.deadline = Time::NEVER;
-        self.task.doing = Doing::Step;
-    }
-
     /// The verb `leave` in a body: the user leaves as soon as it can.
     pub(super) fn leave_from_body(&mut self) {
-        self.user.told_to_leave();
-        self.return_from_body();
+        self.shard.seats.borrow_mut().leave(self.user.slot);
+        self.task.return_from_body();
     }
 }
 

@@ -5,6 +5,7 @@ pub(super) mod answer;
 
 use throng_base::{Said, Time};
 
+use super::deliver::withdraw;
 use crate::recorder::Attempt;
 use crate::recorder::spent::OpeningTimes;
 use crate::shard::Lane;
@@ -155,6 +156,13 @@ impl Exchange {
                      {waited}"
                 )
             }
+        }
+    }
+
+    /// What was sent is not to be expected anywhere.
+    pub(super) fn withdraw(&self, shard: &Lane, now: Time) {
+        if let Some(sent) = self.rare.as_ref().and_then(|rare| rare.sent) {
+            withdraw(sent, shard, now);
         }
     }
 }

@@ -61,138 +61,6 @@ impl Active<'_> {
         self.task.retries = 0;
     }
 
-    /// An iteration begins. At a rate it counts from when it was due, even if it begins after the
-    /// end of the load, where no schedule has a pace; else when it begins.
-    pub(super) fn start_iteration(&mut self, due: Time) {
-        let shard = self.shard;
-        if self.user.once || shard.paces_iterations() || shard.stopping.get() {
-            // Since then the user has been free.
-            let able = self.task.due;
-            self.task.due = shard.begins_late(due, able, self.user.now);
-            self.task.is_scheduled = true;
-        }
-        self.iteration_begins();
-    }
-
-    fn iteration_begins(&mut self) {
-        let since = if self.task.is_scheduled { self.task.due } else { self.user.now };
-        self.shard.iteration_is_done(self.user.session, self.user.slot, since);
-        roll_back(self.user);
-        self.user.running = true;
-        self.user.iterations += 1;
-        self.task.doing = Doing::Step;
-        if let Some(memory) = &mut self.user.memory {
-            memory.forget_rows(&self.shard.prepared.program);
-        }
-        self.user.tell(|| What::IterationBegins);
-    }
-
-    /// The running iteration is over, if there is one.
-    pub(super) fn iteration_over(&mut self, how: Iteration) {
-        if std::mem::take(&mut self.user.running) {
-            roll_back(self.user);
-            let finished = how == FINISHED;
-            let how = match finished {
-                true => {
-                    let took = self.shard.iteration_took(self.user.slot, self.user.now);
-                    Iteration::Finished(took)
-                }
-                false => how,
-            };
-            self.shard.iteration_ends(self.user.session, how);
-            if let (Some(keep), Some(memory)) = (&self.shard.keep, &self.user.memory) {
-                keep.set(memory.values());
-            }
-            self.user.tell(|| What::IterationEnds { finished });
-        }
-    }
-
-    /// Goes on behind the running iteration, whether it ran through or not.
-    pub(super) fn end_iteration(&mut self, how: Iteration) {
-        self.task.leave_transactions(End::Whole, self.user);
-        self.iteration_over(how);
-        match self.user.once {
-            true => self.leave_done(),
-            false => self.go_to(self.of_session().begin),
-        }
-    }
-
-    /// Leaves between two iterations; what came is done with before.
-    pub(super) fn leave_done(&mut self) {
-        if self.user.holds_back() {
-            self.shard.seats.borrow_mut().leave(self.user.slot);
-            return self.go_to(self.of_session().begin);
-        }
-        self.user.leaving = true;
-        self.go_to(self.of_session().end);
-    }
-
-    /// The verb `next`.
-    pub(super) fn next_iteration(&mut self) {
-        match self.user.running {
-            _ if self.task.is_body() => {
-                self.branch_leaves();
-                self.return_from_body();
-            }
-            true => self.end_iteration(FINISHED),
-            false if self.user.leaving => self.go_to(GONE),
-            false => self.go_to(self.of_session().begin),
-        }
-    }
-
-    /// The verb `leave`.
-    pub(super) fn leave_on_purpose(&mut self) {
-        if self.task.is_body() {
-            return self.leave_from_body();
-        }
-        self.task.leave_transactions(End::Whole, self.user);
-        match self.user.leaving {
-            true => self.go_to(GONE),
-            false => {
-                self.iteration_over(FINISHED);
-                self.leave_done();
-            }
-        }
-    }
-
-    /// Begins what a session does at its end, from whatever it was doing.
-    pub(super) fn take_leave(&mut self, how: Iteration) {
-        self.interrupt();
-        self.user.leaving = true;
-        self.task.leave_transactions(End::CutOff, self.user);
-        self.iteration_over(how);
-        self.go_to(self.of_session().end);
-    }
-
-    /// A step that cannot be done without a connection has lost it, or never got one: the session
-    /// begins anew, after a pause that grows with every refusal in a row.
-    pub(super) fn restart(&mut self, refused: bool) {
-        self.task.leave_transactions(End::CutOff, self.user);
-        self.iteration_over(Iteration::Failed);
-        if self.user.once || self.user.leaving {
-            self.user.leaving = true;
-            self.go_to(GONE);
-            return;
-        }
-        if self.shard.is_traced() && !self.user.begins_again() {
-            self.user.leaving = true;
-            self.go_to(GONE);
-            return;
-        }
-        self.go_to(0);
-        if let Some(retry) = self.user.reconnects() {
-            return self.reconnect(retry);
-        }
-        if let Some(time) = self.user.left_alone() {
-            return self.hold(time);
-        }
-        // The first loss after an answer is no reason to wait, a second one in a row is.
-        if refused || self.user.refusals > 0 {
-            return self.hold_back();
-        }
-        self.user.refusals = 1;
-    }
-
     /// Waits before the instruction at the program counter, longer with every refusal in a row.
     pub(super) fn hold_back(&mut self) {
         let doubled = BACK_OFF_MIN.saturating_mul(1 << self.user.refusals.min(16));
@@ -209,41 +77,149 @@ impl Active<'_> {
         self.wait_for(Doing::Holding, self.user.now + time);
     }
 
+    /// What went on besides a `stay` ends with it.
+    pub(super) fn stay_over(&mut self) {
+        for line in 0..self.user.lines.count() {
+            self.user.heartbeats(line).stay_over();
+        }
+        self.user.end_every_of_stay();
+    }
+}
+
+/// The session at work: it alone has iterations, leaves, and begins anew.
+pub(super) struct Session<'v, 'a> {
+    pub(super) active: &'v mut Active<'a>,
+}
+
+impl<'v, 'a> Session<'v, 'a> {
+    pub(super) fn new(active: &'v mut Active<'a>) -> Self {
+        Session { active }
+    }
+
+    /// An iteration begins. At a rate it counts from when it was due, even if it begins after the
+    /// end of the load, where no schedule has a pace; else when it begins.
+    pub(super) fn start_iteration(&mut self, due: Time) {
+        let shard = self.active.shard;
+        if self.active.user.once || shard.paces_iterations() || shard.stopping.get() {
+            // Since then the user has been free.
+            let able = self.active.task.due;
+            self.active.task.due = shard.begins_late(due, able, self.active.user.now);
+            self.active.task.is_scheduled = true;
+        }
+        self.iteration_begins();
+    }
+
+    fn iteration_begins(&mut self) {
+        let Active { shard, user, task, .. } = &mut *self.active;
+        let since = if task.is_scheduled { task.due } else { user.now };
+        shard.iteration_is_done(user.session, user.slot, since);
+        roll_back(user);
+        user.running = true;
+        user.iterations += 1;
+        task.doing = Doing::Step;
+        if let Some(memory) = &mut user.memory {
+            memory.forget_rows(&shard.prepared.program);
+        }
+        user.tell(|| What::IterationBegins);
+    }
+
+    /// The running iteration is over, if there is one.
+    pub(super) fn iteration_over(&mut self, how: Iteration) {
+        let Active { shard, user, .. } = &mut *self.active;
+        if std::mem::take(&mut user.running) {
+            roll_back(user);
+            let finished = how == FINISHED;
+            let how = match finished {
+                true => Iteration::Finished(shard.iteration_took(user.slot, user.now)),
+                false => how,
+            };
+            shard.iteration_ends(user.session, how);
+            if let (Some(keep), Some(memory)) = (&shard.keep, &user.memory) {
+                keep.set(memory.values());
+            }
+            user.tell(|| What::IterationEnds { finished });
+        }
+    }
+
+    /// Goes on behind the running iteration, whether it ran through or not.
+    pub(super) fn end_iteration(&mut self, how: Iteration) {
+        self.active.task.leave_transactions(End::Whole, self.active.user);
+        self.iteration_over(how);
+        match self.active.user.once {
+            true => self.leave_done(),
+            false => self.active.go_to(self.active.of_session().begin),
+        }
+    }
+
+    /// Leaves between two iterations; what came is done with before.
+    pub(super) fn leave_done(&mut self) {
+        if self.active.user.holds_back() {
+            self.active.shard.seats.borrow_mut().leave(self.active.user.slot);
+            return self.active.go_to(self.active.of_session().begin);
+        }
+        self.active.user.leaving = true;
+        self.active.go_to(self.active.of_session().end);
+    }
+
+    /// Begins what a session does at its end, from whatever it was doing.
+    pub(super) fn take_leave(&mut self, how: Iteration) {
+        self.active.interrupt();
+        self.active.user.leaving = true;
+        self.active.task.leave_transactions(End::CutOff, self.active.user);
+        self.iteration_over(how);
+        self.active.go_to(self.active.of_session().end);
+    }
+
+    /// A step that cannot be done without a connection has lost it, or never got one: the session
+    /// begins anew, after a pause that grows with every refusal in a row.
+    pub(super) fn restart(&mut self, refused: bool) {
+        self.active.task.leave_transactions(End::CutOff, self.active.user);
+        self.iteration_over(Iteration::Failed);
+        let Active { shard, user, .. } = &mut *self.active;
+        if user.once || user.leaving || shard.is_traced() && !user.begins_again() {
+            user.leaving = true;
+            return self.active.go_to(GONE);
+        }
+        self.active.go_to(0);
+        if let Some(retry) = self.reconnects() {
+            return self.reconnect(retry);
+        }
+        if let Some(time) = self.left_alone() {
+            return self.active.hold(time);
+        }
+        // The first loss after an answer is no reason to wait, a second one in a row is.
+        if refused || self.active.user.refusals > 0 {
+            return self.active.hold_back();
+        }
+        self.active.user.refusals = 1;
+    }
+
     /// Waits before the session begins anew, longer with every loss in a row and no less than the
     /// target has asked for; leaves when no attempt is left.
     pub(super) fn reconnect(&mut self, retry: Retry) {
-        let user = &mut *self.user;
+        let user = &mut *self.active.user;
         if retry.times.is_some_and(|times| u32::from(user.losses) >= times) {
             user.leaving = true;
-            return self.go_to(GONE);
+            return self.active.go_to(GONE);
         }
         let most = retry.low.saturating_mul(1 << user.losses.min(30)).min(retry.high);
         user.losses = user.losses.saturating_add(1);
         let most = most.as_secs_f64();
         // Half of it is chance, so that users who were lost together do not come back together.
         let wait = Duration::from_secs_f64(user.random.uniform(most / 2.0, most));
-        let least = user.left_alone().unwrap_or_default();
-        self.hold(wait.max(least));
+        let least = self.left_alone().unwrap_or_default();
+        self.active.hold(wait.max(least));
     }
 
-    /// What went on besides a `stay` ends with it.
-    pub(super) fn stay_over(&mut self) {
-        for line in 0..self.user.lines.count() {
-            self.user.stay_beats_over(line);
-        }
-        self.user.end_every_of_stay();
-    }
-}
-
-impl State {
     /// How long the target wants to be left alone by those who lost its streams of events.
-    pub(super) fn left_alone(&self) -> Option<Duration> {
-        self.memory.as_ref()?.left_alone()
+    fn left_alone(&self) -> Option<Duration> {
+        self.active.user.memory.as_ref()?.left_alone()
     }
 
     /// What a user does whose connection was lost, as the first says that it opens.
     pub(super) fn reconnects(&self) -> Option<Retry> {
-        let links = &self.shard.prepared.sessions[usize::from(self.session)].links;
+        let Active { shard, user, .. } = &*self.active;
+        let links = &shard.prepared.sessions[usize::from(user.session)].links;
         links.iter().find_map(|link| link.reconnect)
     }
 }

@@ -11,6 +11,7 @@ use throng_metrics::{Cause, Ending, Stage, UserState};
 use super::State;
 use super::connection::{Connection, Life, Loss};
 use super::deliver::departures;
+use super::line::count_unasked;
 use super::task::{Active, Doing, Task};
 use crate::failure::Ended;
 use crate::recorder::{Attempt, Iteration};
@@ -19,22 +20,32 @@ use crate::scope::scope;
 /// A connection that was online for so long was no refusal.
 const LASTING: Duration = Duration::from_secs(10);
 
-impl State {
+/// The life of what a line connects.
+pub(super) struct Lifecycle<'u> {
+    user: &'u mut State,
+    line: u8,
+}
+
+impl Lifecycle<'_> {
+    fn connection(&mut self) -> Option<&mut Connection> {
+        self.user.lines.connection_mut(self.line)
+    }
+
     /// A life begins with the first attempt to open a connection that lasts.
-    pub(super) fn life_begins(&mut self, line: u8) {
-        let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.connections.reconnects += u64::from(self.fell_out);
-        if !std::mem::replace(&mut self.lines.get_mut(line).alive, true) {
+    pub(super) fn begins(&mut self) {
+        let mut recorder = self.user.shard.recorder.borrow_mut();
+        recorder.connections.reconnects += u64::from(self.user.fell_out);
+        if !std::mem::replace(&mut self.user.lines.get_mut(self.line).alive, true) {
             recorder.lifecycle.begun += 1;
         }
         drop(recorder);
-        self.shard.strives(self.slot, self.id, UserState::Connecting);
+        self.user.shard.strives(self.user.slot, self.user.id, UserState::Connecting);
     }
 
     /// A life is over, as the scenario wanted or not.
-    pub(super) fn life_ends(&mut self, line: u8, complete: bool) {
-        if std::mem::take(&mut self.lines.get_mut(line).alive) {
-            let lifecycle = &mut self.shard.recorder.borrow_mut().lifecycle;
+    pub(super) fn ends(&mut self, complete: bool) {
+        if std::mem::take(&mut self.user.lines.get_mut(self.line).alive) {
+            let lifecycle = &mut self.user.shard.recorder.borrow_mut().lifecycle;
             match complete {
                 true => lifecycle.complete += 1,
                 false => lifecycle.broken += 1,
@@ -43,95 +54,93 @@ impl State {
     }
 
     /// The connection that was just opened lasts.
-    pub(super) fn connected(&mut self, line: u8, has_login: bool) {
-        self.fell_out = false;
+    pub(super) fn connected(&mut self, has_login: bool) {
+        self.user.fell_out = false;
         match has_login {
             true => {
-                self.shard.recorder.borrow_mut().stage_begins(Stage::Login);
-                self.now_is(line, Life::Login);
-                self.shard.strives(self.slot, self.id, UserState::LoggingIn);
+                self.user.shard.recorder.borrow_mut().stage_begins(Stage::Login);
+                self.now_is(Life::Login);
+                self.user.shard.strives(self.user.slot, self.user.id, UserState::LoggingIn);
             }
-            false => self.come_online(line),
+            false => self.come_online(),
         }
     }
 
     /// The last message of the login was answered.
-    pub(super) fn logged_in(&mut self, line: u8) {
-        if let Some(Connection { life: Life::Login, since, .. }) = self.lines.connection(line) {
-            let time = self.now - *since;
-            self.shard.recorder.borrow_mut().stage_ok(Stage::Login, time);
-            self.come_online(line);
+    pub(super) fn logged_in(&mut self) {
+        if let Some(Connection { life: Life::Login, since, .. }) =
+            self.user.lines.connection(self.line)
+        {
+            let time = self.user.now - *since;
+            self.user.shard.recorder.borrow_mut().stage_ok(Stage::Login, time);
+            self.come_online();
         }
     }
 
-    fn come_online(&mut self, line: u8) {
-        self.now_is(line, Life::Online);
-        self.losses = 0;
-        let mut recorder = self.shard.recorder.borrow_mut();
+    fn come_online(&mut self) {
+        self.now_is(Life::Online);
+        self.user.losses = 0;
+        let mut recorder = self.user.shard.recorder.borrow_mut();
         recorder.stage_begins(Stage::FirstMessage);
         recorder.stage_begins(Stage::Steady);
-        self.online += 1;
-        if self.online == 1 {
-            let mut seats = self.shard.seats.borrow_mut();
-            if let Some(since) = seats.is_back(self.slot) {
-                recorder.stage_ok(Stage::Away, self.now.since(since));
+        self.user.online += 1;
+        if self.user.online == 1 {
+            let mut seats = self.user.shard.seats.borrow_mut();
+            if let Some(since) = seats.is_back(self.user.slot) {
+                recorder.stage_ok(Stage::Away, self.user.now.since(since));
             }
             recorder.gauges.users_online += 1;
-            seats.connected(self.slot, true);
-            if let Some(presence) = &self.shard.presence {
-                let target = self.lines.connection(line).map_or(0, |connection| connection.target);
-                let lane = &self.shard;
-                presence.online(lane.plan(), lane.load(), self.id, self.now, target);
+            seats.connected(self.user.slot, true);
+            if let Some(presence) = &self.user.shard.presence {
+                let target =
+                    self.user.lines.connection(self.line).map_or(0, |connection| connection.target);
+                let lane = &self.user.shard;
+                presence.online(lane.plan(), lane.load(), self.user.id, self.user.now, target);
             }
         }
         drop(recorder);
-        if self.online == 1 {
-            self.shard.comes_to(self.slot, self.id, UserState::Online);
+        if self.user.online == 1 {
+            self.user.shard.comes_to(self.user.slot, self.user.id, UserState::Online);
         }
-        self.sample(line);
-        self.begin_beats(line);
-        self.begin_every(line);
-        self.join_audiences(line);
+        self.user.lines.get(self.line).sample(&self.user.shard);
+        self.user.heartbeats(self.line).begin();
+        self.user.begin_every(self.line);
+        self.user.join_audiences(self.line);
     }
 
-    fn now_is(&mut self, line: u8, life: Life) {
-        let now = self.now;
-        if let Some(connection) = self.lines.connection_mut(line) {
+    fn now_is(&mut self, life: Life) {
+        let now = self.user.now;
+        if let Some(connection) = self.connection() {
             (connection.life, connection.since) = (life, now);
         }
     }
 
-    pub(super) fn is_online(&self) -> bool {
-        self.online > 0
-    }
-
     /// The target said something that nobody has asked for.
-    pub(super) fn first_message(&mut self, line: u8) {
-        let now = self.now;
-        if let Some(Connection { life: Life::Online, since, heard, .. }) =
-            self.lines.connection_mut(line)
+    pub(super) fn first_message(&mut self) {
+        let now = self.user.now;
+        if let Some(Connection { life: Life::Online, since, heard, .. }) = self.connection()
             && !std::mem::replace(heard, true)
         {
             let time = now - *since;
-            self.shard.recorder.borrow_mut().stage_ok(Stage::FirstMessage, time);
+            self.user.shard.recorder.borrow_mut().stage_ok(Stage::FirstMessage, time);
         }
     }
 
     /// A step of the login failed, and the connection is still there.
-    pub(super) fn login_failed(&mut self, line: u8, cause: Cause) {
-        if let Some(Connection { life: life @ Life::Login, .. }) = self.lines.connection_mut(line) {
+    pub(super) fn login_failed(&mut self, cause: Cause) {
+        if let Some(Connection { life: life @ Life::Login, .. }) = self.connection() {
             *life = Life::Stranger;
-            self.shard.recorder.borrow_mut().stage_failed(Stage::Login, cause);
-            self.shard.strives(self.slot, self.id, UserState::Failed);
+            self.user.shard.recorder.borrow_mut().stage_failed(Stage::Login, cause);
+            self.user.shard.strives(self.user.slot, self.user.id, UserState::Failed);
         }
     }
 
     /// We begin to take leave: the user is not online any more.
-    pub(super) fn goodbye_said(&mut self, line: u8) {
-        self.end_beats(line, None);
-        self.end_bodies(line, None);
-        let now = self.now;
-        let Some(Connection { life, since, .. }) = self.lines.connection_mut(line) else { return };
+    pub(super) fn goodbye_said(&mut self) {
+        self.user.heartbeats(self.line).end(None);
+        self.user.end_bodies(self.line, None);
+        let now = self.user.now;
+        let Some(Connection { life, since, .. }) = self.connection() else { return };
         if *life == Life::Passing {
             *since = now;
             return;
@@ -139,63 +148,49 @@ impl State {
         let complete = *life == Life::Online;
         let time = now - std::mem::replace(since, now);
         *life = Life::Ending { complete, asked: true };
-        let mut recorder = self.shard.recorder.borrow_mut();
+        let mut recorder = self.user.shard.recorder.borrow_mut();
         recorder.stage_begins(Stage::End);
         if complete {
             recorder.stage_ok(Stage::Steady, time);
             drop(recorder);
-            self.offline(line, Ended::ByUs);
+            self.offline(Ended::ByUs);
         }
     }
 
     /// Nobody answered our goodbye in time.
-    pub(super) fn goodbye_unanswered(&mut self, line: u8) {
-        if let Some(Connection { life: life @ Life::Ending { .. }, .. }) =
-            self.lines.connection_mut(line)
-        {
+    pub(super) fn goodbye_unanswered(&mut self) {
+        if let Some(Connection { life: life @ Life::Ending { .. }, .. }) = self.connection() {
             *life = Life::Ending { complete: false, asked: false };
-            self.shard.recorder.borrow_mut().stage_failed(Stage::End, Cause::Timeout);
+            self.user.shard.recorder.borrow_mut().stage_failed(Stage::End, Cause::Timeout);
         }
     }
 
-    fn offline(&mut self, line: u8, ended: Ended) {
-        let shard = Rc::clone(&self.shard);
-        let link = self.link_in(&shard, line);
-        let departures = departures(link, &mut scope!(self, &shard));
-        self.audiences.leave(link, &shard, self.now);
-        departures.into_iter().for_each(|one| one.enter(&shard, self.id, self.now));
-        self.online = self.online.saturating_sub(1);
-        if self.online == 0 {
-            self.shard.recorder.borrow_mut().gauges.users_online -= 1;
-            self.shard.seats.borrow_mut().connected(self.slot, false);
-            self.shard.comes_to(self.slot, self.id, UserState::Disconnected);
-            if let Some(presence) = &self.shard.presence {
-                let (lane, change) = (&self.shard, ended.change());
-                presence.offline(lane.plan(), lane.load(), self.id, self.now, change);
+    fn offline(&mut self, ended: Ended) {
+        let shard = Rc::clone(&self.user.shard);
+        let link = self.user.link_in(&shard, self.line);
+        let departures = departures(link, &mut scope!(self.user, &shard));
+        self.user.audiences.leave(link, &shard, self.user.now);
+        departures.into_iter().for_each(|one| one.enter(&shard, self.user.id, self.user.now));
+        self.user.online = self.user.online.saturating_sub(1);
+        if self.user.online == 0 {
+            self.user.shard.recorder.borrow_mut().gauges.users_online -= 1;
+            self.user.shard.seats.borrow_mut().connected(self.user.slot, false);
+            self.user.shard.comes_to(self.user.slot, self.user.id, UserState::Disconnected);
+            if let Some(presence) = &self.user.shard.presence {
+                let (lane, change) = (&self.user.shard, ended.change());
+                presence.offline(lane.plan(), lane.load(), self.user.id, self.user.now, change);
             }
         }
     }
 
-    /// A user that was online has lost the last of its connections, and is to come back.
-    pub(super) fn goes_away(&mut self) {
-        if self.online > 0 {
-            return;
-        }
-        if self.shard.seats.borrow_mut().goes_away(self.slot, self.now) {
-            self.shard.recorder.borrow_mut().stage_begins(Stage::Away);
-        }
-        self.shard.comes_to(self.slot, self.id, UserState::Away);
-    }
-
     /// The connection is gone: counts how far it came. Without a cause it ended as we wanted.
-    pub(super) fn connection_over(
+    pub(super) fn over(
         &mut self,
-        line: u8,
         (life, since): (Life, Time),
         (ended, cause): (Ended, Option<Cause>),
     ) {
-        let time = self.now - since;
-        let shard = Rc::clone(&self.shard);
+        let time = self.user.now - since;
+        let shard = Rc::clone(&self.user.shard);
         let stage = |stage: Stage| {
             let mut recorder = shard.recorder.borrow_mut();
             match cause {
@@ -211,11 +206,11 @@ impl State {
             Life::Online => {
                 stage(Stage::Steady);
                 if time >= LASTING {
-                    self.refusals = 0;
+                    self.user.refusals = 0;
                 }
-                self.offline(line, ended);
+                self.offline(ended);
                 if cause.is_some() {
-                    self.goes_away();
+                    self.user.goes_away();
                 }
                 if cause.is_none() {
                     let mut recorder = shard.recorder.borrow_mut();
@@ -228,9 +223,11 @@ impl State {
         }
         match (life, cause) {
             (Life::Login | Life::Stranger, Some(_)) => {
-                self.shard.strives(self.slot, self.id, UserState::Failed);
+                self.user.shard.strives(self.user.slot, self.user.id, UserState::Failed);
             }
-            (Life::Login, None) => self.shard.strives(self.slot, self.id, UserState::Disconnected),
+            (Life::Login, None) => {
+                self.user.shard.strives(self.user.slot, self.user.id, UserState::Disconnected);
+            }
             _ => {}
         }
         let complete = match life {
@@ -238,16 +235,37 @@ impl State {
             Life::Ending { complete, .. } => complete,
             _ => false,
         };
-        self.fell_out |= cause.is_some() && !matches!(life, Life::Ending { .. });
-        self.life_ends(line, complete);
+        self.user.fell_out |= cause.is_some() && !matches!(life, Life::Ending { .. });
+        self.ends(complete);
     }
 
     /// The run is over for the user, wherever its connection was.
-    pub(super) fn cut_off(&mut self, line: u8, life: Life) {
+    pub(super) fn cut_off(&mut self, life: Life) {
         if life == Life::Online {
-            self.offline(line, Ended::CutOff);
+            self.offline(Ended::CutOff);
         }
-        self.lines.get_mut(line).alive = false;
+        self.user.lines.get_mut(self.line).alive = false;
+    }
+}
+
+impl State {
+    pub(super) fn life(&mut self, line: u8) -> Lifecycle<'_> {
+        Lifecycle { user: self, line }
+    }
+
+    pub(super) fn is_online(&self) -> bool {
+        self.online > 0
+    }
+
+    /// A user that was online has lost the last of its connections, and is to come back.
+    pub(super) fn goes_away(&mut self) {
+        if self.online > 0 {
+            return;
+        }
+        if self.shard.seats.borrow_mut().goes_away(self.slot, self.now) {
+            self.shard.recorder.borrow_mut().stage_begins(Stage::Away);
+        }
+        self.shard.comes_to(self.slot, self.id, UserState::Away);
     }
 
     /// Bytes came that answer nothing: the connection cannot be trusted any more.
@@ -279,12 +297,12 @@ impl State {
     /// As [`State::drop_connection`], with why it was not what we wanted, if it was not.
     pub(super) fn end_connection(&mut self, line: u8, ended: Ended, cause: Option<Cause>) {
         if self.lines.connection(line).is_some() {
-            self.end_beats(line, cause);
+            self.heartbeats(line).end(cause);
             self.end_bodies(line, cause);
         }
         // Nobody has asked for what was kept.
         let kept = self.lines.get_mut(line).take_kept();
-        self.count_unasked(&kept);
+        count_unasked(&kept, &self.shard);
         let place = self.lines.get_mut(line);
         let Some(connection) = place.connection.take() else {
             // What they had of the budget is given back.
@@ -307,10 +325,10 @@ impl State {
         recorder.connection_ended(ending, true, self.now - connection.established);
         drop(recorder);
         match ended {
-            Ended::CutOff => self.cut_off(line, connection.life),
+            Ended::CutOff => self.life(line).cut_off(connection.life),
             _ => {
                 let lived = (connection.life, connection.since);
-                self.connection_over(line, lived, (ended, cause));
+                self.life(line).over(lived, (ended, cause));
             }
         }
         match ended {
@@ -346,7 +364,7 @@ impl State {
     pub(super) fn disconnect_all(&mut self, cx: &mut Context<'_>) {
         for line in 0..self.lines.count() {
             if self.lines.connection(line).is_some_and(|it| it.machine.traits().goodbyes) {
-                let _ = self.send_close(line, 1000, cx);
+                let _ = self.outbound(line).close(1000, cx);
             }
             if let Some(connection) = self.lines.connection_mut(line) {
                 connection.transport.say_goodbye(cx);

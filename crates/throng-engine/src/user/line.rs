@@ -1,10 +1,6 @@
 //! The connections of a user: one place for each that its session may have. The first one lies in
 //! the user, as hardly any has more.
 
-use std::io;
-use std::sync::Arc;
-use std::task::Context;
-
 use throng_base::{Time, UserId};
 use throng_metrics::Cause;
 use throng_protocol::framed::Protocol;
@@ -12,7 +8,6 @@ use throng_protocol::http2::Refused;
 use throng_protocol::machine::{Form, Machine, Parts};
 
 use super::State;
-use super::agenda::waiting_bytes;
 use super::beat::Beats;
 use super::connection::backlog::Backlog;
 use super::connection::{Connection, Later, Life, Loss};
@@ -133,6 +128,49 @@ impl Line {
         }
     }
 
+    /// Whether what is kept of the connection is within the budget, beside what `waits` for others
+    /// in bytes.
+    pub(super) fn pay(&mut self, waits: usize, shard: &Lane) -> Result<(), Failure> {
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        let paid = connection.pay(waits, &shard.purse);
+        paid.map_err(|(cause, detail)| Failure::new(cause, detail))
+    }
+
+    /// What was taken and not used comes before all that is kept. No step takes it any more when
+    /// the connection is gone and the end of it has been reported.
+    pub(super) fn keep_all_again(&mut self, first: Backlog<Later>, shard: &Lane) {
+        let left = self.loss.as_mut().map(|loss| &mut loss.left);
+        match (&mut self.connection, left) {
+            (Some(connection), _) if !first.is_empty() => connection.keep_all_again(first),
+            (None, Some(left)) if first.is_empty() => *left = None,
+            (None, Some(Some(left))) => {
+                left.later = first.followed_by(std::mem::take(&mut left.later));
+                left.pay(&shard.purse);
+            }
+            _ => count_unasked(&first, shard),
+        }
+    }
+
+    /// Why the connection was lost, once: what had come before is taken by no step any more.
+    pub(super) fn take_loss(&mut self, shard: &Lane) -> Option<Box<Loss>> {
+        let mut loss = self.loss.take()?;
+        if let Some(left) = loss.left.take() {
+            count_unasked(&left.later, shard);
+        }
+        Some(loss)
+    }
+
+    /// Asks the kernel how the connection is, now and then.
+    pub(super) fn sample(&self, shard: &Lane) {
+        let Some(connection) = &self.connection else { return };
+        let mut recorder = shard.recorder.borrow_mut();
+        if recorder.wants_tcp_sample()
+            && let Some(info) = connection.transport.tcp_info()
+        {
+            recorder.tcp_sample(&info);
+        }
+    }
+
     /// When something is to be said that keeps the connection alive.
     pub(super) fn due(&self) -> Time {
         self.connection.as_ref().map_or(Time::NEVER, |connection| connection.machine.due())
@@ -142,6 +180,24 @@ impl Line {
     pub(super) fn alarm(&self) -> Time {
         let of = |connection: &Connection| connection.slow_until().min(connection.machine.due());
         self.connection.as_ref().map_or(Time::NEVER, of)
+    }
+
+    /// How many streams the target allows at once, where that keeps requests waiting.
+    pub(super) fn streams_max(&self) -> Option<u32> {
+        match &self.connection.as_ref()?.machine {
+            Machine::Http2(client) => match client.room() {
+                Err(Refused::Streams { max }) => Some(max),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether it is not known yet how many requests the target allows at once, as its settings
+    /// have not come.
+    pub(super) fn awaits_settings(&self) -> bool {
+        matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
+            if !client.is_ready() && client.open_streams() > 0)
     }
 }
 
@@ -253,95 +309,20 @@ impl State {
         self.shard.prepared.link(self.session, link).first
     }
 
-    /// Sends bytes, and keeps what the socket does not take at once.
-    #[inline]
-    pub(super) fn send(&mut self, line: u8, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
-        self.send_with(line, own, None, cx)
-    }
-
-    /// The same, and behind it bytes that lie elsewhere for all users: they are not copied.
-    pub(super) fn send_with(
-        &mut self,
-        line: u8,
-        own: &[u8],
-        shared: Option<&Arc<[u8]>>,
-        cx: &mut Context<'_>,
-    ) -> io::Result<()> {
-        let waiting = (waiting_bytes(&self.agenda), &self.shard.purse);
-        let Some(connection) = &mut self.lines.get_mut(line).connection else {
-            return Err(io::ErrorKind::NotConnected.into());
-        };
-        let sent = connection.send(own, shared, waiting, self.now, cx)?;
-        self.shard.recorder.borrow_mut().bytes_out += sent as u64;
-        Ok(())
-    }
-
-    /// Writes what waits for the socket.
-    pub(super) fn push_unsent(&mut self, line: u8, cx: &mut Context<'_>) -> io::Result<()> {
-        let waiting = (waiting_bytes(&self.agenda), &self.shard.purse);
-        let Some(connection) = &mut self.lines.get_mut(line).connection else { return Ok(()) };
-        let sent = connection.push(waiting, self.now, cx)?;
-        self.shard.recorder.borrow_mut().bytes_out += sent;
-        Ok(())
-    }
-
-    /// Whether what is kept of a connection is within the budget.
-    pub(super) fn pay(&mut self, line: u8) -> Result<(), Failure> {
-        let waiting = waiting_bytes(&self.agenda);
-        let Some(connection) = &mut self.lines.get_mut(line).connection else { return Ok(()) };
-        let paid = connection.pay(waiting, &self.shard.purse);
-        paid.map_err(|(cause, detail)| Failure::new(cause, detail))
-    }
-
-    /// What was taken and not used comes before all that is kept. No step takes it any more when
-    /// the connection is gone and the end of it has been reported.
-    pub(super) fn keep_all_again(&mut self, line: u8, first: Backlog<Later>) {
-        let place = self.lines.get_mut(line);
-        let left = place.loss.as_mut().map(|loss| &mut loss.left);
-        match (&mut place.connection, left) {
-            (Some(connection), _) if !first.is_empty() => connection.keep_all_again(first),
-            (None, Some(left)) if first.is_empty() => *left = None,
-            (None, Some(Some(left))) => {
-                left.later = first.followed_by(std::mem::take(&mut left.later));
-                left.pay(&self.shard.purse);
-            }
-            _ => self.count_unasked(&first),
-        }
-    }
-
-    /// Why the connection was lost, once: what had come before is taken by no step any more.
-    pub(super) fn take_loss(&mut self, line: u8) -> Option<Box<Loss>> {
-        let mut loss = self.lines.get_mut(line).loss.take()?;
-        if let Some(left) = loss.left.take() {
-            self.count_unasked(&left.later);
-        }
-        Some(loss)
-    }
-
-    pub(super) fn count_unasked(&self, kept: &Backlog<Later>) {
-        let mut recorder = self.shard.recorder.borrow_mut();
-        for one in kept.iter() {
-            match one {
-                Later::Message { is_reply: true, .. } => recorder.messages.unasked += 1,
-                Later::Message { .. } => recorder.messages.pushes += 1,
-                Later::Surplus(_) | Later::Bytes { .. } => {}
-            }
-        }
-    }
-
     /// What the connection speaks, where it is declared.
     pub(super) fn protocol(&self, line: u8) -> Option<&Protocol> {
         self.link(line).protocol.as_deref()
     }
+}
 
-    /// Asks the kernel how the connection is, now and then.
-    pub(super) fn sample(&mut self, line: u8) {
-        let Some(connection) = &self.lines.get(line).connection else { return };
-        let mut recorder = self.shard.recorder.borrow_mut();
-        if recorder.wants_tcp_sample()
-            && let Some(info) = connection.transport.tcp_info()
-        {
-            recorder.tcp_sample(&info);
+/// Messages that nobody has asked for.
+pub(super) fn count_unasked(kept: &Backlog<Later>, shard: &Lane) {
+    let mut recorder = shard.recorder.borrow_mut();
+    for one in kept.iter() {
+        match one {
+            Later::Message { is_reply: true, .. } => recorder.messages.unasked += 1,
+            Later::Message { .. } => recorder.messages.pushes += 1,
+            Later::Surplus(_) | Later::Bytes { .. } => {}
         }
     }
 }

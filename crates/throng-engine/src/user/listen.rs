@@ -3,30 +3,34 @@
 
 mod beats;
 mod ended;
-mod handle;
 mod hear;
 mod running;
 mod secure;
 mod streamed;
 
 use std::io;
+use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
 use std::task::{Context, Poll};
 
 use hear::From;
 use hear::acknowledged::acknowledged;
+use streamed::answer_received;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
+use super::agenda::waiting_bytes;
 use super::connection::Later;
 use super::connection::backlog::Backlog;
-use super::exchange::Awaits;
 use super::exchange::answer::{Ended as Over, Reading};
+use super::exchange::{Awaits, Exchange};
 use super::listen::hear::acknowledged::queried;
-use super::task::{Doing, at};
+use super::task::{Doing, Task, Which, at};
+use super::verb::stay;
 use super::verb::talk::awaited;
 use super::{Turn, User};
 use crate::failure::Ended;
 use crate::shard::Lane;
 use crate::system::Received;
+use crate::user::verb::talk;
 
 impl User {
     /// Writes what waits and reads what is there, until nothing is left to do or the session has
@@ -35,151 +39,202 @@ impl User {
         if self.state.agenda.is_some() {
             self.openings(shard, cx);
         }
-        let mut turn = self.listen_on(shard, 0, cx);
+        let mut turn = self.inbound(0, shard, cx).listen();
         for line in 1..self.state.lines.count() {
             if turn == Turn::Wait {
-                turn = self.listen_on(shard, line, cx);
+                turn = self.inbound(line, shard, cx).listen();
             }
         }
         turn
     }
 
-    fn listen_on(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) -> Turn {
-        let Some(connection) = self.state.lines.connection_mut(line) else {
+    /// What comes over a line.
+    pub(super) fn inbound<'u, 'c>(
+        &'u mut self,
+        line: u8,
+        shard: &'u Lane,
+        cx: &'u mut Context<'c>,
+    ) -> Inbound<'u, 'c> {
+        Inbound { user: self, shard, line, cx }
+    }
+
+    /// The task that something is for: the session, or the first of the others.
+    fn find(&self, is_its: impl Fn(&Task) -> bool) -> Option<Which> {
+        if is_its(&self.session) {
+            return Some(Which::Session);
+        }
+        self.state.agenda.as_ref()?.tasks().iter().position(is_its).map(Which::Other)
+    }
+
+    /// Whose request is to be answered over this line.
+    fn who_awaits_answer(&self, line: u8) -> Option<Which> {
+        self.find(|task| task.exchange_on(line).is_some_and(|one| one.awaits.is_answer()))
+    }
+
+    fn exchange_of(&mut self, which: Which) -> Option<&mut Exchange> {
+        let task = match which {
+            Which::Session => &mut self.session,
+            Which::Other(place) => self.state.agenda.as_mut()?.tasks_mut().get_mut(place)?,
+        };
+        match &mut task.doing {
+            Doing::Exchange(exchange) => Some(exchange),
+            _ => None,
+        }
+    }
+}
+
+/// What comes over one line of a user: it is read, and handed out to whom it is for.
+pub(super) struct Inbound<'u, 'c> {
+    user: &'u mut User,
+    shard: &'u Lane,
+    line: u8,
+    cx: &'u mut Context<'c>,
+}
+
+impl<'u> Inbound<'u, '_> {
+    fn listen(&mut self) -> Turn {
+        let Some(connection) = self.user.state.lines.connection_mut(self.line) else {
             // Nothing can come any more; a user that only waited for the end goes on.
-            return match self.session.doing {
-                Doing::Closing if self.session.line == line => {
-                    let until = self.session.deadline;
-                    self.session(shard).closed_in_order(until)
+            return match self.user.session.doing {
+                Doing::Closing if self.user.session.line == self.line => {
+                    let until = self.user.session.deadline;
+                    self.user.session(self.shard).closed_in_order(until)
                 }
                 _ => Turn::Wait,
             };
         };
         if let Some(bytes) = connection.take_surplus() {
-            self.received(shard, line, &bytes, cx);
+            self.received(&bytes);
             return Turn::Again;
         }
         if connection.is_slow() {
-            self.state.now = shard.clock.now();
+            self.user.state.now = self.shard.clock.now();
         }
-        if let Err(error) = self.state.push_unsent(line, cx) {
-            self.unsendable(shard, line, error, cx);
-            if self.who_awaits_answer(line).is_none() {
+        if let Err(error) = self.user.state.outbound(self.line).push(self.cx) {
+            self.unsendable(error);
+            if self.user.who_awaits_answer(self.line).is_none() {
                 return Turn::Again;
             }
         }
-        if let Err(error) = self.state.drain(line, cx) {
-            self.broken(shard, line, &error, cx);
+        if let Err(error) = self.user.state.outbound(self.line).drain(self.cx) {
+            self.broken(&error);
             return Turn::Again;
         }
-        if self.session.awaits(line, Awaits::Tls) {
-            return self.secure_on(shard, line, cx);
+        if self.user.session.awaits(self.line, Awaits::Tls) {
+            return self.secure_on();
         }
-        if self.session.awaits(line, Awaits::Room) && self.state.lines.get(line).is_taken() {
-            self.state.now = shard.clock.now();
-            self.session(shard).sent();
+        if self.user.session.awaits(self.line, Awaits::Room)
+            && self.user.state.lines.get(self.line).is_taken()
+        {
+            self.user.state.now = self.shard.clock.now();
+            talk::sent(&mut self.user.session(self.shard));
             return Turn::Again;
         }
-        if self.state.agenda.is_some() && self.state.lines.get(line).is_taken() {
-            self.bodies_sent(shard, line, cx);
+        if self.user.state.agenda.is_some() && self.user.state.lines.get(self.line).is_taken() {
+            self.user.bodies_sent(self.shard, self.line, self.cx);
         }
-        self.read(shard, line, cx)
+        self.read()
     }
 
-    fn read(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) -> Turn {
+    fn read(&mut self) -> Turn {
         loop {
-            let now = self.state.now;
-            let Some(connection) = self.state.lines.connection_mut(line) else {
+            let now = self.user.state.now;
+            let Some(connection) = self.user.state.lines.connection_mut(self.line) else {
                 return Turn::Again;
             };
-            let mut buffer = shard.read_buffer.borrow_mut();
+            let mut buffer = self.shard.read_buffer.borrow_mut();
             let Some(most) = connection.may_read(now, buffer.len()) else {
                 let wake = connection.slow_until();
-                self.state.arm(wake);
+                self.user.state.arm(wake);
                 return Turn::Wait;
             };
-            match connection.transport.poll_read(cx, &mut buffer[..most]) {
+            match connection.transport.poll_read(self.cx, &mut buffer[..most]) {
                 Poll::Pending => {
                     let wake = connection.slow_until();
                     drop(buffer);
-                    if let Some(error) = self.take_unsendable_for_good(line) {
-                        self.broken(shard, line, &error, cx);
+                    // Nothing more can come. Where writing tells of a reset before the runtime
+                    // does, what the target said before is read when it does.
+                    let is_final = |error: &mut io::Error| {
+                        !matches!(error.kind(), BrokenPipe | ConnectionReset)
+                    };
+                    if let Some(error) = self.take_unsendable(is_final) {
+                        self.broken(&error);
                         return Turn::Again;
                     }
-                    self.state.arm(wake);
+                    self.user.state.arm(wake);
                     return Turn::Wait;
                 }
                 Poll::Ready(read) => {
-                    let now = shard.clock.now();
+                    let now = self.shard.clock.now();
                     let is_datagram = connection.transport.is_datagram();
                     let is_slow = connection.is_slow();
                     connection.has_read(read.as_ref().map_or(0, |read| read.bytes));
-                    self.state.now = now;
+                    self.user.state.now = now;
                     match read {
                         Ok(Received { bytes: 0, .. }) if !is_datagram => {
-                            self.ended_by_target(shard, line, false, cx);
+                            self.ended_by_target(false);
                         }
                         Ok(Received { bytes, stamp }) => {
-                            shard.recorder.borrow_mut().bytes_in += bytes as u64;
+                            self.shard.recorder.borrow_mut().bytes_in += bytes as u64;
                             // It counts by when it came, and what follows begins now. Who reads
                             // slowly has it when it is read.
                             if !is_slow {
-                                self.state.now = shard.arrived(now, stamp);
+                                self.user.state.now = self.shard.arrived(now, stamp);
                             }
-                            self.received(shard, line, &buffer[..bytes], cx);
-                            self.state.now = now;
+                            self.received(&buffer[..bytes]);
+                            self.user.state.now = now;
                         }
-                        Err(error) => self.broken(shard, line, &error, cx),
+                        Err(error) => self.broken(&error),
                     }
                 }
             }
-            if matches!(self.session.doing, Doing::Step) {
+            if matches!(self.user.session.doing, Doing::Step) {
                 return Turn::Again;
             }
         }
     }
 
     /// Bytes came. What is kept of them has to be within the budget.
-    pub(super) fn received(&mut self, shard: &Lane, line: u8, bytes: &[u8], cx: &mut Context<'_>) {
-        let Some(connection) = self.state.lines.connection(line) else { return };
+    pub(super) fn received(&mut self, bytes: &[u8]) {
+        let Some(connection) = self.user.state.lines.connection(self.line) else { return };
         if matches!(connection.machine, Machine::Http1(_)) {
-            match self.who_awaits_answer(line) {
-                Some(which) => self.with(which, shard, cx, |active| active.answer_received(bytes)),
-                None => self.state.unasked(line),
+            match self.user.who_awaits_answer(self.line) {
+                Some(which) => self
+                    .user
+                    .with(which, self.shard, self.cx, |active| answer_received(active, bytes)),
+                None => self.user.state.unasked(self.line),
             }
         } else {
-            let used = self.read_events(shard, line, bytes, cx);
-            if let Some(connection) = self.state.lines.connection_mut(line)
+            let used = self.read_events(bytes);
+            if let Some(connection) = self.user.state.lines.connection_mut(self.line)
                 && matches!(connection.machine, Machine::Bytes(_) | Machine::Declared(_))
                 && used < bytes.len()
             {
                 connection.keep_again(Later::Bytes { bytes: bytes[used..].to_vec(), from: 0 });
             }
         }
-        if let Err(failure) = self.state.pay(line) {
-            self.lost(shard, line, failure, Ended::ByUs, cx);
+        let waits = waiting_bytes(&self.user.state.agenda);
+        let paid = self.user.state.lines.get_mut(self.line).pay(waits, self.shard);
+        if let Err(failure) = paid {
+            self.lost(failure, Ended::ByUs);
         }
     }
 
     /// Gives what the machine makes of the bytes to whom it is for; how many of them were used.
     /// Behind an answer on a raw stream are those of the next one.
-    pub(super) fn read_events(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        bytes: &[u8],
-        cx: &mut Context<'_>,
-    ) -> usize {
-        let Some(mut reading) = self.begin_reading(shard, line, bytes) else { return bytes.len() };
-        let mut input = Input::new(bytes, self.state.now, reading.ends);
-        let mut lent = shard.lent.borrow_mut();
+    fn read_events(&mut self, bytes: &[u8]) -> usize {
+        let Some(mut reading) = self.begin_reading(bytes) else { return bytes.len() };
+        let mut input = Input::new(bytes, self.user.state.now, reading.ends);
+        let mut lent = self.shard.lent.borrow_mut();
         let (mut out, mut sent, mut left) = (Vec::new(), Ok(()), bytes.len());
         let read = loop {
-            let Some(connection) = self.state.lines.connection_mut(line) else { break Ok(()) };
+            let Some(connection) = self.user.state.lines.connection_mut(self.line) else {
+                break Ok(());
+            };
             let read = connection.machine.next(&mut input, &mut lent, &mut out);
             if !out.is_empty() {
                 // It goes before what is sent because of what came.
-                sent = sent.and_then(|()| self.state.send(line, &out, cx));
+                sent = sent.and_then(|()| self.user.state.outbound(self.line).send(&out, self.cx));
                 out.clear();
             }
             left = input.rest().len();
@@ -188,15 +243,19 @@ impl User {
                     Ok(Some(Event::Message(answer))) => Some(answer),
                     _ => None,
                 };
-                self.session(shard).stream_came(&bytes[..bytes.len() - left], answer);
-                self.settle(shard, cx);
+                talk::stream_came(
+                    &mut self.user.session(self.shard),
+                    &bytes[..bytes.len() - left],
+                    answer,
+                );
+                self.user.settle(self.shard, self.cx);
                 break read.map(drop);
             }
             match &read {
                 Ok(Some(event)) => {
-                    self.happened(shard, line, event, &mut reading, cx);
+                    self.happened(event, &mut reading);
                     // Behind the reply that agrees to TLS, nothing may come in plain text.
-                    if self.secures_next(shard, line) {
+                    if self.secures_next() {
                         break Ok(());
                     }
                 }
@@ -205,22 +264,17 @@ impl User {
         };
         lent.trim();
         drop(lent);
-        self.have_read(shard, line, read.as_ref().copied(), sent, reading.ended, cx);
+        self.have_read(read.as_ref().copied(), sent, reading.ended);
         bytes.len() - left
     }
 
     /// What has to be known before bytes are read; None where nobody wants them.
-    fn begin_reading<'a>(
-        &mut self,
-        shard: &'a Lane,
-        line: u8,
-        bytes: &'a [u8],
-    ) -> Option<Reading<'a>> {
+    fn begin_reading(&self, bytes: &[u8]) -> Option<Reading<'u>> {
         let mut reading = Reading::default();
-        let connection = self.state.lines.connection(line)?;
+        let connection = self.user.state.lines.connection(self.line)?;
         let is_datagram = connection.transport.is_datagram();
-        let bytes_max = shard.prepared.limits.websocket.message_bytes_max;
-        let link = || self.state.link_in(shard, line);
+        let bytes_max = self.shard.prepared.limits.websocket.message_bytes_max;
+        let link = || self.user.state.link_in(self.shard, self.line);
         match &connection.machine {
             Machine::WebSocket(_) => reading.records = link().records(bytes_max),
             // A datagram is a packet of the protocol, or several.
@@ -228,8 +282,9 @@ impl User {
             Machine::Declared(_) => {
                 reading.ends = link().records(bytes_max).map_or(Ends::Whole, Ends::Records);
             }
-            Machine::Bytes(_) if self.session.awaits(line, Awaits::Message) => {
-                let (instruction, plan) = at(shard, self.state.session, self.session.pc);
+            Machine::Bytes(_) if self.user.session.awaits(self.line, Awaits::Message) => {
+                let (instruction, plan) =
+                    at(self.shard, self.user.state.session, self.user.session.pc);
                 let answer = awaited(instruction, plan, bytes_max)?;
                 reading.ends = Ends::Answer(answer);
             }
@@ -240,60 +295,45 @@ impl User {
 
     /// Gives an event to whom it is for.
     #[inline]
-    fn happened(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        event: &Event<'_>,
-        reading: &mut Reading<'_>,
-        cx: &mut Context<'_>,
-    ) {
+    fn happened(&mut self, event: &Event<'_>, reading: &mut Reading<'_>) {
         match event {
-            Event::Http(event) => self.replied(shard, line, event, &mut reading.ended),
+            Event::Http(event) => self.replied(event, &mut reading.ended),
             Event::Message(payload) => match reading.records {
                 Some(records) => records.split(payload, &mut |record| {
-                    self.heard(shard, line, record, cx);
-                    self.state.lines.connection(line).is_some()
+                    self.heard(record);
+                    self.user.state.lines.connection(self.line).is_some()
                 }),
-                None => self.heard(shard, line, payload, cx),
+                None => self.heard(payload),
             },
-            Event::Answered(answer) => acknowledged(self, shard, line, answer, cx),
-            Event::Sql(came) => queried(self, shard, line, came, cx),
-            Event::Ping(payload) => self.ping(shard, line, payload, cx),
-            Event::Pong(payload) => self.pong(shard, line, payload),
+            Event::Answered(answer) => acknowledged(self, answer),
+            Event::Sql(came) => queried(self, came),
+            Event::Ping(payload) => self.ping(payload),
+            Event::Pong(payload) => self.pong(payload),
             Event::Closed { code, reason } => {
-                self.closed_by_peer(shard, line, (*code, reason), cx);
+                self.closed_by_peer((*code, reason));
             }
         }
     }
 
     /// Nothing more is to be read now.
-    fn have_read(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        read: Result<(), &Violation>,
-        sent: io::Result<()>,
-        ended: Vec<Over>,
-        cx: &mut Context<'_>,
-    ) {
+    fn have_read(&mut self, read: Result<(), &Violation>, sent: io::Result<()>, ended: Vec<Over>) {
         for ended in ended {
-            self.reply_ended(shard, line, ended, cx);
+            self.reply_ended(ended);
         }
-        let Some(connection) = self.state.lines.connection(line) else { return };
+        let Some(connection) = self.user.state.lines.connection(self.line) else { return };
         let (multiplexes, backlog) =
             (matches!(connection.machine, Machine::Http2(_)), connection.machine.backlog());
         if multiplexes {
             // Who waited for the settings of the target goes on.
-            self.settle(shard, cx);
+            self.user.settle(self.shard, self.cx);
         }
         match (read, sent) {
-            (Err(violation), _) => self.violated(shard, line, violation, cx),
-            (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
-            (Ok(()), Ok(())) if multiplexes => self.send_rest(shard, line, cx),
+            (Err(violation), _) => self.violated(violation),
+            (Ok(()), Err(error)) => self.broken(&error),
+            (Ok(()), Ok(())) if multiplexes => self.send_rest(),
             (Ok(()), Ok(())) if backlog > 0 => {
-                if let Err(error) = self.state.drain(line, cx) {
-                    self.broken(shard, line, &error, cx);
+                if let Err(error) = self.user.state.outbound(self.line).drain(self.cx) {
+                    self.broken(&error);
                 }
             }
             (Ok(()), Ok(())) => {}
@@ -302,66 +342,71 @@ impl User {
 
     /// The rest of what waits cannot be sent. A target that refuses a body before it has read it
     /// says so and closes (RFC 9112, 9.6): what it has said is read first.
-    fn unsendable(&mut self, shard: &Lane, line: u8, error: io::Error, cx: &mut Context<'_>) {
-        match self.who_awaits_answer(line).and_then(|which| self.exchange_of(which)) {
+    fn unsendable(&mut self, error: io::Error) {
+        match self.user.who_awaits_answer(self.line).and_then(|which| self.user.exchange_of(which))
+        {
             Some(exchange) => {
-                exchange.rare(shard).unsendable = Some(error);
-                if let Some(connection) = self.state.lines.connection_mut(line) {
+                exchange.rare(self.shard).unsendable = Some(error);
+                if let Some(connection) = self.user.state.lines.connection_mut(self.line) {
                     connection.forget_unsent();
                 }
             }
-            None => self.broken(shard, line, &error, cx),
+            None => self.broken(&error),
         }
     }
 
-    /// The same while nothing is to be read, if nothing more can come. Where writing tells of a
-    /// reset before the runtime does, what the target said before is read when it does.
-    fn take_unsendable_for_good(&mut self, line: u8) -> Option<io::Error> {
-        use io::ErrorKind::{BrokenPipe, ConnectionReset};
-        let which = self.who_awaits_answer(line)?;
-        let unsendable = &mut self.exchange_of(which)?.rare.as_mut()?.unsendable;
-        unsendable.take_if(|error| !matches!(error.kind(), BrokenPipe | ConnectionReset))
+    /// Why a request was not sent to its end, if it is one of these errors.
+    fn take_unsendable(
+        &mut self,
+        is_wanted: impl FnOnce(&mut io::Error) -> bool,
+    ) -> Option<io::Error> {
+        let which = self.user.who_awaits_answer(self.line)?;
+        self.user.exchange_of(which)?.rare.as_mut()?.unsendable.take_if(is_wanted)
     }
 
-    /// A user begins to listen: what was kept may be what it wants.
-    pub(super) fn hear_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        if self.state.lines.get(line).keeps_something() {
-            self.take_from_kept(shard, line, cx);
+    /// The session begins to listen: what was kept may be what it wants.
+    pub(super) fn hear_kept(&mut self) {
+        if self.user.state.lines.get(self.line).keeps_something() {
+            self.take_from_kept();
         }
-        if self.state.lines.connection(line).is_some() {
+        if self.user.state.lines.connection(self.line).is_some() {
             return;
         }
         // Nothing more can come.
-        if self.session.exchange_on(line).is_some() {
-            self.session(shard).exchange_lost(line);
-        } else if matches!(self.session.doing, Doing::Stay)
-            && self.state.lines.get(line).is_over_as_wanted()
+        if self.user.session.exchange_on(self.line).is_some() {
+            self.user.session(self.shard).exchange_lost(self.line);
+        } else if matches!(self.user.session.doing, Doing::Stay)
+            && self.user.state.lines.get(self.line).is_over_as_wanted()
         {
-            self.session(shard).stay_lost(line);
+            stay::lost(&mut self.user.session(self.shard), self.line);
         }
     }
 
-    pub(super) fn take_from_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        let mut later = self.state.lines.get_mut(line).take_kept();
+    fn take_from_kept(&mut self) {
+        let mut later = self.user.state.lines.get_mut(self.line).take_kept();
         let mut passed = Backlog::default();
-        while matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay)
+        while matches!(self.user.session.doing, Doing::Exchange(_) | Doing::Stay)
             && let Some(one) = later.pop()
         {
             match one {
-                Later::Surplus(bytes) => self.received(shard, line, &bytes, cx),
+                Later::Surplus(bytes) => self.received(&bytes),
                 Later::Bytes { bytes, from } => {
-                    let from = from + self.read_events(shard, line, &bytes[from..], cx);
+                    let from = from + self.read_events(&bytes[from..]);
                     if from < bytes.len() {
                         later.push_first(Later::Bytes { bytes, from });
                     }
                 }
                 Later::Message { payload, .. } => {
-                    self.hear(shard, line, &payload, From::Kept, cx);
+                    self.hear(&payload, From::Kept);
                 }
             }
             // What it is not for is kept again, behind what came before it.
-            passed = passed.followed_by(self.state.lines.get_mut(line).take_kept());
+            passed = passed.followed_by(self.user.state.lines.get_mut(self.line).take_kept());
         }
-        self.state.keep_all_again(line, passed.followed_by(later));
+        self.user
+            .state
+            .lines
+            .get_mut(self.line)
+            .keep_all_again(passed.followed_by(later), self.shard);
     }
 }

@@ -10,7 +10,8 @@ use throng_protocol::machine::Machine;
 
 use super::State;
 use super::connection::Connection;
-use super::task::{Active, GONE};
+use super::flow::Session;
+use super::task::{Active, Doing, GONE};
 use super::watched::{as_text, figures};
 use crate::control::StoppedBy;
 use crate::failure::Finding;
@@ -42,11 +43,11 @@ impl Active<'_> {
     /// The running step ended well; who calls this goes on with `next_step`.
     #[inline]
     pub(super) fn step_ok(&mut self, step: StepId, attempt: &Attempt) {
-        self.flight_ends();
+        self.task.flight_ends(self.shard);
         let place = self.attempt_over();
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.ok(step, attempt);
-        recorder.slow(step, attempt, || self.slow(None));
+        recorder.slow(step, attempt, || slow(self, None));
         if let Some(place) = place {
             recorder.targets.ended(place, attempt, true);
         }
@@ -59,7 +60,7 @@ impl Active<'_> {
             && let Some(Connection { machine: Machine::Http2(_), .. }) =
                 self.user.lines.connection(line)
         {
-            self.user.sample(line);
+            self.user.lines.get(line).sample(self.shard);
         }
         self.user.tell_end(step, attempt, None);
     }
@@ -69,139 +70,41 @@ impl Active<'_> {
     /// something new to do afterwards; nothing of the step is left, or it waits for another try.
     ///
     /// A step is one attempt with all its tries: the last of them decides, those before are counted
-    /// apart. A step whose connection is gone is
-    /// not tried again without one (but for `connect` and `http`, which open their own).
+    /// apart. A step whose connection is gone is not tried again without one (but for `connect` and
+    /// `http`, which open their own).
     pub(super) fn step_failed(
         &mut self,
         step: StepId,
         attempt: &Attempt,
-        (cause, detail): Finding,
+        finding: Finding,
         onward: Onward,
     ) {
-        self.flight_ends();
-        if cause == Cause::DataExhausted && self.shard.data_is_over() {
+        self.task.flight_ends(self.shard);
+        if finding.0 == Cause::DataExhausted && self.shard.data_is_over() {
             // The scenario says that the run ends: it is nobody's failure.
             self.interrupt();
             return match self.task.is_body() {
                 true => self.leave_from_body(),
-                false => self.leave(onward),
+                false => Session::new(self).leave(onward),
             };
         }
-        let (shard, instruction) = (self.shard, self.instruction());
-        let failing = instruction.failing();
-        // A scenario that cannot be done is not done as fast as it can fail.
-        let onward = match onward {
-            Onward::NextStep if cause.blame() == Blame::Scenario && attempt.latency.is_none() => {
-                Onward::HoldBack
-            }
-            onward => onward,
-        };
-        let asks = matches!(instruction, Instruction::Do(one) if one.opens_itself());
-        let opens = asks || matches!(instruction, Instruction::Do(Statement::Connect(_)));
-        if (opens || !matches!(onward, Onward::Anew { .. }))
-            && failing.retry.is_some_and(|retry| self.tries_again(retry, cause, attempt))
-        {
-            return retried(self, step, attempt, (cause, detail));
-        }
-        self.user.tell_end(step, attempt, Some((cause, &detail)));
-        self.attempt_failed(step, attempt, (cause, &detail));
-        match instruction {
-            Instruction::Do(Statement::Connect(_)) => {
-                self.user.life_ends(self.task.line, false);
-                shard.strives(self.user.slot, self.user.id, UserState::Failed);
-            }
-            _ if asks || self.task.is_body() => {}
-            _ => self.user.login_failed(self.task.line, cause),
-        }
-        self.branch_fails(step, cause);
-        if self.task.is_body() {
-            return self.body_failed(step, (cause, &detail), onward, failing.then);
-        }
-        self.task.transactions_fail(step, cause);
-        match failing.then {
-            OnError::Count => self.go_on(onward),
-            OnError::Next => self.leave_iteration(onward),
-            OnError::Leave => self.leave(onward),
-            OnError::Stop => {
-                self.stop_for(step, cause, detail.clone());
-                self.leave(onward);
-            }
-        }
+        let (cause, detail) = finding;
+        Failed { active: self, step, attempt, cause, detail }.handle(onward);
     }
 
     /// A step of a body failed: what the scenario says is done.
-    fn body_failed(
-        &mut self,
-        step: StepId,
-        (cause, detail): (Cause, &Said),
-        onward: Onward,
-        then: OnError,
-    ) {
-        match then {
-            OnError::Count => match onward {
-                Onward::Anew { .. } => self.return_from_body(),
-                onward => self.go_on(onward),
-            },
-            OnError::Next => {
+    fn body_failed(&mut self, onward: Onward, then: OnError) {
+        match (then, onward) {
+            (OnError::Count, Onward::Anew { .. }) | (OnError::Stop, _) => {
+                self.task.return_from_body();
+            }
+            (OnError::Count, onward) => self.go_on(onward),
+            (OnError::Next, _) => {
                 self.branch_leaves();
-                self.return_from_body();
+                self.task.return_from_body();
             }
-            OnError::Leave => self.leave_from_body(),
-            OnError::Stop => {
-                self.stop_for(step, cause, detail.clone());
-                self.return_from_body();
-            }
+            (OnError::Leave, _) => self.leave_from_body(),
         }
-    }
-
-    /// The last try at the running step failed, and so has the attempt.
-    fn attempt_failed(&mut self, step: StepId, attempt: &Attempt, (cause, detail): (Cause, &Said)) {
-        let (shard, place) = (self.shard, self.attempt_over());
-        let mut recorder = shard.recorder.borrow_mut();
-        if let Some(place) = place {
-            recorder.targets.ended(place, attempt, false);
-        }
-        if recorder.failed(step, attempt, cause, self.user.now, || detail.clone()) {
-            recorder.add_evidence(self.evidence(attempt.code));
-        }
-        recorder.slow(step, attempt, || self.slow(Some(cause)));
-        if std::mem::take(&mut self.task.retries) > 0 {
-            recorder.given_up(step);
-        }
-    }
-
-    /// What finds an attempt that ended now in the logs of others.
-    #[cold]
-    fn slow(&self, cause: Option<Cause>) -> Found {
-        let (at, user) = (self.user.now, self.user.id.0);
-        let connection = self.user.lines.connection(self.task.line);
-        let info = connection.and_then(|connection| connection.transport.tcp_info());
-        let read = self.shard.clock.now() - at;
-        Found { at, user, cause, read, retransmits: info.map(|info| info.retransmits) }
-    }
-
-    /// Who fails, and with which rows.
-    #[cold]
-    fn evidence(&self, code: u16) -> Evidence {
-        let mut row = Vec::new();
-        let memory = self.user.memory.as_deref();
-        for (number, source) in self.shard.prepared.program.data.iter().enumerate() {
-            let Some(taken) = memory.and_then(|memory| memory.row(number as u16)) else { continue };
-            let mut add = |name: String, value: &Value| {
-                let mut json = Vec::new();
-                value.write_json(&mut json);
-                json.truncate(FIELD_BYTES_MAX);
-                row.push((name, String::from_utf8_lossy(&json).into_owned()));
-            };
-            for (column, name) in source.used().enumerate() {
-                add(format!("{}.{name}", source.name), taken.field(column as u16));
-            }
-            if *taken.whole() != Value::Null {
-                add(source.name.clone(), taken.whole());
-            }
-        }
-        let exchange = Exchange::default();
-        Evidence { user: self.user.id, iteration: self.user.iterations, code, row, exchange }
     }
 
     /// The whole run ends, as this step failed.
@@ -215,25 +118,6 @@ impl Active<'_> {
         self.shard.stop_because(self.user.now, reason, StoppedBy::Rule);
     }
 
-    /// Waits for another try at the running step; false when none is left.
-    fn tries_again(&mut self, retry: Retry, cause: Cause, attempt: &Attempt) -> bool {
-        // Who leaves does not try for ever.
-        let on = retry.on.holds(cause, attempt.code);
-        if !on
-            || !retry.times.map_or(!self.user.leaving, |times| u32::from(self.task.retries) < times)
-        {
-            return false;
-        }
-        let most = retry.low.saturating_mul(1 << self.task.retries.min(30)).min(retry.high);
-        self.task.retries = self.task.retries.saturating_add(1);
-        let most = most.as_secs_f64();
-        // Half of it is chance, so that users who failed together do not come back together.
-        let wait = Duration::from_secs_f64(self.user.random.uniform(most / 2.0, most));
-        let told = Duration::from_secs(attempt.retry_after_s.min(RETRY_AFTER_MAX_S));
-        self.hold(wait.max(told));
-        true
-    }
-
     pub(super) fn go_on(&mut self, onward: Onward) {
         match onward {
             Onward::NextStep => self.next_step(),
@@ -243,40 +127,7 @@ impl Active<'_> {
                     self.hold_back();
                 }
             }
-            Onward::Anew { refused } => self.restart(refused),
-        }
-    }
-
-    /// The iteration is given up, and the next one begins as the load has it.
-    pub(super) fn leave_iteration(&mut self, onward: Onward) {
-        self.interrupt();
-        if let Onward::Anew { refused } = onward {
-            return self.restart(refused);
-        }
-        if !self.user.running || self.user.leaving {
-            // There is none: what comes before the first one begins anew, what comes after the
-            // last one is over.
-            return self.restart(true);
-        }
-        self.end_iteration(Iteration::Failed);
-        if onward == Onward::HoldBack && !self.user.leaving {
-            self.hold_back();
-        }
-    }
-
-    /// The user leaves because of a failure.
-    pub(super) fn leave(&mut self, onward: Onward) {
-        let gone = matches!(onward, Onward::Anew { .. });
-        let leaving = self.user.leaving;
-        let over = match self.shard.data_is_over() {
-            true => Iteration::Interrupted,
-            false => Iteration::Failed,
-        };
-        self.take_leave(over);
-        // A long-lived connection that is gone is nothing to take leave of, and what has failed
-        // while the user took leave is not begun again.
-        if gone || leaving {
-            self.task.pc = GONE;
+            Onward::Anew { refused } => Session::new(self).restart(refused),
         }
     }
 
@@ -286,7 +137,7 @@ impl Active<'_> {
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
             return match self.task.is_body() {
                 true => self.leave_from_body(),
-                false => self.leave(Onward::NextStep),
+                false => Session::new(self).leave(Onward::NextStep),
             };
         }
         match self.shard.prepared.program.expressions {
@@ -302,9 +153,9 @@ impl Active<'_> {
         match self.task.is_body() {
             true => {
                 self.branch_leaves();
-                self.return_from_body();
+                self.task.return_from_body();
             }
-            false => self.leave_iteration(Onward::HoldBack),
+            false => Session::new(self).leave_iteration(Onward::HoldBack),
         }
     }
 
@@ -339,7 +190,7 @@ impl Active<'_> {
         };
         // What the session can still take of it is not for a body to drop.
         if !self.task.is_body() {
-            self.user.take_loss(self.task.line);
+            self.user.lines.get_mut(self.task.line).take_loss(self.shard);
         }
         // Who speaks another language does so the next time, too.
         let breaks = matches!(cause, Cause::Malformed | Cause::TooLarge);
@@ -365,6 +216,55 @@ impl Active<'_> {
     }
 }
 
+impl Session<'_, '_> {
+    /// The iteration is given up, and the next one begins as the load has it.
+    pub(super) fn leave_iteration(&mut self, onward: Onward) {
+        self.active.interrupt();
+        if let Onward::Anew { refused } = onward {
+            return self.restart(refused);
+        }
+        if !self.active.user.running || self.active.user.leaving {
+            // There is none: what comes before the first one begins anew, what comes after the
+            // last one is over.
+            return self.restart(true);
+        }
+        self.end_iteration(Iteration::Failed);
+        if onward == Onward::HoldBack && !self.active.user.leaving {
+            self.active.hold_back();
+        }
+    }
+
+    /// The user leaves because of a failure.
+    pub(super) fn leave(&mut self, onward: Onward) {
+        let gone = matches!(onward, Onward::Anew { .. });
+        let leaving = self.active.user.leaving;
+        let over = match self.active.shard.data_is_over() {
+            true => Iteration::Interrupted,
+            false => Iteration::Failed,
+        };
+        self.take_leave(over);
+        // A long-lived connection that is gone is nothing to take leave of, and what has failed
+        // while the user took leave is not begun again.
+        if gone || leaving {
+            self.active.task.pc = GONE;
+        }
+    }
+
+    /// What the session does when something fails that no step is about.
+    pub(in crate::user) fn answer_unasked(&mut self, then: OnError) {
+        let pauses = matches!(self.active.task.doing, Doing::Pause | Doing::Stay);
+        match then {
+            OnError::Next if pauses && self.active.user.running && !self.active.user.leaving => {
+                self.leave_iteration(Onward::NextStep);
+            }
+            OnError::Count | OnError::Next => {}
+            OnError::Leave | OnError::Stop => {
+                self.active.shard.seats.borrow_mut().leave(self.active.user.slot);
+            }
+        }
+    }
+}
+
 impl State {
     /// Something failed that no running step is about: it is begun and over in one, in a row of its
     /// own.
@@ -382,16 +282,150 @@ impl State {
     }
 }
 
-/// A try failed, and another follows.
-fn retried(active: &mut Active<'_>, step: StepId, attempt: &Attempt, finding: Finding) {
-    let place = active.user.lines.get(active.task.line).place;
-    let mut recorder = active.shard.recorder.borrow_mut();
-    if let Some(row) = recorder.targets.of(place) {
-        row.bytes_in += attempt.bytes_in;
-        row.bytes_out += attempt.bytes_out;
+/// A step that failed.
+struct Failed<'v, 'a> {
+    active: &'v mut Active<'a>,
+    step: StepId,
+    attempt: &'v Attempt,
+    cause: Cause,
+    detail: Said,
+}
+
+impl Failed<'_, '_> {
+    /// Tries the step again, or records the failure and does what the scenario says.
+    fn handle(mut self, onward: Onward) {
+        let (step, cause, instruction) = (self.step, self.cause, self.active.instruction());
+        let failing = instruction.failing();
+        // A scenario that cannot be done is not done as fast as it can fail.
+        let onward = match onward {
+            Onward::NextStep
+                if cause.blame() == Blame::Scenario && self.attempt.latency.is_none() =>
+            {
+                Onward::HoldBack
+            }
+            onward => onward,
+        };
+        let asks = matches!(instruction, Instruction::Do(one) if one.opens_itself());
+        let opens = asks || matches!(instruction, Instruction::Do(Statement::Connect(_)));
+        if (opens || !matches!(onward, Onward::Anew { .. }))
+            && failing.retry.is_some_and(|retry| self.tries_again(retry))
+        {
+            return self.retry();
+        }
+        self.record();
+        let Failed { active, detail, .. } = self;
+        let (user, line) = (&mut *active.user, active.task.line);
+        match instruction {
+            Instruction::Do(Statement::Connect(_)) => {
+                user.life(line).ends(false);
+                active.shard.strives(user.slot, user.id, UserState::Failed);
+            }
+            _ if asks || active.task.is_body() => {}
+            _ => user.life(line).login_failed(cause),
+        }
+        active.branch_fails(step, cause);
+        if failing.then == OnError::Stop {
+            active.stop_for(step, cause, detail);
+        }
+        if active.task.is_body() {
+            return active.body_failed(onward, failing.then);
+        }
+        active.task.transactions_fail(step, cause);
+        match failing.then {
+            OnError::Count => active.go_on(onward),
+            OnError::Next => Session::new(active).leave_iteration(onward),
+            OnError::Leave | OnError::Stop => Session::new(active).leave(onward),
+        }
     }
-    recorder.retried(step, attempt, finding.0);
-    drop(recorder);
-    let figures = || figures(attempt);
-    active.user.tell(|| What::TryFails { step, failure: finding, figures: figures() });
+
+    /// The last try failed, and so has the attempt.
+    fn record(&mut self) {
+        let Failed { active, step, attempt, cause, detail } = self;
+        let finding = Some((*cause, &*detail));
+        active.user.tell_end(*step, attempt, finding);
+        let (shard, place) = (active.shard, active.attempt_over());
+        let mut recorder = shard.recorder.borrow_mut();
+        if let Some(place) = place {
+            recorder.targets.ended(place, attempt, false);
+        }
+        let now = active.user.now;
+        if recorder.failed(*step, attempt, *cause, now, || detail.clone()) {
+            recorder.add_evidence(evidence(active, attempt.code));
+        }
+        recorder.slow(*step, attempt, || slow(active, Some(*cause)));
+        if std::mem::take(&mut active.task.retries) > 0 {
+            recorder.given_up(*step);
+        }
+    }
+
+    /// Waits for another try at the running step; false when none is left.
+    fn tries_again(&mut self, retry: Retry) -> bool {
+        let Failed { active, attempt, cause, .. } = self;
+        // Who leaves does not try for ever.
+        let on = retry.on.holds(*cause, attempt.code);
+        if !on
+            || !retry
+                .times
+                .map_or(!active.user.leaving, |times| u32::from(active.task.retries) < times)
+        {
+            return false;
+        }
+        let most = retry.low.saturating_mul(1 << active.task.retries.min(30)).min(retry.high);
+        active.task.retries = active.task.retries.saturating_add(1);
+        let most = most.as_secs_f64();
+        // Half of it is chance, so that users who failed together do not come back together.
+        let wait = Duration::from_secs_f64(active.user.random.uniform(most / 2.0, most));
+        let told = Duration::from_secs(attempt.retry_after_s.min(RETRY_AFTER_MAX_S));
+        active.hold(wait.max(told));
+        true
+    }
+
+    /// The try failed, and another follows.
+    fn retry(self) {
+        let Failed { active, step, attempt, cause, detail } = self;
+        let place = active.user.lines.get(active.task.line).place;
+        let mut recorder = active.shard.recorder.borrow_mut();
+        if let Some(row) = recorder.targets.of(place) {
+            row.bytes_in += attempt.bytes_in;
+            row.bytes_out += attempt.bytes_out;
+        }
+        recorder.retried(step, attempt, cause);
+        drop(recorder);
+        let (failure, figures) = ((cause, detail), || figures(attempt));
+        active.user.tell(|| What::TryFails { step, failure, figures: figures() });
+    }
+}
+
+/// What finds an attempt that ended now in the logs of others.
+#[cold]
+fn slow(active: &Active<'_>, cause: Option<Cause>) -> Found {
+    let (at, user) = (active.user.now, active.user.id.0);
+    let connection = active.user.lines.connection(active.task.line);
+    let info = connection.and_then(|connection| connection.transport.tcp_info());
+    let read = active.shard.clock.now() - at;
+    Found { at, user, cause, read, retransmits: info.map(|info| info.retransmits) }
+}
+
+/// Who fails, and with which rows.
+#[cold]
+fn evidence(active: &Active<'_>, code: u16) -> Evidence {
+    let mut row = Vec::new();
+    let memory = active.user.memory.as_deref();
+    for (number, source) in active.shard.prepared.program.data.iter().enumerate() {
+        let Some(taken) = memory.and_then(|memory| memory.row(number as u16)) else { continue };
+        let mut add = |name: String, value: &Value| {
+            let mut json = Vec::new();
+            value.write_json(&mut json);
+            json.truncate(FIELD_BYTES_MAX);
+            row.push((name, String::from_utf8_lossy(&json).into_owned()));
+        };
+        for (column, name) in source.used().enumerate() {
+            add(format!("{}.{name}", source.name), taken.field(column as u16));
+        }
+        if *taken.whole() != Value::Null {
+            add(source.name.clone(), taken.whole());
+        }
+    }
+    let exchange = Exchange::default();
+    Evidence { user: active.user.id, iteration: active.user.iterations, code, row, exchange }
 }

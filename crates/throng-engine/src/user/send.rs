@@ -1,10 +1,11 @@
-//! What is sent over the connections that last: messages, and the frames of a WebSocket.
+//! What a user sends over one of its lines: bytes, messages, and the frames of a WebSocket.
 
 pub(super) mod mqtt;
 mod redis;
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Context;
 
 use throng_base::Random;
@@ -19,10 +20,17 @@ use throng_protocol::protobuf::Schema;
 use throng_protocol::{framed, protobuf};
 
 use super::State;
+use super::agenda::waiting_bytes;
 use super::connection::Connection;
 use crate::failure::Finding;
 use crate::scope::{UserScope, scope};
 use crate::trace::{Shown, What};
+
+/// What a user sends over one of its lines.
+pub(super) struct Outbound<'u> {
+    pub(super) user: &'u mut State,
+    pub(super) line: u8,
+}
 
 /// A message that is on its way.
 #[derive(Clone, Copy, Default)]
@@ -66,60 +74,6 @@ fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
             (Cause::ExpressionFailed, say!("the field `{field}`: {}", reason))
         }
     }
-}
-
-/// Sends a packet of MQTT. What a message contains lies in the shard's buffer behind that, unless
-/// it is the same for all users.
-fn send_order(
-    state: &mut State,
-    line: u8,
-    (order, cut): (&Order, Option<u32>),
-    cx: &mut Context<'_>,
-) -> Result<io::Result<Sent>, Finding> {
-    let shard = Rc::clone(&state.shard);
-    shard.recorder.borrow_mut().messages.sent += 1;
-    let Some(Connection { machine: Machine::Mqtt(client), .. }) =
-        &mut state.lines.get_mut(line).connection
-    else {
-        return Ok(Err(io::ErrorKind::NotConnected.into()));
-    };
-    let mut out = shard.write_buffer.borrow_mut();
-    out.clear();
-    let number = mqtt::write_order(order, client, &mut scope!(state, &shard), &mut out)?;
-    let cut = cut.map_or(out.len(), |cut| out.len().min(cut as usize));
-    let sent = state.send(line, &out[..cut], cx);
-    Ok(sent.map(|()| Sent { bytes: cut as u64, number: u32::from(number), ..Sent::default() }))
-}
-
-/// Sends commands of Redis in one write.
-fn send_commands(
-    state: &mut State,
-    line: u8,
-    (commands, cut): (&Commands, Option<u32>),
-    cx: &mut Context<'_>,
-) -> Result<io::Result<Sent>, Finding> {
-    let shard = Rc::clone(&state.shard);
-    let mut buffer = shard.write_buffer.borrow_mut();
-    let bytes = match commands.fixed() {
-        Some(fixed) => fixed,
-        None => {
-            buffer.clear();
-            redis::write(commands, &mut scope!(state, &shard), &mut buffer)?;
-            &buffer
-        }
-    };
-    let is_traced = shard.is_traced();
-    state.tell(|| What::Sent(Shown::of(&redis::in_lines(bytes))));
-    shard.recorder.borrow_mut().messages.sent += u64::from(commands.count);
-    let Some(Connection { machine: Machine::Redis(client), .. }) =
-        &mut state.lines.get_mut(line).connection
-    else {
-        return Ok(Err(io::ErrorKind::NotConnected.into()));
-    };
-    let number = client.ask(commands.replies, commands.is_read || is_traced);
-    let cut = cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
-    let sent = state.send(line, &bytes[..cut], cx);
-    Ok(sent.map(|()| Sent { bytes: cut as u64, number, ..Sent::default() }))
 }
 
 /// Writes a message of bytes alone, as it goes over the connection; gives the number that its
@@ -175,75 +129,156 @@ fn encode(
     encoded.map(|()| (kind, number)).map_err(|error| not_encoded(error, &scope))
 }
 
-impl State {
+impl Outbound<'_> {
+    /// Sends bytes, and keeps what the socket does not take at once.
+    #[inline]
+    pub(super) fn send(&mut self, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
+        self.send_with(own, None, cx)
+    }
+
+    /// The same, and behind it bytes that lie elsewhere for all users: they are not copied.
+    pub(super) fn send_with(
+        &mut self,
+        own: &[u8],
+        shared: Option<&Arc<[u8]>>,
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        let State { lines, shard, agenda, now, .. } = &mut *self.user;
+        let Some(connection) = lines.connection_mut(self.line) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let sent = connection.send(own, shared, (waiting_bytes(agenda), &shard.purse), *now, cx)?;
+        shard.recorder.borrow_mut().bytes_out += sent as u64;
+        Ok(())
+    }
+
+    /// Writes what waits for the socket.
+    pub(super) fn push(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let State { lines, shard, agenda, now, .. } = &mut *self.user;
+        let Some(connection) = lines.connection_mut(self.line) else { return Ok(()) };
+        let sent = connection.push((waiting_bytes(agenda), &shard.purse), *now, cx)?;
+        shard.recorder.borrow_mut().bytes_out += sent;
+        Ok(())
+    }
+
     /// Sends a message; the outer error is a message that could not be written. What was sent lies
     /// in the shard's buffer for a moment, unless it is the same for all users.
-    pub(super) fn send_message(
+    pub(super) fn message(
         &mut self,
-        line: u8,
         message: &Message,
         cx: &mut Context<'_>,
     ) -> Result<io::Result<Sent>, Finding> {
-        let shard = Rc::clone(&self.shard);
+        let shard = Rc::clone(&self.user.shard);
         let (kind, number) = match &message.content {
             Content::Plain { kind, content } => {
                 if let Some(fixed) = content.as_literal() {
-                    let sent = self.send_content(line, *kind, fixed, message.cut, cx);
+                    let sent = self.content(*kind, fixed, message.cut, cx);
                     return Ok(sent.map(|bytes| Sent { bytes, ..Sent::default() }));
                 }
                 let mut written = shard.content_buffer.borrow_mut();
                 written.clear();
-                let mut scope = scope!(self, &shard);
+                let mut scope = scope!(self.user, &shard);
                 scope.render(content, &mut written)?;
                 (*kind, 0)
             }
             Content::Declared(declared) => {
                 let mut out = shard.content_buffer.borrow_mut();
                 out.clear();
-                encode(self, line, declared, &mut out)?
+                encode(self.user, self.line, declared, &mut out)?
             }
-            Content::Mqtt(order) => return send_order(self, line, (order, message.cut), cx),
+            Content::Mqtt(order) => return self.order((order, message.cut), cx),
             Content::Redis(commands) => {
-                return send_commands(self, line, (commands, message.cut), cx);
+                return self.commands((commands, message.cut), cx);
             }
             Content::Proto(message) => {
                 let mut out = shard.content_buffer.borrow_mut();
                 out.clear();
                 if let Some(schema) = shard.prepared.program.schema.as_deref() {
-                    encode_proto(schema, message, &mut scope!(self, &shard), &mut out)?;
+                    encode_proto(schema, message, &mut scope!(self.user, &shard), &mut out)?;
                 }
                 (MessageKind::Binary, 0)
             }
         };
         let content = shard.content_buffer.borrow();
-        let sent = self.send_content(line, kind, &content, message.cut, cx);
+        let sent = self.content(kind, &content, message.cut, cx);
         Ok(sent.map(|bytes| Sent { bytes, number, ..Sent::default() }))
     }
 
-    fn send_content(
+    /// Sends a packet of MQTT. What a message contains lies in the shard's buffer behind that,
+    /// unless it is the same for all users.
+    fn order(
         &mut self,
-        line: u8,
+        (order, cut): (&Order, Option<u32>),
+        cx: &mut Context<'_>,
+    ) -> Result<io::Result<Sent>, Finding> {
+        let shard = Rc::clone(&self.user.shard);
+        shard.recorder.borrow_mut().messages.sent += 1;
+        let Some(Connection { machine: Machine::Mqtt(client), .. }) =
+            self.user.lines.connection_mut(self.line)
+        else {
+            return Ok(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let mut out = shard.write_buffer.borrow_mut();
+        out.clear();
+        let number = mqtt::write_order(order, client, &mut scope!(self.user, &shard), &mut out)?;
+        let cut = cut.map_or(out.len(), |cut| out.len().min(cut as usize));
+        let sent = self.send(&out[..cut], cx);
+        Ok(sent.map(|()| Sent { bytes: cut as u64, number: u32::from(number), ..Sent::default() }))
+    }
+
+    /// Sends commands of Redis in one write.
+    fn commands(
+        &mut self,
+        (commands, cut): (&Commands, Option<u32>),
+        cx: &mut Context<'_>,
+    ) -> Result<io::Result<Sent>, Finding> {
+        let shard = Rc::clone(&self.user.shard);
+        let mut buffer = shard.write_buffer.borrow_mut();
+        let bytes = match commands.fixed() {
+            Some(fixed) => fixed,
+            None => {
+                buffer.clear();
+                redis::write(commands, &mut scope!(self.user, &shard), &mut buffer)?;
+                &buffer
+            }
+        };
+        let is_traced = shard.is_traced();
+        self.user.tell(|| What::Sent(Shown::of(&redis::in_lines(bytes))));
+        shard.recorder.borrow_mut().messages.sent += u64::from(commands.count);
+        let Some(Connection { machine: Machine::Redis(client), .. }) =
+            self.user.lines.connection_mut(self.line)
+        else {
+            return Ok(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let number = client.ask(commands.replies, commands.is_read || is_traced);
+        let cut = cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
+        let sent = self.send(&bytes[..cut], cx);
+        Ok(sent.map(|()| Sent { bytes: cut as u64, number, ..Sent::default() }))
+    }
+
+    fn content(
+        &mut self,
         kind: MessageKind,
         content: &[u8],
         cut: Option<u32>,
         cx: &mut Context<'_>,
     ) -> io::Result<u64> {
-        let shard = Rc::clone(&self.shard);
+        let shard = Rc::clone(&self.user.shard);
         shard.recorder.borrow_mut().messages.sent += 1;
         let cut_to = |bytes: &[u8]| cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
-        self.tell(|| What::Sent(self.shown(line, content)));
-        let Some(connection) = &mut self.lines.get_mut(line).connection else {
+        self.user.tell(|| What::Sent(self.user.shown(self.line, content)));
+        let Some(connection) = self.user.lines.connection_mut(self.line) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let traits = connection.machine.traits();
         if !traits.frames {
             let content = &content[..cut_to(content)];
-            self.send(line, content, cx)?;
+            self.send(content, cx)?;
             return Ok(content.len() as u64);
         }
         let is_text = kind == MessageKind::Text;
         let mask = match traits.masks {
-            true => self.random.next_u32().to_ne_bytes(),
+            true => self.user.random.next_u32().to_ne_bytes(),
             false => [0; 4],
         };
         let mut buffer = shard.write_buffer.borrow_mut();
@@ -251,64 +286,47 @@ impl State {
         let mut deflater = shard.deflater.borrow_mut();
         connection.machine.message(is_text, content, mask, &mut deflater, &mut buffer);
         let cut = cut_to(&buffer);
-        self.send(line, &buffer[..cut], cx)?;
+        self.send(&buffer[..cut], cx)?;
         Ok(cut as u64)
     }
 
     /// Begins or answers the close handshake.
-    pub(super) fn send_close(
-        &mut self,
-        line: u8,
-        code: u16,
-        cx: &mut Context<'_>,
-    ) -> io::Result<()> {
-        let mask = self.random.next_u32().to_ne_bytes();
-        self.write(line, cx, |machine, out| machine.close(code, mask, out)).map(drop)
+    pub(super) fn close(&mut self, code: u16, cx: &mut Context<'_>) -> io::Result<()> {
+        let mask = self.user.random.next_u32().to_ne_bytes();
+        self.write(cx, |machine, out| machine.close(code, mask, out)).map(drop)
     }
 
     /// A ping; how many bytes it took.
-    pub(super) fn send_ping(
-        &mut self,
-        line: u8,
-        payload: &[u8],
-        cx: &mut Context<'_>,
-    ) -> io::Result<u64> {
-        let (mask, now) = (self.random.next_u32().to_ne_bytes(), self.now);
-        self.write(line, cx, |machine, out| machine.ping(payload, now, mask, out))
+    pub(super) fn ping(&mut self, payload: &[u8], cx: &mut Context<'_>) -> io::Result<u64> {
+        let (mask, now) = (self.user.random.next_u32().to_ne_bytes(), self.user.now);
+        self.write(cx, |machine, out| machine.ping(payload, now, mask, out))
     }
 
     /// Answers a ping. How often something comes must not change what the user draws.
-    pub(super) fn send_pong(
-        &mut self,
-        line: u8,
-        payload: &[u8],
-        cx: &mut Context<'_>,
-    ) -> io::Result<()> {
-        let mask = Random::new(self.id.0 ^ self.now.as_nanos()).next_u32().to_ne_bytes();
-        self.write(line, cx, |machine, out| machine.pong(payload, mask, out)).map(drop)
+    pub(super) fn pong(&mut self, payload: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
+        let mask = Random::new(self.user.id.0 ^ self.user.now.as_nanos()).next_u32().to_ne_bytes();
+        self.write(cx, |machine, out| machine.pong(payload, mask, out)).map(drop)
     }
 
     /// Sends what the machine of a connection writes; how many bytes it is.
     fn write(
         &mut self,
-        line: u8,
         cx: &mut Context<'_>,
         write: impl FnOnce(&mut Machine, &mut Vec<u8>) -> bool,
     ) -> io::Result<u64> {
-        let shard = Rc::clone(&self.shard);
+        let shard = Rc::clone(&self.user.shard);
         let mut frame = shard.write_buffer.borrow_mut();
         frame.clear();
-        if let Some(connection) = &mut self.lines.get_mut(line).connection {
+        if let Some(connection) = self.user.lines.connection_mut(self.line) {
             write(&mut connection.machine, &mut frame);
         }
-        self.send(line, &frame, cx)?;
+        self.send(&frame, cx)?;
         Ok(frame.len() as u64)
     }
+}
 
-    /// How many bytes a message took on the connection, as far as the messages of the protocol
-    /// have them: with the delimiter behind it, as what is sent.
-    pub(super) fn wire_bytes(&self, line: u8, payload: &[u8]) -> u64 {
-        let delimiter = self.protocol(line).map_or(0, Protocol::delimiter_bytes);
-        (payload.len() + delimiter) as u64
-    }
+/// How many bytes a message took on a connection, as far as the messages of its protocol have them:
+/// with the delimiter behind it, as what is sent.
+pub(super) fn wire_bytes(protocol: Option<&Protocol>, payload: &[u8]) -> u64 {
+    (payload.len() + protocol.map_or(0, Protocol::delimiter_bytes)) as u64
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use throng_base::Time;
 use throng_program::Statement;
 
-use super::flow::FINISHED;
+use super::flow::{FINISHED, Session};
 use super::task::{Active, Doing, GONE, Task};
 use super::transaction::End;
+use super::verb::parting::close;
 use super::watched::verb;
 use super::{Turn, User};
 use crate::prepared::code::Instruction;
@@ -19,54 +20,55 @@ use crate::trace::What;
 /// How often a user that stands at the gate asks again.
 const GATE: Duration = Duration::from_millis(10);
 
-impl Active<'_> {
+impl Session<'_, '_> {
     /// The instruction at the program counter is about to be done, for the first time or again.
     /// False when the user has to wait at the gate.
     #[cold]
     pub(super) fn watched_step(&mut self) -> bool {
-        let instruction = self.instruction();
+        let instruction = self.active.instruction();
         let Some(verb) = verb(instruction) else { return true };
         let waits = !matches!(instruction, Instruction::TransactionBegin { .. });
         if waits
-            && let Some(gate) = &self.shard.gate
+            && let Some(gate) = &self.active.shard.gate
             && !gate.pass()
         {
-            self.wait_for(Doing::Gate, self.user.now + GATE);
+            self.active.wait_for(Doing::Gate, self.active.user.now + GATE);
             return false;
         }
-        let (pc, retry) = (self.task.pc, u32::from(self.task.retries));
-        self.user.tell(|| What::StepBegins { step: instruction.step(), verb, pc, retry });
+        let (pc, retry) = (self.active.task.pc, u32::from(self.active.task.retries));
+        self.active.user.tell(|| What::StepBegins { step: instruction.step(), verb, pc, retry });
         true
     }
 
     /// What comes before the next instruction of the session: leaving, falling out, and the
     /// borders of iterations.
     pub(super) fn comes_first(&mut self, cx: &mut Context<'_>) -> Option<Turn> {
-        if self.user.leaving {
+        if self.active.user.leaving {
             return None;
         }
-        let (begin, end) = (self.of_session().begin, self.of_session().end);
-        if self.task.pc == end {
+        let (begin, end) = (self.active.of_session().begin, self.active.of_session().end);
+        if self.active.task.pc == end {
             self.end_iteration(FINISHED);
             return Some(Turn::Again);
         }
-        let may = !self.task.in_flight && !self.task.in_transaction(self.shard);
-        let must_leave = self.shard.seats.borrow().must_leave(self.user.slot);
+        let may =
+            !self.active.task.in_flight && !self.active.task.in_transaction(self.active.shard);
+        let must_leave = self.active.shard.seats.borrow().must_leave(self.active.user.slot);
         if may && must_leave && !self.is_owed() {
-            match self.user.holds_back() {
-                true => self.wait_for(Doing::Idle, Time::NEVER),
+            match self.active.user.holds_back() {
+                true => self.active.wait_for(Doing::Idle, Time::NEVER),
                 false => self.take_leave(Iteration::Interrupted),
             }
             return Some(Turn::Again);
         }
         if may
-            && let Some(how) = self.user.parting.take()
+            && let Some(how) = self.active.user.parting.take()
             && self.parts_now()
         {
             self.part(how, cx);
             return Some(Turn::Again);
         }
-        if self.task.pc == begin && !self.user.running {
+        if self.active.task.pc == begin && !self.active.user.running {
             return Some(self.ask_for_iteration());
         }
         None
@@ -77,56 +79,61 @@ impl Active<'_> {
     /// a start that was counted, which on a late host may come after the end of the load: so each
     /// start has a result.
     pub(super) fn is_owed(&self) -> bool {
-        let next = self.at_pc().0;
+        let Active { user, task, .. } = &*self.active;
         let is_book = matches!(
-            next,
+            self.active.instruction(),
             Instruction::Do(Statement::Tally { .. } | Statement::Set { .. } | Statement::Log(_))
         );
-        let is_first = self.task.is_scheduled && self.task.pc == self.of_session().begin;
-        let has_arrived = self.user.once && self.user.iterations == 0;
-        has_arrived || self.user.running && (is_book || is_first)
+        let is_first = task.is_scheduled && task.pc == self.active.of_session().begin;
+        let has_arrived = user.once && user.iterations == 0;
+        has_arrived || user.running && (is_book || is_first)
     }
 
     /// Whether an iteration has begun that another task is to do, as the user does several at once.
     pub(super) fn begins_pass(&self) -> bool {
-        let is_begun = self.user.running && self.task.pc == self.of_session().begin;
-        is_begun && self.shard.prepared.program.connection.streams > 1
+        let Active { shard, user, task, .. } = &*self.active;
+        let is_begun = user.running && task.pc == self.active.of_session().begin;
+        is_begun && shard.prepared.program.connection.streams > 1
     }
 
     /// Leaves the iteration that has begun to a task of its own. The session asks for the next one
     /// until as many are on their way as there may be.
     pub(super) fn hand_over(&mut self) {
-        self.user.running = false;
-        let iteration = self.user.iterations;
-        let agenda = self.user.agenda.get_or_insert_default();
-        agenda.tasks_mut().push(Task::pass(self.task, iteration));
-        let streams = usize::from(self.shard.prepared.program.connection.streams);
-        match (self.user.once, agenda.passes() < streams) {
+        self.active.user.running = false;
+        let iteration = self.active.user.iterations;
+        let agenda = self.active.user.agenda.get_or_insert_default();
+        agenda.tasks_mut().push(Task::pass(self.active.task, iteration));
+        let streams = usize::from(self.active.shard.prepared.program.connection.streams);
+        match (self.active.user.once, agenda.passes() < streams) {
             (true, _) => self.leave_done(),
-            (false, true) => self.go_to(self.task.pc),
-            (false, false) => self.wait_for(Doing::Join, Time::NEVER),
+            (false, true) => self.active.go_to(self.active.task.pc),
+            (false, false) => self.active.wait_for(Doing::Join, Time::NEVER),
         }
     }
 
     pub(super) fn ask_for_iteration(&mut self) -> Turn {
-        if self.user.once {
-            self.shard.iteration_begins();
-            self.start_iteration(self.task.due);
+        if self.active.user.once {
+            self.active.shard.iteration_begins();
+            self.start_iteration(self.active.task.due);
             return Turn::Again;
         }
-        match self.shard.next_iteration(self.user.slot, self.task.due, self.user.now) {
+        match self.active.shard.next_iteration(
+            self.active.user.slot,
+            self.active.task.due,
+            self.active.user.now,
+        ) {
             Some(due) => self.start_iteration(due),
-            None => self.wait_for(Doing::Idle, Time::NEVER),
+            None => self.active.wait_for(Doing::Idle, Time::NEVER),
         }
         Turn::Again
     }
 
     /// The session is over: its connections are ended in order, then the user is gone.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) -> Turn {
-        self.task.leave_transactions(End::Whole, self.user);
-        match self.user.lines.first_open() {
+        self.active.task.leave_transactions(End::Whole, self.active.user);
+        match self.active.user.lines.first_open() {
             Some(line) => {
-                self.close(line, cx);
+                close(self.active, line, cx);
                 Turn::Again
             }
             None => Turn::Gone,
@@ -138,19 +145,22 @@ impl User {
     /// Does the instruction at the program counter.
     pub(super) fn step(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Turn {
         let mut session = self.session(shard);
-        if let Some(turn) = session.comes_first(cx) {
+        if let Some(turn) = Session::new(&mut session).comes_first(cx) {
             return turn;
         }
-        if session.begins_pass() {
-            session.hand_over();
+        if Session::new(&mut session).begins_pass() {
+            Session::new(&mut session).hand_over();
             self.begin_branches(shard, cx);
             return Turn::Again;
         }
         if session.task.pc >= session.of_session().last {
             session.task.pc = GONE;
-            return session.finish(cx);
+            return Session::new(&mut session).finish(cx);
         }
-        if shard.is_watched() && !session.task.in_flight && !session.watched_step() {
+        if shard.is_watched()
+            && !session.task.in_flight
+            && !Session::new(&mut session).watched_step()
+        {
             return Turn::Again;
         }
         if let Instruction::Do(Statement::Request(request)) = session.instruction()
@@ -159,13 +169,16 @@ impl User {
             && let Some(surplus) = connection.take_surplus()
         {
             // It came right behind the answer to the upgrade, before anything was asked.
-            self.received(shard, line, &surplus, cx);
+            self.inbound(line, shard, cx).received(&surplus);
             return Turn::Again;
         }
         session.instruct(cx);
         self.settle(shard, cx);
         match self.session.doing {
-            Doing::Exchange(_) | Doing::Stay => self.hear_kept(shard, self.session.line, cx),
+            Doing::Exchange(_) | Doing::Stay => {
+                let line = self.session.line;
+                self.inbound(line, shard, cx).hear_kept();
+            }
             Doing::Join => self.begin_branches(shard, cx),
             _ => {}
         }

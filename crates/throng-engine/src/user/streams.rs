@@ -11,7 +11,7 @@ use throng_protocol::machine::Machine;
 use super::State;
 use super::agenda::waiting_bytes;
 use super::connection::Connection;
-use crate::prepared::LinkPlan;
+use super::send::Outbound;
 
 /// What is asked over a stream.
 pub(super) struct Asked<'a> {
@@ -23,40 +23,26 @@ pub(super) struct Asked<'a> {
 }
 
 impl State {
-    /// How many streams the target allows at once on the connection of a link that is in use, where
-    /// that keeps requests waiting.
-    pub(super) fn streams_max(&self, link: &LinkPlan) -> Option<u32> {
-        let lines = link.first..link.first + link.width;
-        lines.into_iter().find_map(|line| match &self.lines.connection(line)?.machine {
-            Machine::Http2(client) => match client.room() {
-                Err(Refused::Streams { max }) => Some(max),
-                _ => None,
-            },
-            _ => None,
-        })
-    }
-
-    /// Whether it is not known yet how many iterations the target allows at once, as its settings
-    /// have not come: until then it gets one.
-    pub(super) fn awaits_settings(&self, line: u8) -> bool {
-        match self.lines.connection(line).map(|connection| &connection.machine) {
-            Some(Machine::Http2(client)) if self.shard.prepared.program.connection.streams > 1 => {
-                !client.is_ready() && client.open_streams() > 0
-            }
-            _ => false,
+    /// A connection that the target is leaving is closed as soon as nobody asks over it.
+    pub(super) fn end_if_going(&mut self, line: u8) {
+        let Some(Connection { machine: Machine::Http2(client), .. }) = self.lines.connection(line)
+        else {
+            return;
+        };
+        let is_unused = client.open_streams() == 0;
+        let keeps = self.shard.prepared.program.connection.keep_alive;
+        if is_unused && (!keeps || self.lines.get(line).is_going()) {
+            self.leave_to_target(line);
         }
     }
+}
 
+impl Outbound<'_> {
     /// Writes a request as a stream of its own; which one it is.
-    pub(super) fn ask(
-        &mut self,
-        line: u8,
-        asked: &Asked<'_>,
-        cx: &mut Context<'_>,
-    ) -> io::Result<u32> {
-        let shard = std::rc::Rc::clone(&self.shard);
+    pub(super) fn ask(&mut self, asked: &Asked<'_>, cx: &mut Context<'_>) -> io::Result<u32> {
+        let shard = std::rc::Rc::clone(&self.user.shard);
         let Some(Connection { machine: Machine::Http2(client), .. }) =
-            self.lines.connection_mut(line)
+            self.user.lines.connection_mut(self.line)
         else {
             return Err(io::ErrorKind::NotConnected.into());
         };
@@ -69,66 +55,53 @@ impl State {
         let ask = Ask { kind, block, indexed: &[], body, body_bytes_max };
         let token = client.ask(&ask, &mut out).map_err(refusal)?;
         match shard.prepared.program.connection.streams {
-            1 => self.send(line, &out, cx)?,
-            _ => self.gather(line, &out, cx)?,
+            1 => self.send(&out, cx)?,
+            _ => self.gather(&out, cx)?,
         }
         drop(out);
-        self.drain(line, cx)?;
+        self.drain(cx)?;
         Ok(token.0)
     }
 
     /// Keeps what is sent until the user listens: what it asks for at once goes by one write.
-    fn gather(&mut self, line: u8, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
-        let waiting = (waiting_bytes(&self.agenda), &self.shard.purse);
-        let Some(connection) = &mut self.lines.get_mut(line).connection else {
+    fn gather(&mut self, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
+        let waiting = (waiting_bytes(&self.user.agenda), &self.user.shard.purse);
+        let Some(connection) = self.user.lines.connection_mut(self.line) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         match connection.is_sent() {
             true => connection.keep_unsent(own, waiting),
-            false => self.send(line, own, cx),
+            false => self.send(own, cx),
         }
     }
 
     /// The socket has taken all that was sent, perhaps: then more of the bodies is.
-    pub(super) fn drain(&mut self, line: u8, cx: &mut Context<'_>) -> io::Result<()> {
-        let shard = std::rc::Rc::clone(&self.shard);
-        while self.lines.get(line).is_sent()
-            && let Some(connection) = self.lines.connection_mut(line)
+    pub(super) fn drain(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let shard = std::rc::Rc::clone(&self.user.shard);
+        while self.user.lines.get(self.line).is_sent()
+            && let Some(connection) = self.user.lines.connection_mut(self.line)
         {
             let mut out = shard.frame_buffer.borrow_mut();
             out.clear();
             if !connection.machine.drained(&mut out) {
                 break;
             }
-            self.send(line, &out, cx)?;
+            self.send(&out, cx)?;
         }
         Ok(())
     }
 
     /// Gives an exchange up; the connection goes on with the others.
-    pub(super) fn cancel(&mut self, line: u8, stream: u32) {
-        let shard = std::rc::Rc::clone(&self.shard);
+    pub(super) fn cancel(&mut self, stream: u32) {
+        let shard = std::rc::Rc::clone(&self.user.shard);
         let mut out = shard.frame_buffer.borrow_mut();
         out.clear();
-        let Some(connection) = self.lines.connection_mut(line) else { return };
+        let Some(connection) = self.user.lines.connection_mut(self.line) else { return };
         if let Machine::Http2(client) = &mut connection.machine
             && client.cancel(Token(stream), ErrorCode::CANCEL, &mut out).is_ok()
         {
             // A target that is not told goes on sending what nobody reads.
             connection.keep_control(&out);
-        }
-    }
-
-    /// A connection that the target is leaving is closed as soon as nobody asks over it.
-    pub(super) fn end_if_going(&mut self, line: u8) {
-        let Some(Connection { machine: Machine::Http2(client), .. }) = self.lines.connection(line)
-        else {
-            return;
-        };
-        let is_unused = client.open_streams() == 0;
-        let keeps = self.shard.prepared.program.connection.keep_alive;
-        if is_unused && (!keeps || self.lines.get(line).is_going()) {
-            self.leave_to_target(line);
         }
     }
 }

@@ -244,6 +244,22 @@ impl Task {
         }
     }
 
+    /// The exchange that it waits for; it does not any more.
+    pub(super) fn take_exchange(&mut self) -> Option<Exchange> {
+        match std::mem::replace(&mut self.doing, Doing::Step) {
+            Doing::Exchange(exchange) => Some(exchange),
+            other => {
+                self.doing = other;
+                None
+            }
+        }
+    }
+
+    /// The instruction `return`: the body is over.
+    pub(super) fn return_from_body(&mut self) {
+        (self.pc, self.deadline, self.doing) = (GONE, Time::NEVER, Doing::Step);
+    }
+
     /// Where the request of this step goes instead, if it does.
     pub(super) fn redirect(&self) -> Option<&Redirect> {
         self.detour.as_ref()?.redirect.as_ref()
@@ -263,6 +279,21 @@ impl Task {
     /// Whether it waits for the end of this connection.
     pub(super) fn is_closing(&self, line: u8) -> bool {
         matches!(self.doing, Doing::Closing) && self.line == line
+    }
+
+    /// A request that was to be sent once more is not.
+    pub(super) fn withdraw_again(&mut self, shard: &Lane, now: Time) {
+        let again = self.detour.as_mut().and_then(|detour| detour.again.take());
+        if let Some(sent) = again.and_then(|again| again.sent) {
+            deliver::withdraw(sent, shard, now);
+        }
+    }
+
+    /// A try at the step ends.
+    pub(super) fn flight_ends(&mut self, shard: &Lane) {
+        if std::mem::take(&mut self.in_flight) {
+            shard.recorder.borrow_mut().gauges.in_flight -= 1;
+        }
     }
 }
 
@@ -342,12 +373,6 @@ impl<'a> Active<'a> {
         }
     }
 
-    pub(super) fn flight_ends(&mut self) {
-        if std::mem::take(&mut self.task.in_flight) {
-            self.shard.recorder.borrow_mut().gauges.in_flight -= 1;
-        }
-    }
-
     /// The running step, if there is one, and where it had gone; it does not run any more.
     pub(super) fn take_begun(&mut self) -> Option<(StepId, Option<u16>)> {
         let begun = self.task.begun != Begun::No;
@@ -357,7 +382,7 @@ impl<'a> Active<'a> {
 
     /// The running step, if there is one, will not end.
     pub(super) fn interrupt(&mut self) {
-        self.flight_ends();
+        self.task.flight_ends(self.shard);
         if let Some((step, place)) = self.take_begun() {
             let mut recorder = self.shard.recorder.borrow_mut();
             recorder.interrupted(step);
@@ -379,28 +404,10 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// The exchange that this task waits for; it does not any more.
-    pub(super) fn take_exchange(&mut self) -> Option<Exchange> {
-        match std::mem::replace(&mut self.task.doing, Doing::Step) {
-            Doing::Exchange(exchange) => Some(exchange),
-            other => {
-                self.task.doing = other;
-                None
-            }
-        }
-    }
-
-    /// What was sent is not to be expected anywhere.
-    pub(super) fn withdraw(&self, exchange: &Exchange) {
-        if let Some(sent) = exchange.rare.as_ref().and_then(|rare| rare.sent) {
-            deliver::withdraw(sent, self.shard, self.user.now);
-        }
-    }
-
     /// What this task asked for is of no use any more.
     pub(super) fn withdraw_exchange(&mut self) {
-        if let Some(exchange) = self.take_exchange() {
-            self.withdraw(&exchange);
+        if let Some(exchange) = self.task.take_exchange() {
+            exchange.withdraw(self.shard, self.user.now);
             exchange.forget(self.shard);
         }
     }

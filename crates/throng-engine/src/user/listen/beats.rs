@@ -1,6 +1,5 @@
 //! Heartbeats that are due, and what answers them.
 
-use std::rc::Rc;
 use std::task::Context;
 
 use throng_metrics::Cause;
@@ -8,94 +7,101 @@ use throng_metrics::Cause;
 use crate::failure::{Ended, Failure, Finding};
 use crate::recorder::Attempt;
 use crate::shard::Lane;
-use crate::user::User;
 use crate::user::connection::mask_at;
+use crate::user::listen::Inbound;
+use crate::user::{State, User};
 
 impl User {
     /// The moment may have come for the next heartbeat, or for the end of the wait for the last
     /// one.
     pub(in crate::user) fn beats_woken(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         for line in 0..self.state.lines.count() {
-            keep_alive(self, shard, line, cx);
-            let beats = &self.state.lines.get(line).beats;
-            let (now, due, until) = (self.state.now, beats.due, beats.waits_until());
-            if now < due && now < until {
-                continue;
-            }
-            let Some((heartbeat, _)) = self.state.heartbeat(shard, line, self.session.pc) else {
-                self.state.lines.get_mut(line).beats.over(shard);
-                continue;
-            };
-            // Where the period is shorter than the deadline, an answer has its period.
-            self.state.beat_lost(line, heartbeat);
-            if now >= due
-                && let Err(error) = self.state.beat(line, heartbeat, cx)
-            {
-                self.broken(shard, line, &error, cx);
-            }
+            let mut inbound = self.inbound(line, shard, cx);
+            inbound.keep_alive();
+            inbound.beat_woken();
+        }
+    }
+}
+
+impl Inbound<'_, '_> {
+    fn beat_woken(&mut self) {
+        let State { lines, now, .. } = &mut self.user.state;
+        let (now, beats) = (*now, &mut lines.get_mut(self.line).beats);
+        let is_due = now >= beats.due;
+        if !is_due && now < beats.waits_until() {
+            return;
+        }
+        let (stay, mut beats) = (self.user.session.pc, self.user.state.heartbeats(self.line));
+        let Some((heartbeat, _)) = beats.current(self.shard, stay) else {
+            return self.user.state.lines.get_mut(self.line).beats.over(self.shard);
+        };
+        // Where the period is shorter than the deadline, an answer has its period.
+        beats.lost(heartbeat);
+        if is_due && let Err(error) = beats.send(heartbeat, self.cx) {
+            self.broken(&error);
         }
     }
 
     /// A pong came.
-    pub(in crate::user) fn pong(&mut self, shard: &Lane, line: u8, payload: &[u8]) {
-        let place = self.state.lines.get(line);
+    pub(super) fn pong(&mut self, payload: &[u8]) {
+        let place = self.user.state.lines.get(self.line);
         let is_its = match place.has_bare_pings() {
             true => place.beats.waits(),
             false => place.beats.is_answered_by_pong(payload),
         };
         if is_its {
-            shard.recorder.borrow_mut().messages.received += 1;
-            self.beat_answered(line, payload.len() as u64);
+            self.shard.recorder.borrow_mut().messages.received += 1;
+            self.beat_answered(payload.len() as u64);
         }
     }
 
     /// The heartbeat that was waited for is answered.
-    pub(in crate::user) fn beat_answered(&mut self, line: u8, bytes_in: u64) {
-        let shard = Rc::clone(&self.state.shard);
-        let Some((heartbeat, _)) = self.state.heartbeat(&shard, line, self.session.pc) else {
+    pub(super) fn beat_answered(&mut self, bytes_in: u64) {
+        let stay = self.user.session.pc;
+        let beats = self.user.state.heartbeats(self.line);
+        let Some((heartbeat, _)) = beats.current(self.shard, stay) else {
             return;
         };
-        let due = self.state.lines.get_mut(line).beats.answered_at();
-        shard.rearm(self.state.slot, self.alarm());
-        let is_unsure = self.state.lines.get_mut(line).beats.is_unsure;
-        let latency = (!is_unsure).then(|| self.state.now - due);
+        let due = self.user.state.lines.get_mut(self.line).beats.answered_at();
+        self.shard.rearm(self.user.state.slot, self.user.alarm());
+        let is_unsure = self.user.state.lines.get_mut(self.line).beats.is_unsure;
+        let latency = (!is_unsure).then(|| self.user.state.now - due);
         let attempt = Attempt { latency, bytes_in, ..Attempt::default() };
-        let mut recorder = shard.recorder.borrow_mut();
+        let mut recorder = self.shard.recorder.borrow_mut();
         recorder.heartbeats.answered += 1;
         recorder.ok(heartbeat.step, &attempt);
         drop(recorder);
-        self.state.sample(line);
-        self.state.tell_end(heartbeat.step, &attempt, None);
+        self.user.state.lines.get(self.line).sample(self.shard);
+        self.user.state.tell_end(heartbeat.step, &attempt, None);
     }
 
-    pub(in crate::user) fn beat_broken(&mut self, line: u8, finding: Finding) {
-        let shard = Rc::clone(&self.state.shard);
-        let due = self.state.lines.get_mut(line).beats.answered_at();
-        shard.rearm(self.state.slot, self.alarm());
-        let latency = Some(self.state.now - due);
+    pub(super) fn beat_broken(&mut self, finding: Finding) {
+        let due = self.user.state.lines.get_mut(self.line).beats.answered_at();
+        self.shard.rearm(self.user.state.slot, self.user.alarm());
+        let latency = Some(self.user.state.now - due);
         let attempt = Attempt { latency, ..Attempt::default() };
-        shard.recorder.borrow_mut().heartbeats.lost += 1;
-        let step = self.state.lines.get_mut(line).beats.step;
-        self.state.beat_failed(step, &attempt, finding);
+        self.shard.recorder.borrow_mut().heartbeats.lost += 1;
+        let step = self.user.state.lines.get_mut(self.line).beats.step;
+        self.user.state.heartbeats(self.line).failed(step, &attempt, finding);
     }
-}
 
-/// Says what keeps a connection alive, where that is due.
-fn keep_alive(user: &mut User, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-    let now = user.state.now;
-    let Some(connection) = user.state.lines.connection_mut(line) else { return };
-    if now < connection.machine.due() {
-        return;
-    }
-    let mut out = Vec::new();
-    let kept = connection.machine.keep_alive(now, mask_at(now), &mut out);
-    let sent = user.state.send(line, &out, cx);
-    match (kept, sent) {
-        (Err(violation), _) => {
-            let failure = Failure::new(Cause::HeartbeatLost, violation.said());
-            user.lost(shard, line, failure, Ended::TimedOut, cx);
+    /// Says what keeps the connection alive, where that is due.
+    fn keep_alive(&mut self) {
+        let now = self.user.state.now;
+        let Some(connection) = self.user.state.lines.connection_mut(self.line) else { return };
+        if now < connection.machine.due() {
+            return;
         }
-        (Ok(()), Err(error)) => user.broken(shard, line, &error, cx),
-        (Ok(()), Ok(())) => {}
+        let mut out = Vec::new();
+        let kept = connection.machine.keep_alive(now, mask_at(now), &mut out);
+        let sent = self.user.state.outbound(self.line).send(&out, self.cx);
+        match (kept, sent) {
+            (Err(violation), _) => {
+                let failure = Failure::new(Cause::HeartbeatLost, violation.said());
+                self.lost(failure, Ended::TimedOut);
+            }
+            (Ok(()), Err(error)) => self.broken(&error),
+            (Ok(()), Ok(())) => {}
+        }
     }
 }

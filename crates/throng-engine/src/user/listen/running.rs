@@ -13,8 +13,12 @@ use crate::shard::Lane;
 use crate::user::User;
 use crate::user::agenda::{Agenda, Due, Waiting};
 use crate::user::exchange::Awaits;
+use crate::user::flow::Session;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing, Task, Which, at};
+use crate::user::verb::opening::opened;
+use crate::user::verb::stay;
+use crate::user::verb::talk;
 
 /// What a body does before the others have their turn.
 const TURNS_MAX: u32 = 1000;
@@ -110,7 +114,7 @@ impl User {
             session.task.transactions_fail(step, cause);
         }
         match leaves {
-            true => session.leave_iteration(Onward::NextStep),
+            true => Session::new(&mut session).leave_iteration(Onward::NextStep),
             false => session.next_step(),
         }
     }
@@ -143,12 +147,12 @@ impl User {
                 place += 1;
                 continue;
             };
-            let Poll::Ready(opened) = opening.poll(cx) else {
+            let Poll::Ready(result) = opening.poll(cx) else {
                 place += 1;
                 continue;
             };
             self.state.now = shard.clock.now();
-            self.with(Which::Other(place), shard, cx, |active| active.opened(opened));
+            self.with(Which::Other(place), shard, cx, |active| opened(active, result));
         }
     }
 
@@ -160,7 +164,7 @@ impl User {
             && let Some(place) = agenda.tasks().iter().position(sends)
         {
             self.state.now = shard.clock.now();
-            self.with(Which::Other(place), shard, cx, |active| active.sent());
+            self.with(Which::Other(place), shard, cx, talk::sent);
         }
     }
 
@@ -294,7 +298,7 @@ impl User {
                     self.session(shard).exchange_lost(line);
                 }
                 Doing::Stay if self.state.link(line).lasts => {
-                    self.session(shard).stay_lost(line);
+                    stay::lost(&mut self.session(shard), line);
                 }
                 // HTTP users reconnect with their next request; others find out at their next
                 // step.

@@ -1,49 +1,54 @@
 //! The handshake of a connection that begins TLS while it is open.
 
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use throng_program::Statement;
 
 use crate::connector;
 use crate::prepared::code::Instruction;
-use crate::shard::Lane;
 use crate::transport::Transport;
+use crate::user::Turn;
+use crate::user::listen::Inbound;
 use crate::user::task::{Doing, at};
-use crate::user::{Turn, User};
+use crate::user::verb::secure::{not_secured, secured};
 
-impl User {
+impl Inbound<'_, '_> {
     /// Whether TLS begins on this line with the next step.
-    pub(super) fn secures_next(&self, shard: &Lane, line: u8) -> bool {
-        matches!(self.session.doing, Doing::Step)
-            && match at(shard, self.state.session, self.session.pc).0 {
+    pub(super) fn secures_next(&self) -> bool {
+        matches!(self.user.session.doing, Doing::Step)
+            && match at(self.shard, self.user.state.session, self.user.session.pc).0 {
                 Instruction::Do(Statement::Secure(secure)) => {
-                    self.state.line_of(secure.link) == line
+                    self.user.state.line_of(secure.link) == self.line
                 }
                 _ => false,
             }
     }
 
     /// Begins the handshake once all that was said before is on its way, and goes on with it.
-    pub(super) fn secure_on(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) -> Turn {
-        let is_sent = self.state.lines.get(line).is_sent();
-        let Some(connection) = self.state.lines.connection_mut(line) else { return Turn::Again };
+    pub(super) fn secure_on(&mut self) -> Turn {
+        let is_sent = self.user.state.lines.get(self.line).is_sent();
+        let Some(connection) = self.user.state.lines.connection_mut(self.line) else {
+            return Turn::Again;
+        };
         if connection.transport.is_plain() {
             if !is_sent {
                 let wake = connection.slow_until();
-                self.state.arm(wake);
+                self.user.state.arm(wake);
                 return Turn::Wait;
             }
             let target = connection.target;
-            replace(&mut connection.transport, |plain| connector::secure(shard, target, plain));
+            replace(&mut connection.transport, |plain| {
+                connector::secure(self.shard, target, plain)
+            });
         }
-        let done = connection.transport.poll_secure(cx);
-        self.state.now = shard.clock.now();
+        let done = connection.transport.poll_secure(self.cx);
+        self.user.state.now = self.shard.clock.now();
         match done {
             Poll::Pending => return Turn::Wait,
-            Poll::Ready(Ok(())) => self.session(shard).secured(),
-            Poll::Ready(Err(failure)) => self.session(shard).not_secured(failure),
+            Poll::Ready(Ok(())) => secured(&mut self.user.session(self.shard)),
+            Poll::Ready(Err(failure)) => not_secured(&mut self.user.session(self.shard), failure),
         }
-        self.settle(shard, cx);
+        self.user.settle(self.shard, self.cx);
         Turn::Again
     }
 }

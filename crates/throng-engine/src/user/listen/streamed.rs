@@ -1,7 +1,5 @@
 //! What comes of requests: whose each answer is, and how it ends.
 
-use std::task::Context;
-
 use throng_metrics::Cause;
 use throng_program::Statement;
 use throng_protocol::http1::{Event as Part, Jar};
@@ -13,14 +11,15 @@ use crate::failure::{Ended as Closed, Failure, http_failure, http2_failure};
 use crate::prepared::Plan;
 use crate::prepared::code::Instruction;
 use crate::scope::{UserScope, scope};
-use crate::shard::Lane;
 use crate::user::connection::{Connection, Loss};
 use crate::user::exchange::answer::{Ended, Piece};
 use crate::user::exchange::{Exchange, Unheard};
+use crate::user::listen::Inbound;
 use crate::user::task::{Active, Doing, Task, Which, at};
-use crate::user::verb::grpc::Listened;
-use crate::user::verb::http::{Listening, trace_head};
-use crate::user::{User, watched};
+use crate::user::verb::grpc::{Listened, call_complete};
+use crate::user::verb::http::{Listening, answer_complete, trace_head};
+use crate::user::verb::unanswered::Unanswered;
+use crate::user::watched;
 
 /// Who asked over a stream, and reads what comes of it.
 enum Asker<'a> {
@@ -31,26 +30,18 @@ enum Asker<'a> {
 /// What of a user an answer may change.
 type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
 
-impl User {
+impl Inbound<'_, '_> {
     /// Something came of a request, or is said of all on their connection.
-    pub(in crate::user) fn replied(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        event: &http2::Event<'_>,
-        ended: &mut Vec<Ended>,
-    ) {
+    pub(super) fn replied(&mut self, event: &http2::Event<'_>, ended: &mut Vec<Ended>) {
         let (token, end) = match *event {
             http2::Event::Reply { token, part: Part::End } => (token, Ok(())),
-            http2::Event::Reply { token, ref part } => {
-                match self.read_part(shard, line, token, part) {
-                    Ok(()) => return,
-                    Err(failure) => {
-                        self.state.cancel(line, token.0);
-                        (token, Err((failure, Unheard::No)))
-                    }
+            http2::Event::Reply { token, ref part } => match self.read_part(token, part) {
+                Ok(()) => return,
+                Err(failure) => {
+                    self.user.state.outbound(self.line).cancel(token.0);
+                    (token, Err((failure, Unheard::No)))
                 }
-            }
+            },
             http2::Event::Reset { token, unprocessed: true, code } => {
                 (token, Err((unheard(code), Unheard::Told)))
             }
@@ -63,8 +54,8 @@ impl User {
             }
             // Once for a connection: what it allows later may be more or less.
             http2::Event::Settings { streams_max, is_first: true } => {
-                let wanted = u32::from(shard.prepared.program.connection.streams);
-                return shard.recorder.borrow_mut().streams_allowed(streams_max, wanted);
+                let wanted = u32::from(self.shard.prepared.program.connection.streams);
+                return self.shard.recorder.borrow_mut().streams_allowed(streams_max, wanted);
             }
             _ => return,
         };
@@ -73,37 +64,32 @@ impl User {
     }
 
     /// Nothing more comes of a request: all of its answer has, or it is known why not.
-    pub(in crate::user) fn reply_ended(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        (token, end): Ended,
-        cx: &mut Context<'_>,
-    ) {
-        let Some(which) = self.who_asked(line, token) else { return };
-        self.with(which, shard, cx, |active| match end {
+    pub(super) fn reply_ended(&mut self, (token, end): Ended) {
+        let Some(which) = self.who_asked(token) else { return };
+        self.user.with(which, self.shard, self.cx, |active| match end {
             Ok(()) if matches!(active.instruction(), Instruction::Do(Statement::Call(_))) => {
-                active.call_complete();
+                call_complete(active);
             }
-            Ok(()) => active.answer_complete(true, None),
+            Ok(()) => answer_complete(active, true, None),
             Err((failure, unheard)) => stream_lost(active, &failure, unheard),
         });
     }
 
-    fn read_part(
-        &mut self,
-        shard: &Lane,
-        line: u8,
-        token: Token,
-        part: &Part<'_>,
-    ) -> Result<(), Failure> {
+    /// Whose stream it is.
+    fn who_asked(&self, token: Token) -> Option<Which> {
+        let its = |one: &Exchange| one.number == token.0 && one.awaits.is_answer();
+        self.user.find(|task| task.exchange_on(self.line).is_some_and(its))
+    }
+
+    fn read_part(&mut self, token: Token, part: &Part<'_>) -> Result<(), Failure> {
         let bytes = match part {
             Part::Head(head) => head.headers.as_bytes().len(),
             Part::Body(bytes) => bytes.len(),
             Part::Trailers(trailers) => trailers.as_bytes().len(),
             Part::Informational(_) | Part::End => return Ok(()),
         };
-        self.of_stream(shard, line, token, bytes, |asker, exchange, (jar, scope)| {
+        let shard = self.shard;
+        self.of_stream(token, bytes, |asker, exchange, (jar, scope)| {
             match (asker, part) {
                 (Asker::Http(http), Part::Head(head)) => http.head(head, exchange, jar, scope),
                 (Asker::Http(http), Part::Body(bytes)) => {
@@ -122,54 +108,41 @@ impl User {
 
     /// Sends what had no room before what came, and what was asked while the answers were read;
     /// where the session goes on to ask for more, that goes with it.
-    pub(in crate::user) fn send_rest(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        let pushed = match self.session.doing {
+    pub(super) fn send_rest(&mut self) {
+        let pushed = match self.user.session.doing {
             Doing::Step => Ok(()),
-            _ => self.state.push_unsent(line, cx),
+            _ => self.user.state.outbound(self.line).push(self.cx),
         };
-        match pushed.and_then(|()| self.state.drain(line, cx)) {
+        match pushed.and_then(|()| self.user.state.outbound(self.line).drain(self.cx)) {
             Ok(()) => {
-                self.state.end_if_going(line);
+                self.user.state.end_if_going(self.line);
                 // Who waited for a place to open another connection goes on.
-                self.settle(shard, cx);
+                self.user.settle(self.shard, self.cx);
             }
-            Err(error) => self.broken(shard, line, &error, cx),
+            Err(error) => self.broken(&error),
         }
-    }
-
-    /// Whose stream it is.
-    fn who_asked(&self, line: u8, token: Token) -> Option<Which> {
-        let is_its = |task: &Task| {
-            let its = |one: &Exchange| one.number == token.0 && one.awaits.is_answer();
-            task.exchange_on(line).is_some_and(its)
-        };
-        if is_its(&self.session) {
-            return Some(Which::Session);
-        }
-        self.state.agenda.as_ref()?.tasks().iter().position(is_its).map(Which::Other)
     }
 
     /// Lets something be done with the exchange of a request while its answer is read.
     fn of_stream(
         &mut self,
-        shard: &Lane,
-        line: u8,
         token: Token,
         bytes: usize,
         work: impl FnOnce(&Asker<'_>, &mut Exchange, Parts<'_, '_>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let Some(which) = self.who_asked(line, token) else { return Ok(()) };
+        let (shard, line) = (self.shard, self.line);
+        let Some(which) = self.who_asked(token) else { return Ok(()) };
         let mut taken = match which {
             Which::Session => None,
             Which::Other(place) => {
-                let tasks = self.state.agenda.as_mut().map(|agenda| agenda.tasks_mut());
+                let tasks = self.user.state.agenda.as_mut().map(|agenda| agenda.tasks_mut());
                 tasks.map(|tasks| tasks.swap_remove(place))
             }
         };
-        let task = taken.as_mut().unwrap_or(&mut self.session);
-        let iteration = task.iteration(self.state.iterations);
+        let task = taken.as_mut().unwrap_or(&mut self.user.session);
+        let iteration = task.iteration(self.user.state.iterations);
         let Task { doing, detour, pc, due, .. } = task;
-        let state = &mut self.state;
+        let state = &mut self.user.state;
         let target = state.lines.connection(line).map(|connection| connection.target);
         let asker = match (at(shard, state.session, *pc), target) {
             ((Instruction::Do(Statement::Http(http)), Plan::Http(plan)), Some(target)) => {
@@ -189,75 +162,74 @@ impl User {
             scope.iterations = iteration;
             read = work(&asker, exchange, (jar, &mut scope));
         }
-        if let (Some(task), Some(agenda)) = (taken, &mut self.state.agenda) {
+        if let (Some(task), Some(agenda)) = (taken, &mut self.user.state.agenda) {
             agenda.tasks_mut().push(task);
         }
         read
     }
 }
 
-impl Active<'_> {
-    /// Bytes of the answer came that this task waits for: the only one on its connection, so it is
-    /// read in one go.
-    pub(in crate::user) fn answer_received(&mut self, bytes: &[u8]) {
-        let (shard, line) = (self.shard, self.task.line);
-        let (instruction, plan) = self.at_pc();
-        let (user, task) = (&mut *self.user, &mut *self.task);
-        let connection = &mut user.lines.get_mut(line).connection;
-        let (
-            Doing::Exchange(exchange),
-            Instruction::Do(Statement::Http(http)),
-            Plan::Http(plan),
-            Some(Connection { machine: Machine::Http1(reader), target, .. }),
-        ) = (&mut task.doing, instruction, plan, connection)
-        else {
-            return;
-        };
-        exchange.came(bytes.len() as u64, user.now);
-        let redirect = task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
-        let listening = Listening { shard, http, plan, redirect, target: *target };
-        let (jar, mut scope) = (&mut user.jar, scope!(user, shard));
-        let (limits, mut rest, mut room) = (&shard.prepared.limits.http1, bytes, Vec::new());
-        let mut all = Piece { bytes, whole: None };
-        let mut is_interim = false;
-        let failed = loop {
-            match reader.next(&mut rest, limits, &mut room) {
-                Ok(Some(Part::Head(head))) => listening.head(&head, exchange, jar, &mut scope),
-                Ok(Some(Part::Body(piece))) => exchange.piece(piece, plan, Some(&mut all), shard),
-                Ok(Some(Part::End)) => {
-                    if !rest.is_empty() {
-                        exchange.has_surplus(rest.len(), shard);
-                    }
-                    return self.answer_complete(rest.is_empty(), all.take_whole());
+/// Bytes of the answer came that this task waits for: the only one on its connection, so it is
+/// read in one go.
+pub(super) fn answer_received(active: &mut Active<'_>, bytes: &[u8]) {
+    let (shard, line) = (active.shard, active.task.line);
+    let (instruction, plan) = active.at_pc();
+    let (user, task) = (&mut *active.user, &mut *active.task);
+    let connection = &mut user.lines.get_mut(line).connection;
+    let (
+        Doing::Exchange(exchange),
+        Instruction::Do(Statement::Http(http)),
+        Plan::Http(plan),
+        Some(Connection { machine: Machine::Http1(reader), target, .. }),
+    ) = (&mut task.doing, instruction, plan, connection)
+    else {
+        return;
+    };
+    exchange.came(bytes.len() as u64, user.now);
+    let redirect = task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
+    let listening = Listening { shard, http, plan, redirect, target: *target };
+    let (jar, mut scope) = (&mut user.jar, scope!(user, shard));
+    let (limits, mut rest, mut room) = (&shard.prepared.limits.http1, bytes, Vec::new());
+    let mut all = Piece { bytes, whole: None };
+    let mut is_interim = false;
+    let failed = loop {
+        match reader.next(&mut rest, limits, &mut room) {
+            Ok(Some(Part::Head(head))) => listening.head(&head, exchange, jar, &mut scope),
+            Ok(Some(Part::Body(piece))) => exchange.piece(piece, plan, Some(&mut all), shard),
+            Ok(Some(Part::End)) => {
+                if !rest.is_empty() {
+                    exchange.has_surplus(rest.len(), shard);
                 }
-                Ok(Some(Part::Informational(head))) => {
-                    is_interim = true;
-                    trace_head(&head, &scope);
-                }
-                Ok(Some(Part::Trailers(_))) => {}
-                Ok(None) => break None,
-                Err(error) => break Some(error),
+                return answer_complete(active, rest.is_empty(), all.take_whole());
             }
-        };
-        exchange.keep_body(&mut all, plan.streamed.as_deref(), shard);
-        let is_open = exchange.status == 0 && !is_interim;
-        if shard.is_traced() && (is_open || failed.is_some()) {
-            watched::trace_piece(user, exchange.status, bytes);
+            Ok(Some(Part::Informational(head))) => {
+                is_interim = true;
+                trace_head(&head, &scope);
+            }
+            Ok(Some(Part::Trailers(_))) => {}
+            Ok(None) => break None,
+            Err(error) => break Some(error),
         }
-        if let Some(error) = failed {
-            user.lose(line, Loss::new(http_failure(&error), Closed::ByUs));
-        }
+    };
+    exchange.keep_body(&mut all, plan.streamed.as_deref(), shard);
+    let is_open = exchange.status == 0 && !is_interim;
+    if shard.is_traced() && (is_open || failed.is_some()) {
+        watched::trace_piece(user, exchange.status, bytes);
+    }
+    if let Some(error) = failed {
+        user.lose(line, Loss::new(http_failure(&error), Closed::ByUs));
     }
 }
 
 /// The stream ended before its answer was complete. A target that was told the deadline gives up
 /// when we do.
 fn stream_lost(active: &mut Active<'_>, failure: &Failure, unheard: Unheard) {
-    if let Some(exchange) = active.take_exchange() {
+    if let Some(exchange) = active.task.take_exchange() {
         if active.user.now >= active.task.deadline {
-            return active.exchange_timed_out(exchange);
+            return Unanswered::new(active, exchange).timed_out();
         }
-        active.answer_lost(exchange, failure, unheard, active.task.deadline);
+        let until = active.task.deadline;
+        Unanswered::new(active, exchange).answer_lost(failure, unheard, until);
     }
 }
 

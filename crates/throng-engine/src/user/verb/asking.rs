@@ -14,13 +14,13 @@ use crate::connector;
 use crate::connector::{Handshake, Order, Progress};
 use crate::failure::{Ended, lost_failure};
 use crate::recorder::Attempt;
-use crate::recorder::spent::OpeningTimes;
 use crate::system::Received;
+use crate::user::State;
 use crate::user::connection::Connection;
+use crate::user::exchange::{Awaits, Exchange};
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing, Opening, Task, at};
-use crate::user::{State, deliver};
 
 impl State {
     /// A line of a link over which nobody asks, an open one before any: neither a task of the
@@ -44,65 +44,49 @@ impl State {
             let opens = |task: &Task| task.line == line && matches!(task.doing, Doing::Opening(_));
             others().any(opens)
         };
-        if plan.multiplexes && lines().any(|line| opens(line) || self.awaits_settings(line)) {
+        // Where all iterations of a user go over one connection, another one is opened only as the
+        // target is leaving it, and until its settings have come it gets one.
+        let shares = plan.multiplexes && self.shard.prepared.program.connection.streams > 1;
+        let awaits = |line: u8| shares && self.lines.get(line).awaits_settings();
+        if plan.multiplexes && lines().any(|line| opens(line) || awaits(line)) {
             return None;
         }
         let open = || lines().filter(|line| self.lines.connection(*line).is_some());
-        // Where all iterations of a user go over one connection, another one is opened only as the
-        // target is leaving it.
-        let shares = plan.multiplexes && self.shard.prepared.program.connection.streams > 1;
         let has_one = || shares && open().any(|line| !self.lines.get(line).is_going());
         let closed = || lines().filter(|line| !has_one() && self.lines.connection(*line).is_none());
         open().find(is_free).or_else(|| closed().find(is_free))
     }
-
-    /// Looks whether the target has ended an idle connection, or said something that answers
-    /// nothing: it is of no more use then. Whether it is.
-    fn is_still_good(&mut self, line: u8, cx: &mut Context<'_>) -> bool {
-        let mut buffer = [0; 64];
-        let now = self.now;
-        let Some(connection) = self.lines.connection_mut(line) else { return false };
-        let Some(most) = connection.may_read(now, buffer.len()) else { return true };
-        let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
-        else {
-            return true;
-        };
-        self.now = self.shard.clock.now();
-        match read {
-            Ok(Received { bytes: 0, .. }) => self.drop_connection(line, Ended::ByTarget),
-            Ok(Received { bytes, .. }) => {
-                self.shard.recorder.borrow_mut().bytes_in += bytes as u64;
-                self.unasked(line);
-            }
-            Err(error) => {
-                let failure = lost_failure(&error);
-                self.drop_connection(line, ended_by(failure.cause));
-            }
-        }
-        false
-    }
 }
 
-impl Active<'_> {
+/// A request that is about to be sent: what its step says of its connection.
+pub(in crate::user) struct Asking<'v, 'a> {
+    pub(in crate::user) active: &'v mut Active<'a>,
+    pub(in crate::user) link: u8,
+    pub(in crate::user) step: StepId,
+    pub(in crate::user) timeout: Duration,
+}
+
+impl Asking<'_, '_> {
     /// Takes a line of the link for a request. False where all are in use: then the task waits.
-    pub(in crate::user) fn takes_line(&mut self, link: u8, timeout: Duration) -> bool {
-        let own = self.task.line;
-        let goes_on = self.task.in_flight
-            && self.user.lines.get(own).link == link
-            && (!self.user.lines.get(own).multiplexes() || self.user.lines.get(own).is_shared());
-        let free = || match self.is_behind_others(link) {
+    pub(in crate::user) fn takes_line(&mut self) -> bool {
+        let own = self.active.task.line;
+        let goes_on = self.active.task.in_flight
+            && self.active.user.lines.get(own).link == self.link
+            && (!self.active.user.lines.get(own).multiplexes()
+                || self.active.user.lines.get(own).is_shared());
+        let free = || match self.is_behind_others() {
             true => None,
-            false => self.user.free_line(link, self.session),
+            false => self.active.user.free_line(self.link, self.active.session),
         };
         match Some(own).filter(|_| goes_on).or_else(free) {
             Some(line) => {
-                self.task.line = line;
+                self.active.task.line = line;
                 true
             }
             None => {
-                self.flight_ends();
-                let queued = Doing::Queued { since: self.user.now };
-                self.wait_for(queued, self.until(timeout));
+                self.active.task.flight_ends(self.active.shard);
+                let queued = Doing::Queued { since: self.active.user.now };
+                self.active.wait_for(queued, self.until());
                 false
             }
         }
@@ -110,151 +94,150 @@ impl Active<'_> {
 
     /// Whether a request that was due before this one waits for a connection of the link: first
     /// come, first served.
-    fn is_behind_others(&self, link: u8) -> bool {
-        let others = self.user.agenda.iter().flat_map(|agenda| agenda.tasks());
-        self.session.into_iter().chain(others).any(|task| {
-            let waits = matches!(task.doing, Doing::Queued { .. }) && task.due < self.task.due;
-            waits && at(self.shard, self.user.session, task.pc).0.link() == Some(link)
+    fn is_behind_others(&self) -> bool {
+        let others = self.active.user.agenda.iter().flat_map(|agenda| agenda.tasks());
+        self.active.session.into_iter().chain(others).any(|task| {
+            let waits =
+                matches!(task.doing, Doing::Queued { .. }) && task.due < self.active.task.due;
+            waits
+                && at(self.active.shard, self.active.user.session, task.pc).0.link()
+                    == Some(self.link)
         })
     }
 
-    /// Begins a try of a request. Whether the connection to its target was used before; None where
-    /// it is to be opened first.
-    pub(in crate::user) fn connected_to(
+    /// Begins a try of the request, where the connection to its target is open; None where it is to
+    /// be opened first.
+    pub(in crate::user) fn begins(
         &mut self,
         target: u16,
-        step: StepId,
-        timeout: Duration,
         cx: &mut Context<'_>,
-    ) -> Option<bool> {
-        let line = self.task.line;
-        let (schedule, now) = (self.shard.schedule(), self.user.now);
-        let fits = self.user.lines.connection(line).map(|connection| {
+    ) -> Option<Exchange> {
+        let active = &mut *self.active;
+        let (line, now) = (active.task.line, active.user.now);
+        let schedule = active.shard.schedule();
+        let fits = active.user.lines.connection(line).map(|connection| {
             connection.target == target && !is_of_before(connection, &schedule, now)
         });
         drop(schedule);
         if fits == Some(false) {
-            self.user.drop_connection(line, Ended::ByUs);
+            active.user.drop_connection(line, Ended::ByUs);
         }
-        self.flight_begins(step);
+        active.flight_begins(self.step);
         if fits != Some(true) {
-            let left = self.until(timeout) - self.user.now;
-            if left.is_zero() {
-                self.out_of_time(step);
-                return None;
-            }
-            let connect = self.shard.prepared.program.connection.connect_timeout;
-            let place = &self.shard.prepared.targets[usize::from(target)].target;
-            let handshake = connector::login_to(place, &mut self.user.random);
-            self.open(target, handshake, connect.min(left));
+            self.opens(target);
             return None;
         }
         // Whether the target has closed it since the last answer is checked before this request is
         // sent.
-        let reused = self.user.lines.connection(line).is_some_and(|one| one.used > Time::ZERO);
-        let is_good =
-            !reused || self.user.lines.get(line).multiplexes() || self.user.is_still_good(line, cx);
-        if is_good {
-            self.goes_out();
+        let reused = active.user.lines.connection(line).is_some_and(|one| one.used > Time::ZERO);
+        let is_good = !reused
+            || active.user.lines.get(line).multiplexes()
+            || is_still_good(active.user, line, cx);
+        if !is_good {
+            return None;
         }
-        is_good.then_some(reused)
+        active.goes_out();
+        let mut exchange = Exchange::new(Awaits::Answer { reused }, active.user.now);
+        if !reused && let Some((user, times)) = active.shard.opening.take() {
+            // It has just been opened for this request.
+            exchange.is_first(Some(times).filter(|_| user == active.user.id), active.shard);
+        }
+        Some(exchange)
+    }
+
+    fn opens(&mut self, target: u16) {
+        let left = self.until() - self.active.user.now;
+        if left.is_zero() {
+            return self.out_of_time();
+        }
+        let shard = self.active.shard;
+        let connect = shard.prepared.program.connection.connect_timeout;
+        let place = &shard.prepared.targets[usize::from(target)].target;
+        let handshake = connector::login_to(place, &mut self.active.user.random);
+        open(self.active, target, handshake, connect.min(left));
     }
 
     /// The request was to be sent once more, over a new connection, and its time was over.
-    fn out_of_time(&mut self, step: StepId) {
-        self.withdraw_again();
-        self.task.detour = None;
+    fn out_of_time(&mut self) {
+        let Active { shard, user, task, .. } = &mut *self.active;
+        task.withdraw_again(shard, user.now);
+        task.detour = None;
         let detail = say!("no time was left to send the request again over a new connection");
-        self.step_failed(step, &Attempt::default(), (Cause::Timeout, detail), Onward::NextStep);
-    }
-
-    /// All connections were in use until the request had no more time.
-    pub(in crate::user) fn queued_in_vain(&mut self, since: Time) {
-        let instruction = self.instruction();
-        let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
-        let plan = self.shard.prepared.link(self.user.session, link);
-        self.begin(step);
-        self.withdraw_again();
-        self.task.detour = None;
-        let waited = throng_base::units::format_duration(self.user.now - since);
-        let is_over_one = self.task.is_pass() || self.user.lines.get(plan.first).multiplexes();
-        let (max, width) = (self.user.streams_max(plan), plan.width);
-        let mut lines = plan.first..plan.first + width;
-        let detail = match (is_over_one, max) {
-            (true, Some(max)) => {
-                say!(
-                    "no stream was free within {waited}: the target allows {max} concurrent \
-                     streams"
-                )
-            }
-            (true, None) if lines.all(|line| self.user.lines.get(line).is_going()) => say!(
-                "no connection was available for {waited}: the target announced that it would \
-                 close all {width} connections, and did not answer the requests on them"
-            ),
-            (true, None) => say!("no connection was ready for the request within {waited}"),
-            (false, _) => say!("all {width} connections to the target were in use for {waited}"),
-        };
         let finding = (Cause::Timeout, detail);
-        self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
-    }
-
-    /// The connection that has just been opened for the request, where one has.
-    pub(in crate::user) fn opened_for(&self, reused: bool) -> Option<OpeningTimes> {
-        if reused {
-            return None;
-        }
-        let (user, times) = self.shard.opening.take()?;
-        (user == self.user.id).then_some(times)
+        self.active.step_failed(self.step, &Attempt::default(), finding, Onward::NextStep);
     }
 
     /// Until when a request that is sent now has to be answered: one that is sent once more has no
     /// more time than it had.
-    pub(in crate::user) fn until(&self, timeout: Duration) -> Time {
-        let again = self.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
-        let again = again.filter(|again| again.is_of(self.task.pc, self.task.due));
-        (self.user.now + timeout).min(again.map_or(Time::NEVER, |again| again.until))
+    pub(in crate::user) fn until(&self) -> Time {
+        let again = self.active.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
+        let again = again.filter(|again| again.is_of(self.active.task.pc, self.active.task.due));
+        (self.active.user.now + self.timeout).min(again.map_or(Time::NEVER, |again| again.until))
     }
+}
 
-    /// A request that was to be sent once more is not.
-    pub(in crate::user) fn withdraw_again(&mut self) {
-        let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
-        if let Some(sent) = again.and_then(|again| again.sent) {
-            deliver::withdraw(sent, self.shard, self.user.now);
+/// All connections were in use until the request had no more time.
+pub(super) fn queued_in_vain(active: &mut Active<'_>, since: Time) {
+    let instruction = active.instruction();
+    let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
+    let plan = active.shard.prepared.link(active.user.session, link);
+    active.begin(step);
+    active.task.withdraw_again(active.shard, active.user.now);
+    active.task.detour = None;
+    let waited = throng_base::units::format_duration(active.user.now - since);
+    let is_over_one = active.task.is_pass() || active.user.lines.get(plan.first).multiplexes();
+    let mut lines = plan.first..plan.first + plan.width;
+    let (max, width) =
+        (lines.clone().find_map(|line| active.user.lines.get(line).streams_max()), plan.width);
+    let detail = match (is_over_one, max) {
+        (true, Some(max)) => {
+            say!(
+                "no stream was free within {waited}: the target allows {max} concurrent \
+                 streams"
+            )
         }
-    }
+        (true, None) if lines.all(|line| active.user.lines.get(line).is_going()) => say!(
+            "no connection was available for {waited}: the target announced that it would \
+             close all {width} connections, and did not answer the requests on them"
+        ),
+        (true, None) => say!("no connection was ready for the request within {waited}"),
+        (false, _) => say!("all {width} connections to the target were in use for {waited}"),
+    };
+    let finding = (Cause::Timeout, detail);
+    active.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
+}
 
-    /// Opens a connection to a target; `opened` goes on from there.
-    pub(in crate::user) fn open(
-        &mut self,
-        target: u16,
-        handshake: Option<Handshake>,
-        timeout: Duration,
-    ) {
-        let user = &mut *self.user;
-        let turn = user.id.0.wrapping_add(u64::from(user.turn));
-        user.turn = user.turn.wrapping_add(1);
-        let route = user.shard.routes.to(target);
-        let progress = Rc::new(Progress::new(route, turn));
-        progress.machine.set(handshake.as_ref().and_then(Handshake::take_machine));
-        let missing = handshake.as_ref().map(Handshake::missing);
-        let place = progress.place();
-        let slow = user.link(self.task.line).slow;
-        let (times, who) = (Cell::default(), user.who());
-        let order = Order { target, handshake, times, who, slow, progress: Rc::clone(&progress) };
-        let work = connector::open(Rc::clone(&user.shard), order);
-        self.user.lines.get_mut(self.task.line).place = place;
-        self.goes_out();
-        let mut recorder = self.shard.recorder.borrow_mut();
-        if let Some(row) = recorder.targets.of(place) {
-            row.connections_attempted += 1;
-        }
-        recorder.connections.attempted += 1;
-        recorder.gauges.connections_opening += 1;
-        drop(recorder);
-        let (work, begun) = (Box::pin(work), self.user.now);
-        let opening = Opening { work, progress, begun, target, missing };
-        self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
+/// Opens a connection to a target; `opened` goes on from there.
+pub(in crate::user) fn open(
+    active: &mut Active<'_>,
+    target: u16,
+    handshake: Option<Handshake>,
+    timeout: Duration,
+) {
+    let user = &mut *active.user;
+    let turn = user.id.0.wrapping_add(u64::from(user.turn));
+    user.turn = user.turn.wrapping_add(1);
+    let route = user.shard.routes.to(target);
+    let progress = Rc::new(Progress::new(route, turn));
+    progress.machine.set(handshake.as_ref().and_then(Handshake::take_machine));
+    let missing = handshake.as_ref().map(Handshake::missing);
+    let place = progress.place();
+    let slow = user.link(active.task.line).slow;
+    let (times, who) = (Cell::default(), user.who());
+    let order = Order { target, handshake, times, who, slow, progress: Rc::clone(&progress) };
+    let work = connector::open(Rc::clone(&user.shard), order);
+    active.user.lines.get_mut(active.task.line).place = place;
+    active.goes_out();
+    let mut recorder = active.shard.recorder.borrow_mut();
+    if let Some(row) = recorder.targets.of(place) {
+        row.connections_attempted += 1;
     }
+    recorder.connections.attempted += 1;
+    recorder.gauges.connections_opening += 1;
+    drop(recorder);
+    let (work, begun) = (Box::pin(work), active.user.now);
+    let opening = Opening { work, progress, begun, target, missing };
+    active.wait_for(Doing::Opening(Box::new(opening)), active.user.now + timeout);
 }
 
 /// Whether a connection is of an earlier slice of a duel, and is in use by no other request.
@@ -262,4 +245,30 @@ fn is_of_before(connection: &Connection, schedule: &Schedule, now: Time) -> bool
     let machine = &connection.machine;
     let is_in_use = matches!(machine, Machine::Http2(client) if client.open_streams() > 0);
     schedule.renews(connection.established, now) && !is_in_use
+}
+
+/// Looks whether the target has ended an idle connection, or said something that answers
+/// nothing: it is of no more use then. Whether it is.
+fn is_still_good(user: &mut State, line: u8, cx: &mut Context<'_>) -> bool {
+    let mut buffer = [0; 64];
+    let now = user.now;
+    let Some(connection) = user.lines.connection_mut(line) else { return false };
+    let Some(most) = connection.may_read(now, buffer.len()) else { return true };
+    let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
+    else {
+        return true;
+    };
+    user.now = user.shard.clock.now();
+    match read {
+        Ok(Received { bytes: 0, .. }) => user.drop_connection(line, Ended::ByTarget),
+        Ok(Received { bytes, .. }) => {
+            user.shard.recorder.borrow_mut().bytes_in += bytes as u64;
+            user.unasked(line);
+        }
+        Err(error) => {
+            let failure = lost_failure(&error);
+            user.drop_connection(line, ended_by(failure.cause));
+        }
+    }
+    false
 }

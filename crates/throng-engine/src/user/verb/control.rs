@@ -6,70 +6,157 @@ use throng_base::units::parse_duration;
 use throng_base::{Random, Said, StepId, Time};
 use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
-use throng_program::{Pause, Rendezvous, Statement, Text, tallied};
+use throng_program::{Pause, Statement, Text, tallied};
 
 use crate::control::StoppedBy;
 use crate::failure::{Finding, shown};
 use crate::prepared::code::{Branch, Instruction};
 use crate::prepared::weighted;
-use crate::recorder::Attempt;
-use crate::rendezvous::{Standing, Waiting};
 use crate::scope::scope;
+use crate::shard::Lane;
 use crate::trace::{SHOWN_BYTES_MAX, What};
-use crate::user::outcome::Onward;
-use crate::user::task::{Active, Doing, Task};
+use crate::user::State;
+use crate::user::flow::{FINISHED, Session};
+use crate::user::task::{Active, Doing, GONE, Task};
+use crate::user::transaction::End;
+use crate::user::verb::rendezvous::Meeting;
 use crate::user::watched::as_text;
 
-/// When a user looks again for what another shard is about to write.
-const SOON: Duration = Duration::from_millis(1);
+/// Does an instruction that needs no connection.
+pub(super) fn control(active: &mut Active<'_>, instruction: &Instruction) {
+    let done = match instruction {
+        Instruction::Do(Statement::Think(pause)) => think(active, pause),
+        Instruction::Unless { condition, to } => immediate(active).unless(condition, *to),
+        Instruction::Choose(ways) => {
+            immediate(active).choose(ways);
+            Ok(())
+        }
+        Instruction::Do(Statement::Set { slot, value }) => immediate(active).set(*slot, value),
+        Instruction::Do(Statement::Tally { step, value, scale }) => {
+            immediate(active).tally(*step, value, *scale)
+        }
+        Instruction::Do(Statement::Log(text)) => immediate(active).log(text),
+        Instruction::Do(Statement::Stop(reason)) => stop_run(active, reason),
+        Instruction::Do(Statement::Rendezvous(rendezvous)) => {
+            Meeting { active, rendezvous }.begin();
+            Ok(())
+        }
+        Instruction::TransactionBegin { step } => {
+            let due = active.task.due;
+            let transactions = active.task.transactions.get_or_insert_default();
+            transactions.begin(*step, due, active.shard);
+            active.task.pc += 1;
+            Ok(())
+        }
+        Instruction::TransactionEnd { .. } => {
+            active.task.pc += 1;
+            active.task.transactions.iter_mut().for_each(|one| one.end(active.user));
+            Ok(())
+        }
+        Instruction::Do(Statement::Next) => {
+            next_iteration(active);
+            Ok(())
+        }
+        Instruction::Do(Statement::Leave) => {
+            leave_on_purpose(active);
+            Ok(())
+        }
+        other => immediate(active).turn(other),
+    };
+    if let Err(finding) = done {
+        active.expression_failed(finding);
+    }
+}
 
-impl Active<'_> {
-    /// Does an instruction that needs no connection.
-    pub(in crate::user) fn control(&mut self, instruction: &Instruction) {
-        let done = match instruction {
-            Instruction::Do(Statement::Think(pause)) => self.think(pause),
-            Instruction::Unless { condition, to } => self.unless(condition, *to),
-            Instruction::Choose(ways) => {
-                self.choose(ways);
-                Ok(())
-            }
-            Instruction::Do(Statement::Set { slot, value }) => self.set(*slot, value),
-            Instruction::Do(Statement::Tally { step, value, scale }) => {
-                self.tally(*step, value, *scale)
-            }
-            Instruction::Do(Statement::Log(text)) => self.log(text),
-            Instruction::Do(Statement::Stop(reason)) => self.stop_run(reason),
-            Instruction::Do(Statement::Rendezvous(rendezvous)) => {
-                self.meet(rendezvous);
-                Ok(())
-            }
-            Instruction::TransactionBegin { step } => {
-                let due = self.task.due;
-                let transactions = self.task.transactions.get_or_insert_default();
-                transactions.begin(*step, due, self.shard);
-                self.task.pc += 1;
-                Ok(())
-            }
-            Instruction::TransactionEnd { .. } => {
-                self.task.pc += 1;
-                self.task.transactions.iter_mut().for_each(|one| one.end(self.user));
-                Ok(())
-            }
-            Instruction::Do(Statement::Next) => {
-                self.next_iteration();
-                Ok(())
-            }
-            Instruction::Do(Statement::Leave) => {
-                self.leave_on_purpose();
-                Ok(())
-            }
-            other => self.turn(other),
-        };
-        if let Err(finding) = done {
-            self.expression_failed(finding);
+/// A think time counts from the moment it was due, so that no delay adds up.
+fn think(active: &mut Active<'_>, pause: &Pause) -> Result<(), Finding> {
+    let time = match pause {
+        Pause::Text(text) => {
+            let value = scope!(active.user, active.shard).value_of(text)?;
+            time_of(&value).map_err(|detail| (Cause::ExpressionFailed, detail))?
+        }
+        drawn => drawn_time(drawn, &mut active.user.random),
+    };
+    let until = active.task.due + time;
+    if active.task.is_scheduled && until < active.user.now && !time.is_zero() {
+        catch_up(active, time);
+        return Ok(());
+    }
+    active.wait_for(Doing::Pause, until);
+    Ok(())
+}
+
+/// The iteration started late, by more than the pause that is due first: the next step is late
+/// as well, and its response time says so.
+pub(super) fn catch_up(active: &mut Active<'_>, pause: Duration) {
+    let until = active.task.due + pause;
+    active.paused_for(pause);
+    active.next_step();
+    (active.task.due, active.task.is_scheduled) = (until, true);
+}
+
+/// The verb `stop`: the user that says so leaves at once, the others when they hear of it.
+fn stop_run(active: &mut Active<'_>, reason: &Text) -> Result<(), Finding> {
+    let mut said = Vec::new();
+    scope!(active.user, active.shard).render(reason, &mut said)?;
+    active.shard.stop_because(active.user.now, Said::of_others(shown(&said)), StoppedBy::Rule);
+    leave_on_purpose(active);
+    Ok(())
+}
+
+/// The verb `parallel`: the user begins the branches as soon as this task waits for them.
+pub(super) fn parallel(active: &mut Active<'_>, branches: &[u32]) {
+    let (session, now) = (&*active.task, active.user.now);
+    let agenda = active.user.agenda.get_or_insert_default();
+    agenda.tasks_mut().extend(branches.iter().map(|begins| Task::branch(*begins, session, now)));
+    match branches {
+        [] => active.next_step(),
+        _ => active.wait_for(Doing::Join, Time::NEVER),
+    }
+}
+
+/// The verb `next`.
+fn next_iteration(active: &mut Active<'_>) {
+    match active.user.running {
+        _ if active.task.is_body() => {
+            active.branch_leaves();
+            active.task.return_from_body();
+        }
+        true => Session::new(active).end_iteration(FINISHED),
+        false if active.user.leaving => active.go_to(GONE),
+        false => active.go_to(active.of_session().begin),
+    }
+}
+
+/// The verb `leave`.
+fn leave_on_purpose(active: &mut Active<'_>) {
+    if active.task.is_body() {
+        return active.leave_from_body();
+    }
+    active.task.leave_transactions(End::Whole, active.user);
+    match active.user.leaving {
+        true => active.go_to(GONE),
+        false => {
+            let mut session = Session::new(active);
+            session.iteration_over(FINISHED);
+            session.leave_done();
         }
     }
+}
 
+/// An instruction that takes no time: loops, choices, values, words. It sees the values of its
+/// user, and moves the program counter.
+struct Immediate<'a> {
+    shard: &'a Lane,
+    user: &'a mut State,
+    task: &'a mut Task,
+}
+
+fn immediate<'a>(active: &'a mut Active<'_>) -> Immediate<'a> {
+    Immediate { shard: active.shard, user: active.user, task: active.task }
+}
+
+impl Immediate<'_> {
     /// Loops and jumps. They take no time: what comes next is due when they were.
     fn turn(&mut self, instruction: &Instruction) -> Result<(), Finding> {
         match instruction {
@@ -159,33 +246,6 @@ impl Active<'_> {
         self.task.pc = ways.get(way).map_or(self.task.pc + 1, |way| way.to);
     }
 
-    /// A think time counts from the moment it was due, so that no delay adds up.
-    fn think(&mut self, pause: &Pause) -> Result<(), Finding> {
-        let time = match pause {
-            Pause::Text(text) => {
-                let value = scope!(self.user, self.shard).value_of(text)?;
-                time_of(&value).map_err(|detail| (Cause::ExpressionFailed, detail))?
-            }
-            drawn => drawn_time(drawn, &mut self.user.random),
-        };
-        let until = self.task.due + time;
-        if self.task.is_scheduled && until < self.user.now && !time.is_zero() {
-            self.catch_up(time);
-            return Ok(());
-        }
-        self.wait_for(Doing::Pause, until);
-        Ok(())
-    }
-
-    /// The iteration started late, by more than the pause that is due first: the next step is late
-    /// as well, and its response time says so.
-    pub(in crate::user) fn catch_up(&mut self, pause: Duration) {
-        let until = self.task.due + pause;
-        self.paused_for(pause);
-        self.next_step();
-        (self.task.due, self.task.is_scheduled) = (until, true);
-    }
-
     fn set(&mut self, slot: u16, text: &Text) -> Result<(), Finding> {
         let value = scope!(self.user, self.shard).value_of(text)?;
         let name = || self.user.name_of(slot);
@@ -217,80 +277,6 @@ impl Active<'_> {
         self.user.tell(|| What::Log(shown().into_owned()));
         self.task.pc += 1;
         Ok(())
-    }
-
-    /// The verb `stop`: the user that says so leaves at once, the others when they hear of it.
-    fn stop_run(&mut self, reason: &Text) -> Result<(), Finding> {
-        let mut said = Vec::new();
-        scope!(self.user, self.shard).render(reason, &mut said)?;
-        self.shard.stop_because(self.user.now, Said::of_others(shown(&said)), StoppedBy::Rule);
-        self.leave_on_purpose();
-        Ok(())
-    }
-
-    /// The verb `rendezvous`.
-    fn meet(&mut self, rendezvous: &Rendezvous) {
-        self.begin(rendezvous.step);
-        let waiting = self.shard.places.arrive(rendezvous.place, rendezvous.users, self.user.now);
-        self.shard.await_release(self.user.slot, waiting, self.user.now);
-        self.wait_for(Doing::Rendezvous(waiting), self.user.now + rendezvous.timeout);
-    }
-
-    /// A user that waits for others was woken: they go on together, or it has lost its patience.
-    pub(in crate::user) fn meeting_woken(&mut self, waiting: Waiting) {
-        let shard = self.shard;
-        let Instruction::Do(Statement::Rendezvous(rendezvous)) = self.instruction() else { return };
-        let again = match shard.places.standing(waiting) {
-            Standing::GoesOn(moment) if moment <= self.user.now => {
-                shard.meeting.go(self.user.slot, waiting.place);
-                self.meeting_over(rendezvous, true);
-                return;
-            }
-            Standing::GoesOn(moment) => moment,
-            Standing::Gathers if self.user.now < self.task.deadline => self.task.deadline,
-            Standing::Gathers => match shard.places.withdraw(waiting) {
-                true => {
-                    shard.meeting.go(self.user.slot, waiting.place);
-                    return self.meeting_over(rendezvous, false);
-                }
-                // The last one came this very moment.
-                false => self.user.now + SOON,
-            },
-        };
-        self.wait_for(Doing::Rendezvous(waiting), again);
-    }
-
-    fn meeting_over(&mut self, rendezvous: &Rendezvous, together: bool) {
-        let attempt =
-            Attempt { latency: Some(self.user.now - self.task.due), ..Attempt::default() };
-        match together {
-            true => {
-                self.step_ok(rendezvous.step, &attempt);
-                self.paused();
-                self.next_step();
-            }
-            false => {
-                self.paused();
-                let (users, waited) = (rendezvous.users, rendezvous.timeout);
-                let waited = throng_base::units::format_duration(waited);
-                let detail = say!("fewer than {users} users arrived within {waited}");
-                let finding = (Cause::RendezvousTimeout, detail);
-                self.step_failed(rendezvous.step, &attempt, finding, Onward::NextStep);
-            }
-        }
-    }
-
-    /// The verb `parallel`: the user begins the branches as soon as this task waits for them.
-    pub(in crate::user) fn parallel(&mut self, branches: &[u32]) {
-        let (session, now) = (&*self.task, self.user.now);
-        let agenda = self.user.agenda.get_or_insert_default();
-        agenda
-            .tasks_mut()
-            .extend(branches.iter().map(|begins| Task::branch(*begins, session, now)));
-        match branches {
-            [] => self.next_step(),
-            _ => self.wait_for(Doing::Join, Time::NEVER),
-        }
     }
 }
 

@@ -25,11 +25,12 @@ use crate::shard::Lane;
 use crate::shard::rare::Rare;
 use crate::trace::{Shown, What};
 use crate::user::State;
-use crate::user::exchange::{Awaits, Exchange};
+use crate::user::exchange::Exchange;
 use crate::user::outcome::Onward;
 use crate::user::send::encode_proto;
 use crate::user::streams::Asked;
 use crate::user::task::{Active, Doing, Task};
+use crate::user::verb::asking::Asking;
 use crate::verify::look_at_headers;
 
 /// What reads a call needs to know of it.
@@ -50,93 +51,92 @@ struct Calling<'a> {
     plan: &'a CallPlan,
 }
 
-impl Active<'_> {
-    fn calling<'a>(&'a mut self, call: &'a Call, plan: &'a CallPlan) -> Calling<'a> {
-        Calling { shard: self.shard, user: self.user, task: self.task, call, plan }
+/// The verb `grpc`: makes the call, on a new connection if there is none.
+pub(in crate::user) fn ask(
+    active: &mut Active<'_>,
+    call: &Call,
+    plan: &CallPlan,
+    cx: &mut Context<'_>,
+) {
+    let Call { link, step, timeout, .. } = *call;
+    let mut asking = Asking { active, link, step, timeout };
+    if !asking.takes_line() {
+        return;
     }
+    let target = asking.active.user.lines.get(asking.active.task.line).target;
+    let Some(mut exchange) = asking.begins(target, cx) else { return };
+    let until = asking.until();
+    let sent = Calling::of(active, call, plan).send(target, &mut exchange, cx);
+    if let Err(finding) = sent {
+        exchange.forget(active.shard);
+        let nothing = Attempt::default();
+        return active.step_failed(call.step, &nothing, finding, Onward::NextStep);
+    }
+    active.wait_for(Doing::Exchange(exchange), until);
+}
 
-    /// The verb `grpc`: makes the call, on a new connection if there is none.
-    pub(in crate::user) fn call(&mut self, call: &Call, plan: &CallPlan, cx: &mut Context<'_>) {
-        if !self.takes_line(call.link, call.timeout) {
-            return;
-        }
-        let target = self.user.lines.get(self.task.line).target;
-        let Some(reused) = self.connected_to(target, call.step, call.timeout, cx) else { return };
-        let until = self.until(call.timeout);
-        let mut exchange = Exchange::new(Awaits::Answer { reused }, self.user.now);
-        exchange.is_first(self.opened_for(reused), self.shard);
-        let sent = self.calling(call, plan).send(target, &mut exchange, cx);
-        if let Err(finding) = sent {
-            exchange.forget(self.shard);
-            let nothing = Attempt::default();
-            return self.step_failed(call.step, &nothing, finding, Onward::NextStep);
-        }
-        self.wait_for(Doing::Exchange(exchange), until);
-    }
+/// What a call that stays open begins with.
+pub(in crate::user) fn ask_for_call(
+    shard: &Lane,
+    user: &mut State,
+    (opened, head): (&Opened, &CallHead),
+    target: u16,
+) -> Result<CallAsk, Finding> {
+    let (mut block, mut messages) = (Vec::new(), Vec::new());
+    let mut scope = scope!(user, shard);
+    let written = head.write(opened, target, &mut scope, &mut block);
+    written.map_err(|fault| scope.finding(fault))?;
+    let Some(schema) = shard.prepared.program.schema.as_deref() else {
+        return Err((Cause::GeneratorFailed, Said::of_others("the program has no schema")));
+    };
+    write_messages(schema, opened, &mut scope, &mut messages)?;
+    let goes_on = schema.method(opened.method).kind.streams_requests();
+    Ok(CallAsk { block, messages, encoding: goes_on.then_some(opened.encoding) })
+}
 
-    /// What a call that stays open begins with.
-    pub(in crate::user) fn ask_for_call(
-        &mut self,
-        opened: &Opened,
-        head: &CallHead,
-        target: u16,
-    ) -> Result<CallAsk, Finding> {
-        let (mut block, mut messages) = (Vec::new(), Vec::new());
-        let mut scope = scope!(self.user, self.shard);
-        let written = head.write(opened, target, &mut scope, &mut block);
-        written.map_err(|fault| scope.finding(fault))?;
-        let Some(schema) = self.shard.prepared.program.schema.as_deref() else {
-            return Err((Cause::GeneratorFailed, Said::of_others("the program has no schema")));
-        };
-        write_messages(schema, opened, &mut scope, &mut messages)?;
-        let goes_on = schema.method(opened.method).kind.streams_requests();
-        Ok(CallAsk { block, messages, encoding: goes_on.then_some(opened.encoding) })
+/// The stream has ended in order: what became of the call.
+pub(in crate::user) fn call_complete(active: &mut Active<'_>) {
+    let (shard, line) = (active.shard, active.task.line);
+    let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = active.at_pc() else {
+        return;
+    };
+    let Some(mut exchange) = active.task.take_exchange() else { return };
+    let (now, due) = (active.user.now, active.task.due);
+    if let Some(connection) = active.user.lines.connection_mut(line) {
+        connection.used = now;
     }
-
-    /// The stream has ended in order: what became of the call.
-    pub(in crate::user) fn call_complete(&mut self) {
-        let (shard, line) = (self.shard, self.task.line);
-        let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = self.at_pc() else {
-            return;
-        };
-        let Some(mut exchange) = self.take_exchange() else { return };
-        let (now, due) = (self.user.now, self.task.due);
-        if let Some(connection) = self.user.lines.connection_mut(line) {
-            connection.used = now;
+    let response = exchange.rare(shard).call.take();
+    let ended = response.map(|mut response| (response.replies(), response.end(plan.is_single)));
+    let listened = Listened { shard, call, plan, due };
+    let mut scope = scope!(active.user, shard);
+    let verdict = match ended {
+        Some((replies, Ok(status))) => {
+            exchange.status = status.code.status();
+            if shard.is_traced() {
+                trace_status(&listened, &exchange, &status, &scope);
+            }
+            listened.judge(replies, &status, &mut exchange, &mut scope)
         }
-        let response = exchange.rare(shard).call.take();
-        let ended = response.map(|mut response| (response.replies(), response.end(plan.is_single)));
-        let listened = Listened { shard, call, plan, due };
-        let mut scope = scope!(self.user, shard);
-        let verdict = match ended {
-            Some((replies, Ok(status))) => {
-                exchange.status = status.code.status();
-                if shard.is_traced() {
-                    trace_status(&listened, &exchange, &status, &scope);
-                }
-                listened.judge(replies, &status, &mut exchange, &mut scope)
+        Some((_, Err(violation))) => Err(violated(&violation)),
+        None => Ok(()),
+    };
+    let attempt = exchange.attempt(now, due);
+    match verdict {
+        Ok(()) => {
+            if active.user.is_online() || !active.user.connects() {
+                active.user.refusals = 0;
             }
-            Some((_, Err(violation))) => Err(violated(&violation)),
-            None => Ok(()),
-        };
-        let attempt = exchange.attempt(now, due);
-        match verdict {
-            Ok(()) => {
-                if self.user.is_online() || !self.user.connects() {
-                    self.user.refusals = 0;
-                }
-                self.saved(&call.saves);
-                self.step_ok(call.step, &attempt);
-                self.next_step();
-            }
-            Err((cause, detail)) => {
-                self.calling(call, plan).witness(cause, &mut exchange);
-                self.withdraw(&exchange);
-                self.step_failed(call.step, &attempt, (cause, detail), Onward::NextStep);
-            }
+            active.saved(&call.saves);
+            active.step_ok(call.step, &attempt);
+            active.next_step();
         }
-        exchange.forget(shard);
+        Err((cause, detail)) => {
+            Calling::of(active, call, plan).witness(cause, &mut exchange);
+            exchange.withdraw(active.shard, active.user.now);
+            active.step_failed(call.step, &attempt, (cause, detail), Onward::NextStep);
+        }
     }
+    exchange.forget(shard);
 }
 
 impl Listened<'_> {
@@ -281,7 +281,11 @@ impl Listened<'_> {
     }
 }
 
-impl Calling<'_> {
+impl<'a> Calling<'a> {
+    fn of(active: &'a mut Active<'_>, call: &'a Call, plan: &'a CallPlan) -> Calling<'a> {
+        Calling { shard: active.shard, user: active.user, task: active.task, call, plan }
+    }
+
     fn send(
         &mut self,
         target: u16,
@@ -318,7 +322,7 @@ impl Calling<'_> {
         };
         let kind = RequestKind::Normal;
         let asked = Asked { kind, block: &block, body, body_bytes_max: u64::MAX };
-        match self.user.ask(line, &asked, cx) {
+        match self.user.outbound(line).ask(&asked, cx) {
             Ok(stream) => exchange.number = stream,
             // What the target has said of it is read first.
             Err(error) => {

@@ -37,12 +37,13 @@ use crate::shard::Lane;
 use crate::shard::rare::Sample;
 use crate::trace::{Shown, What, text_of_head};
 use crate::user::connection::Connection;
+use crate::user::exchange::Exchange;
 use crate::user::exchange::answer::coding_failed;
-use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::redirect::{Again, Redirect, path_of};
 use crate::user::streams::Asked;
 use crate::user::task::{Active, Doing, Task};
+use crate::user::verb::asking::Asking;
 use crate::user::{State, jar, redirect, watched};
 use crate::verify::look_at_headers;
 
@@ -76,150 +77,154 @@ pub(in crate::user) struct Listening<'a> {
     pub(in crate::user) target: u16,
 }
 
-impl Active<'_> {
-    fn asking<'a>(&'a mut self, http: &'a Http, plan: &'a HttpPlan) -> Request<'a> {
-        Request { shard: self.shard, user: self.user, task: self.task, http, plan }
+/// The verb `http`: sends the request, on a new connection if there is none.
+pub(in crate::user) fn ask(
+    active: &mut Active<'_>,
+    http: &Http,
+    plan: &HttpPlan,
+    cx: &mut Context<'_>,
+) {
+    let Http { link, step, timeout, .. } = *http;
+    if !(Asking { active, link, step, timeout }).takes_line() {
+        return;
     }
-
-    /// The verb `http`: sends the request, on a new connection if there is none.
-    pub(in crate::user) fn http(&mut self, http: &Http, plan: &HttpPlan, cx: &mut Context<'_>) {
-        if !self.takes_line(http.link, http.timeout) {
-            return;
-        }
-        let line = self.task.line;
-        if plan.leads
-            && self.task.redirect().is_none()
-            && let Err(finding) = self.asking(http, plan).lead()
-        {
-            self.flight_begins(http.step);
-            self.withdraw_again();
-            let nothing = Attempt::default();
-            return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
-        }
-        let target = self.asking(http, plan).goes_to();
-        let Some(reused) = self.connected_to(target, http.step, http.timeout, cx) else { return };
-        let until = self.until(http.timeout);
-        // Where this request follows from an answer, the try began with the first.
-        let (now, redirect) = (self.user.now, self.task.redirect());
-        let begun = redirect.map_or(now, |redirect| redirect.sent.min(now));
-        let mut exchange = Exchange::new(Awaits::Answer { reused }, begun);
-        exchange.is_first(self.opened_for(reused), self.shard);
-        let sent = self.asking(http, plan).send_request(target, &mut exchange, cx);
-        if let Err(Unsent::Fault(finding)) = sent {
-            self.task.detour = None;
-            exchange.forget(self.shard);
-            let nothing = Attempt::default();
-            return self.step_failed(http.step, &nothing, finding, Onward::NextStep);
-        }
-        if let Some(Connection { machine: Machine::Http1(reader), .. }) =
-            self.user.lines.connection_mut(line)
-        {
-            reader.expect(plan.kind);
-            if !plan.needs_body {
-                reader.expect_any_size();
-            }
-        }
-        if let Err(Unsent::Broken(error)) = sent {
-            // What the target has said of it is read first.
-            exchange.rare(self.shard).unsendable = Some(error);
-            if let Some(connection) = self.user.lines.connection_mut(line) {
-                connection.forget_unsent();
-            }
-        }
-        self.wait_for(Doing::Exchange(exchange), until);
+    let line = active.task.line;
+    if plan.leads
+        && active.task.redirect().is_none()
+        && let Err(finding) = Request::of(active, http, plan).lead()
+    {
+        active.flight_begins(http.step);
+        active.task.withdraw_again(active.shard, active.user.now);
+        let nothing = Attempt::default();
+        return active.step_failed(http.step, &nothing, finding, Onward::NextStep);
     }
+    let target = Request::of(active, http, plan).goes_to();
+    let mut asking = Asking { active, link, step, timeout };
+    let Some(mut exchange) = asking.begins(target, cx) else { return };
+    let until = asking.until();
+    // Where this request follows from an answer, the try began with the first.
+    if let Some(redirect) = active.task.redirect() {
+        exchange.sent = redirect.sent.min(exchange.sent);
+    }
+    let sent = Request::of(active, http, plan).send_request(target, &mut exchange, cx);
+    if let Err(Unsent::Fault(finding)) = sent {
+        active.task.detour = None;
+        exchange.forget(active.shard);
+        let nothing = Attempt::default();
+        return active.step_failed(http.step, &nothing, finding, Onward::NextStep);
+    }
+    if let Some(Connection { machine: Machine::Http1(reader), .. }) =
+        active.user.lines.connection_mut(line)
+    {
+        reader.expect(plan.kind);
+        if !plan.needs_body {
+            reader.expect_any_size();
+        }
+    }
+    if let Err(Unsent::Broken(error)) = sent {
+        // What the target has said of it is read first.
+        exchange.rare(active.shard).unsendable = Some(error);
+        if let Some(connection) = active.user.lines.connection_mut(line) {
+            connection.forget_unsent();
+        }
+    }
+    active.wait_for(Doing::Exchange(exchange), until);
+}
 
-    /// The answer is complete; its body is in `whole`, or was kept.
-    pub(in crate::user) fn answer_complete(&mut self, reusable: bool, whole: Option<&[u8]>) {
-        let (shard, line) = (self.shard, self.task.line);
-        let (instruction, plan) = self.at_pc();
-        let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = (instruction, plan) else {
-            return;
-        };
-        let Some(mut exchange) = self.take_exchange() else { return };
-        // Where the answer came before all of the request was sent, the rest of it is not wanted.
-        let reusable = reusable && self.user.lines.get(line).is_sent() && !exchange.is_unsendable();
-        let keeps = reusable && exchange.keep_alive && shard.prepared.program.connection.keep_alive;
-        let now = self.user.now;
-        if let Some(connection) = self.user.lines.connection_mut(line) {
-            connection.used = now;
-        }
-        if let Some(challenge) = exchange.rare.as_mut().and_then(|rare| rare.challenge.take()) {
-            match self.asking(http, plan).answer_challenge(&exchange, challenge) {
-                Ok(true) => {
-                    exchange.forget(shard);
-                    return self.keep_connection(line, keeps, reusable);
-                }
-                Ok(false) => {}
-                Err(finding) => exchange.found(finding, shard),
+/// The answer is complete; its body is in `whole`, or was kept.
+pub(in crate::user) fn answer_complete(
+    active: &mut Active<'_>,
+    reusable: bool,
+    whole: Option<&[u8]>,
+) {
+    let (shard, line) = (active.shard, active.task.line);
+    let (instruction, plan) = active.at_pc();
+    let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = (instruction, plan) else {
+        return;
+    };
+    let Some(mut exchange) = active.task.take_exchange() else { return };
+    // Where the answer came before all of the request was sent, the rest of it is not wanted.
+    let reusable = reusable && active.user.lines.get(line).is_sent() && !exchange.is_unsendable();
+    let keeps = reusable && exchange.keep_alive && shard.prepared.program.connection.keep_alive;
+    let now = active.user.now;
+    if let Some(connection) = active.user.lines.connection_mut(line) {
+        connection.used = now;
+    }
+    if let Some(challenge) = exchange.rare.as_mut().and_then(|rare| rare.challenge.take()) {
+        match Request::of(active, http, plan).answer_challenge(&exchange, challenge) {
+            Ok(true) => {
+                exchange.forget(shard);
+                return keep_connection(active.user, line, keeps, reusable);
             }
+            Ok(false) => {}
+            Err(finding) => exchange.found(finding, shard),
         }
-        if let Some(location) = exchange.rare.as_mut().and_then(|rare| rare.location.take()) {
-            match self.asking(http, plan).follow(&exchange, &location) {
-                Ok(()) => {
-                    exchange.forget(shard);
-                    return self.keep_connection(line, keeps, reusable);
-                }
-                Err(detail) => exchange.found((Cause::RedirectFailed, detail), shard),
-            }
-        }
-        let mut asking = self.asking(http, plan);
-        let (attempt, verdict) = asking.judge(&mut exchange, whole);
-        asking.follow_response(&exchange);
-        if let Some(row) = exchange.rare.as_ref().and_then(|rare| rare.instance) {
-            let ok = verdict.is_ok();
-            shard.recorder.borrow_mut().instances.said(row, attempt.latency, ok);
-        }
-        match &verdict {
-            Ok(()) => asking.note_origins(&exchange),
-            Err((cause, _)) => asking.witness(*cause, &exchange, whole),
-        }
-        self.task.detour = None;
-        match verdict {
+    }
+    if let Some(location) = exchange.rare.as_mut().and_then(|rare| rare.location.take()) {
+        match Request::of(active, http, plan).follow(&exchange, &location) {
             Ok(()) => {
-                // A login that is answered is not enough where what it is for lets nobody in.
-                if self.user.is_online() || !self.user.connects() {
-                    self.user.refusals = 0;
-                }
-                if let Some(sample) = exchange.rare.as_mut().and_then(|rare| rare.sample.take()) {
-                    let digest = sample.digest.finish();
-                    shard.recorder.borrow_mut().samples.sampled(http.step, digest, sample.cached);
-                }
-                self.saved(&http.saves);
-                self.step_ok(http.step, &attempt);
-                self.next_step();
+                exchange.forget(shard);
+                return keep_connection(active.user, line, keeps, reusable);
             }
-            Err((cause, detail)) => {
-                self.withdraw(&exchange);
-                let finding = (cause, exchange.traced(detail));
-                self.step_failed(http.step, &attempt, finding, Onward::NextStep);
-            }
-        }
-        exchange.forget(shard);
-        self.keep_connection(line, keeps, reusable);
-    }
-
-    /// Keeps what was sent and what came, if this is the first failure of its kind.
-    pub(in crate::user) fn witness(
-        &mut self,
-        cause: Cause,
-        exchange: &Exchange,
-        whole: Option<&[u8]>,
-    ) {
-        if let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = self.at_pc() {
-            self.asking(http, plan).witness(cause, exchange, whole);
+            Err(detail) => exchange.found((Cause::RedirectFailed, detail), shard),
         }
     }
-
-    /// What becomes of the connection of an answer. The side that closes first keeps the port for
-    /// a minute: that is left to the target, which was asked to close or has said that it will.
-    fn keep_connection(&mut self, line: u8, keeps: bool, reusable: bool) {
-        match (keeps, reusable) {
-            _ if self.user.lines.get(line).multiplexes() => {}
-            (true, _) => {}
-            (false, true) => self.user.leave_to_target(line),
-            (false, false) => self.user.drop_connection(line, Ended::ByUs),
+    let mut asking = Request::of(active, http, plan);
+    let (attempt, verdict) = asking.judge(&mut exchange, whole);
+    asking.follow_response(&exchange);
+    if let Some(row) = exchange.rare.as_ref().and_then(|rare| rare.instance) {
+        let ok = verdict.is_ok();
+        shard.recorder.borrow_mut().instances.said(row, attempt.latency, ok);
+    }
+    match &verdict {
+        Ok(()) => asking.note_origins(&exchange),
+        Err((cause, _)) => asking.witness(*cause, &exchange, whole),
+    }
+    active.task.detour = None;
+    match verdict {
+        Ok(()) => {
+            // A login that is answered is not enough where what it is for lets nobody in.
+            if active.user.is_online() || !active.user.connects() {
+                active.user.refusals = 0;
+            }
+            if let Some(sample) = exchange.rare.as_mut().and_then(|rare| rare.sample.take()) {
+                let digest = sample.digest.finish();
+                shard.recorder.borrow_mut().samples.sampled(http.step, digest, sample.cached);
+            }
+            active.saved(&http.saves);
+            active.step_ok(http.step, &attempt);
+            active.next_step();
         }
+        Err((cause, detail)) => {
+            exchange.withdraw(active.shard, active.user.now);
+            let finding = (cause, exchange.traced(detail));
+            active.step_failed(http.step, &attempt, finding, Onward::NextStep);
+        }
+    }
+    exchange.forget(shard);
+    keep_connection(active.user, line, keeps, reusable);
+}
+
+/// Keeps what was sent and what came, if this is the first failure of its kind.
+pub(in crate::user) fn witness(
+    active: &mut Active<'_>,
+    cause: Cause,
+    exchange: &Exchange,
+    whole: Option<&[u8]>,
+) {
+    if let (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) = active.at_pc() {
+        Request::of(active, http, plan).witness(cause, exchange, whole);
+    }
+}
+
+/// What becomes of the connection of an answer. The side that closes first keeps the port for
+/// a minute: that is left to the target, which was asked to close or has said that it will.
+fn keep_connection(user: &mut State, line: u8, keeps: bool, reusable: bool) {
+    match (keeps, reusable) {
+        _ if user.lines.get(line).multiplexes() => {}
+        (true, _) => {}
+        (false, true) => user.leave_to_target(line),
+        (false, false) => user.drop_connection(line, Ended::ByUs),
     }
 }
 
@@ -311,7 +316,11 @@ impl Listening<'_> {
     }
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    fn of(active: &'a mut Active<'_>, http: &'a Http, plan: &'a HttpPlan) -> Request<'a> {
+        Request { shard: active.shard, user: active.user, task: active.task, http, plan }
+    }
+
     /// Where the request goes, by a redirect or without one.
     fn goes_to(&self) -> u16 {
         let own = self.user.lines.get(self.task.line).target;
@@ -380,7 +389,7 @@ impl Request<'_> {
                 let (bytes, block) = (&fixed.bytes[fixed.parts.head_end + 2..], &*fixed.block);
                 return self.send_block(block, (bytes, body), exchange, cx);
             }
-            return self.user.send_with(line, &fixed.bytes, body, cx).map_err(broken);
+            return self.user.outbound(line).send_with(&fixed.bytes, body, cx).map_err(broken);
         }
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
@@ -407,7 +416,7 @@ impl Request<'_> {
             let bytes = buffer.get(end + 4..).unwrap_or_default();
             return self.send_block(&block, (bytes, body), exchange, cx);
         }
-        self.user.send_with(line, &buffer, body, cx).map_err(broken)
+        self.user.outbound(line).send_with(&buffer, body, cx).map_err(broken)
     }
 
     /// Sends the same as a stream of HTTP/2.
@@ -429,7 +438,7 @@ impl Request<'_> {
             false => u64::MAX,
         };
         let asked = Asked { kind: plan.kind, block, body, body_bytes_max };
-        let stream = self.user.ask(self.task.line, &asked, cx).map_err(Unsent::Broken)?;
+        let stream = self.user.outbound(self.task.line).ask(&asked, cx).map_err(Unsent::Broken)?;
         exchange.number = stream;
         Ok(())
     }

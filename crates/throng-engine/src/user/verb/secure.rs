@@ -11,69 +11,65 @@ use crate::user::connection::{Connection, Later};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
+use crate::user::verb::unanswered::Unanswered;
 
-impl Active<'_> {
-    /// The verb `secure`: done when TLS is spoken.
-    pub(in crate::user) fn secure(&mut self, secure: &Secure) {
-        let line = self.user.line_of(secure.link);
-        self.task.line = line;
-        if self.user.lines.connection(line).is_none() {
-            return self.without_connection(secure.step);
-        }
-        self.flight_begins(secure.step);
-        self.goes_out();
-        let exchange = Exchange::new(Awaits::Tls, self.user.now);
-        self.wait_for(Doing::Exchange(exchange), self.user.now + secure.timeout);
-        if let Err(failure) = self.user.forget_plain(line) {
-            self.not_secured(failure);
-        }
+/// The verb `secure`: done when TLS is spoken.
+pub(in crate::user) fn secure(active: &mut Active<'_>, secure: &Secure) {
+    let line = active.user.line_of(secure.link);
+    active.task.line = line;
+    if active.user.lines.connection(line).is_none() {
+        return active.without_connection(secure.step);
     }
-
-    pub(in crate::user) fn secured(&mut self) {
-        let Some(exchange) = self.take_exchange() else { return };
-        if let Some(step) = self.instruction().step() {
-            self.step_ok(step, &exchange.attempt(self.user.now, self.task.due));
-        }
-        exchange.forget(self.shard);
-        self.next_step();
-    }
-
-    pub(in crate::user) fn not_secured(&mut self, failure: Failure) {
-        let Some(exchange) = self.take_exchange() else { return };
-        let finding = (failure.cause, failure.detail.clone());
-        self.lose(failure, Ended::ByUs);
-        self.exchange_failed(exchange, finding, false, Onward::Anew { refused: true });
+    active.flight_begins(secure.step);
+    active.goes_out();
+    let exchange = Exchange::new(Awaits::Tls, active.user.now);
+    active.wait_for(Doing::Exchange(exchange), active.user.now + secure.timeout);
+    if let Err(failure) = forget_plain(active.user, line) {
+        not_secured(active, failure);
     }
 }
 
-impl State {
-    /// Forgets what the target has said in plain text (RFC 3207, 4.2). What lies behind the reply
-    /// that agreed to TLS is a mistake of the target, or was put there on the way.
-    fn forget_plain(&mut self, line: u8) -> Result<(), Failure> {
-        let Some(Connection { transport, machine, .. }) = self.lines.connection(line) else {
-            return Ok(());
-        };
-        if !transport.is_plain() {
-            let detail =
-                say!("the connection already uses TLS: `secure` runs once after `connect`");
-            return Err(Failure::new(Cause::ScenarioFailed, detail));
-        }
-        let mut unread = machine.half();
-        let mut later = self.lines.get_mut(line).take_kept();
-        while let Some(one) = later.pop() {
-            match one {
-                Later::Message { .. } => self.shard.recorder.borrow_mut().messages.pushes += 1,
-                Later::Surplus(bytes) => unread += bytes.len(),
-                Later::Bytes { bytes, from } => unread += bytes.len() - from,
-            }
-        }
-        if unread == 0 {
-            return Ok(());
-        }
-        let detail = say!(
-            "the target sent {unread} bytes in plain text after the reply that agrees to TLS; \
-             nothing may follow that reply"
-        );
-        Err(Failure::new(Cause::Malformed, detail))
+pub(in crate::user) fn secured(active: &mut Active<'_>) {
+    let Some(exchange) = active.task.take_exchange() else { return };
+    if let Some(step) = active.instruction().step() {
+        active.step_ok(step, &exchange.attempt(active.user.now, active.task.due));
     }
+    exchange.forget(active.shard);
+    active.next_step();
+}
+
+pub(in crate::user) fn not_secured(active: &mut Active<'_>, failure: Failure) {
+    let Some(exchange) = active.task.take_exchange() else { return };
+    let finding = (failure.cause, failure.detail.clone());
+    active.lose(failure, Ended::ByUs);
+    Unanswered::new(active, exchange).failed(finding, false, Onward::Anew { refused: true });
+}
+
+/// Forgets what the target has said in plain text (RFC 3207, 4.2). What lies behind the reply
+/// that agreed to TLS is a mistake of the target, or was put there on the way.
+fn forget_plain(user: &mut State, line: u8) -> Result<(), Failure> {
+    let Some(Connection { transport, machine, .. }) = user.lines.connection(line) else {
+        return Ok(());
+    };
+    if !transport.is_plain() {
+        let detail = say!("the connection already uses TLS: `secure` runs once after `connect`");
+        return Err(Failure::new(Cause::ScenarioFailed, detail));
+    }
+    let mut unread = machine.half();
+    let mut later = user.lines.get_mut(line).take_kept();
+    while let Some(one) = later.pop() {
+        match one {
+            Later::Message { .. } => user.shard.recorder.borrow_mut().messages.pushes += 1,
+            Later::Surplus(bytes) => unread += bytes.len(),
+            Later::Bytes { bytes, from } => unread += bytes.len() - from,
+        }
+    }
+    if unread == 0 {
+        return Ok(());
+    }
+    let detail = say!(
+        "the target sent {unread} bytes in plain text after the reply that agrees to TLS; \
+         nothing may follow that reply"
+    );
+    Err(Failure::new(Cause::Malformed, detail))
 }

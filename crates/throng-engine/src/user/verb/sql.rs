@@ -21,9 +21,10 @@ use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};
 use crate::user::connection::Connection;
-use crate::user::exchange::{Awaits, Exchange};
+use crate::user::exchange::Exchange;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
+use crate::user::verb::asking::Asking;
 use crate::user::{State, Waits};
 
 /// What a target is, where it speaks SQL.
@@ -44,14 +45,14 @@ pub(in crate::user) fn execute(
     plan: &SqlPlan,
     cx: &mut Context<'_>,
 ) {
-    if !active.takes_line(sql.link, sql.timeout) {
+    let Sql { link, step, timeout, .. } = *sql;
+    let mut asking = Asking { active, link, step, timeout };
+    if !asking.takes_line() {
         return;
     }
-    let target = active.user.lines.get(active.task.line).target;
-    let Some(reused) = active.connected_to(target, sql.step, sql.timeout, cx) else { return };
-    let until = active.until(sql.timeout);
-    let mut exchange = Exchange::new(Awaits::Answer { reused }, active.user.now);
-    exchange.is_first(active.opened_for(reused), active.shard);
+    let target = asking.active.user.lines.get(asking.active.task.line).target;
+    let Some(mut exchange) = asking.begins(target, cx) else { return };
+    let until = asking.until();
     match send(active, sql, plan, &mut exchange, cx) {
         Err(finding) => {
             exchange.forget(active.shard);
@@ -78,10 +79,10 @@ fn send(
     cx: &mut Context<'_>,
 ) -> Result<io::Result<()>, Finding> {
     let (shard, line) = (active.shard, active.task.line);
+    let iteration = active.task.iteration(active.user.iterations);
     let (dialect, number) = (dialect_of(active), u16::try_from(active.task.pc).ok());
     let number = number.filter(|_| sql.prepares);
     let mut rendered = shard.content_buffer.borrow_mut();
-    let iteration = active.task.iteration(active.user.iterations);
     let mut scope = scope!(active.user, shard);
     scope.iterations = iteration;
     let values = sql.with.as_ref().map(|_| values_of(sql, dialect, &mut scope)).transpose()?;
@@ -110,14 +111,14 @@ fn send(
         client.ask(&Ask { sql: text, values, number, keeps }, &mut out);
     }
     exchange.bytes_out += out.len() as u64;
-    Ok(active.user.send(line, &out, cx))
+    Ok(active.user.outbound(line).send(&out, cx))
 }
 
 /// Everything that the statement returned is there.
 pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     let (shard, line) = (active.shard, active.task.line);
     let (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) = active.at_pc() else { return };
-    let Some(mut exchange) = active.take_exchange() else { return };
+    let Some(mut exchange) = active.task.take_exchange() else { return };
     let (now, due) = (active.user.now, active.task.due);
     if let Some(Connection { machine: Machine::Sql(client), used, .. }) =
         active.user.lines.connection_mut(line)

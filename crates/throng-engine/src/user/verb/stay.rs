@@ -11,88 +11,118 @@ use crate::prepared::code::Instruction;
 use crate::recorder::Attempt;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
+use crate::user::verb::control::catch_up;
 
-impl Active<'_> {
+/// A task that is there and listens.
+pub(super) struct Staying<'v, 'a> {
+    pub(super) active: &'v mut Active<'a>,
+    pub(super) stay: &'v Stay,
+}
+
+impl Staying<'_, '_> {
     /// The verb `stay`.
-    pub(in crate::user) fn stay(&mut self, stay: &Stay, plan: &StayPlan) {
-        let line = self.user.line_of(stay.link);
-        self.task.line = line;
-        if self.user.lines.get(line).is_over_as_wanted() {
+    pub(super) fn begin(self, plan: &StayPlan) {
+        let stay = self.stay;
+        let line = self.active.user.line_of(stay.link);
+        self.active.task.line = line;
+        if self.active.user.lines.get(line).is_over_as_wanted() {
             // It ended just before. What it said is for the handlers.
-            self.begin(stay.step);
-            if self.user.lines.get(line).keeps_something() && !self.task.is_body() {
-                return self.wait_for(Doing::Stay, Time::NEVER);
+            self.active.begin(stay.step);
+            if self.active.user.lines.get(line).keeps_something() && !self.active.task.is_body() {
+                return self.active.wait_for(Doing::Stay, Time::NEVER);
             }
-            self.user.take_loss(line);
-            return self.end_came(stay);
+            self.active.user.lines.get_mut(line).take_loss(self.active.shard);
+            return self.end_came();
         }
-        let place = self.user.lines.get(line);
+        let place = self.active.user.lines.get(line);
         let needs = stay.heartbeat.is_some()
             || !stay.every.is_empty()
             || stay.awaits_end
             || place.loss.is_some()
-            || self.has_left(line);
+            || self.active.has_left(line);
         if place.connection.is_none() && needs {
-            return self.without_connection(stay.step);
+            return self.active.without_connection(stay.step);
         }
-        let is_scheduled = self.task.is_scheduled;
-        self.begin(stay.step);
-        let late = if is_scheduled { self.user.now - self.task.due } else { Duration::ZERO };
+        let is_scheduled = self.active.task.is_scheduled;
+        self.active.begin(stay.step);
+        let late =
+            if is_scheduled { self.active.user.now - self.active.task.due } else { Duration::ZERO };
         if let Some(time) = stay.time.filter(|time| {
             let is_late = late > *time;
             let has_duties =
                 stay.heartbeat.is_some() || !stay.every.is_empty() || !stay.handlers.is_empty();
             is_late && !time.is_zero() && !stay.awaits_end && !has_duties
         }) {
-            self.step_ok(stay.step, &Attempt::default());
-            return self.catch_up(time);
+            self.active.step_ok(stay.step, &Attempt::default());
+            return catch_up(self.active, time);
         }
         if let Some(heartbeat) = &stay.heartbeat {
-            self.user.begin_beats_of_stay(line, heartbeat);
+            self.active.user.heartbeats(line).begin_of_stay(heartbeat);
         }
-        self.user.schedule(line, (&stay.every, plan), true);
+        self.active.user.schedule(line, (&stay.every, plan), true);
         // Without length, it does not hide how late the next step is.
-        self.task.is_scheduled = stay.time == Some(Duration::ZERO) && !late.is_zero();
-        let until = stay.time.map_or(Time::NEVER, |time| self.task.due + time);
-        self.wait_for(Doing::Stay, until);
+        self.active.task.is_scheduled = stay.time == Some(Duration::ZERO) && !late.is_zero();
+        let until = stay.time.map_or(Time::NEVER, |time| self.active.task.due + time);
+        self.active.wait_for(Doing::Stay, until);
     }
 
     /// The target ended the connection as the scenario has it.
-    pub(in crate::user) fn end_came(&mut self, stay: &Stay) {
-        self.step_ok(stay.step, &self.awaited(stay));
+    fn end_came(self) {
+        let stay = self.stay;
+        self.active.step_ok(stay.step, &self.awaited());
         if !stay.awaits_end {
-            self.paused();
+            self.active.paused();
         }
-        self.next_step();
+        self.active.next_step();
     }
 
     /// The target did not end the connection in time.
-    fn end_missed(&mut self, stay: &Stay) {
-        let waited = throng_base::units::format_duration(self.user.now - self.task.due);
+    fn end_missed(self) {
+        let stay = self.stay;
+        let waited =
+            throng_base::units::format_duration(self.active.user.now - self.active.task.due);
         let detail = say!("the target did not close the connection within {waited}");
-        let attempt = self.awaited(stay);
-        self.step_failed(stay.step, &attempt, (Cause::Timeout, detail), Onward::NextStep);
+        let attempt = self.awaited();
+        self.active.step_failed(stay.step, &attempt, (Cause::Timeout, detail), Onward::NextStep);
     }
 
     /// Who stays for a time is not timed.
-    fn awaited(&self, stay: &Stay) -> Attempt {
-        let latency = stay.awaits_end.then(|| self.user.now - self.task.due);
+    fn awaited(&self) -> Attempt {
+        let latency = self.stay.awaits_end.then(|| self.active.user.now - self.active.task.due);
         Attempt { latency, ..Attempt::default() }
     }
+}
 
-    /// The time of thinking or staying is over.
-    pub(in crate::user) fn pause_over(&mut self, until: Time) {
-        if let Instruction::Do(Statement::Stay(stay)) = self.instruction() {
-            if stay.awaits_end {
-                return self.end_missed(stay);
-            }
-            self.step_ok(stay.step, &Attempt::default());
+/// The connection was lost while the user was there and listened.
+pub(in crate::user) fn lost(active: &mut Active<'_>, line: u8) {
+    let Some(loss) = active.user.lines.get_mut(line).take_loss(active.shard) else { return };
+    let Instruction::Do(Statement::Stay(stay)) = active.instruction() else { return };
+    active.task.doing = Doing::Step;
+    if loss.is_wanted {
+        return Staying { active, stay }.end_came();
+    }
+    let cause = match loss.failure.cause {
+        Cause::Reset => Cause::Lost,
+        _ => loss.cause(),
+    };
+    let finding = (cause, loss.in_words());
+    let onward = Onward::Anew { refused: true };
+    let attempt = Attempt { code: loss.code(), ..Attempt::default() };
+    active.step_failed(stay.step, &attempt, finding, onward);
+}
+
+/// The time of thinking or staying is over.
+pub(in crate::user) fn pause_over(active: &mut Active<'_>, until: Time) {
+    if let Instruction::Do(Statement::Stay(stay)) = active.instruction() {
+        if stay.awaits_end {
+            return Staying { active, stay }.end_missed();
         }
-        self.paused();
-        // One without length; any other in a late iteration was caught up with.
-        match until <= self.task.due {
-            true => self.pass_on(),
-            false => self.next_step(),
-        }
+        active.step_ok(stay.step, &Attempt::default());
+    }
+    active.paused();
+    // One without length; any other in a late iteration was caught up with.
+    match until <= active.task.due {
+        true => active.pass_on(),
+        false => active.next_step(),
     }
 }

@@ -29,194 +29,99 @@ use crate::user::connection::{Later, NOTHING_ASKED};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
-use crate::user::send::Sent;
+use crate::user::send::{Sent, wire_bytes};
 use crate::user::task::{Active, Doing};
+use crate::user::verb::unanswered::Unanswered;
 
-impl Active<'_> {
-    /// The verb `send`: done when the message is on its way.
-    pub(in crate::user) fn send_only(&mut self, send: &Send, cx: &mut Context<'_>) {
-        if sends_joined(self, send.link, cx) {
-            return;
-        }
-        let line = self.user.line_of(send.link);
-        let said = (line, send.step, &send.message);
-        if self.say(said, Awaits::Room, send.timeout, cx) && self.user.lines.get(line).is_taken() {
-            self.sent();
-        }
+/// The verb `send`: done when the message is on its way.
+pub(super) fn send(active: &mut Active<'_>, send: &Send, cx: &mut Context<'_>) {
+    let Send { link, step, message, timeout, .. } = send;
+    if sends_joined(active, *link, cx) {
+        return;
     }
-
-    /// The verb `request`: sends and waits, timed as one.
-    pub(in crate::user) fn request(&mut self, request: &Request, cx: &mut Context<'_>) {
-        let line = self.user.line_of(request.link);
-        let is_acknowledged = request.message.content.verb().is_some();
-        if self.user.protocol(line).is_none() && !is_acknowledged && !self.task.is_body() {
-            self.forget_kept(line);
-        }
-        let said = (line, request.step, &request.message);
-        self.say(said, Awaits::Message, request.timeout, cx);
+    let line = active.user.line_of(*link);
+    let mut saying = Saying { active, line, step: *step, message };
+    if saying.say(Awaits::Room, *timeout, cx) && active.user.lines.get(line).is_taken() {
+        sent(active);
     }
+}
 
-    /// The verb `expect`: waits for the next message that is meant.
-    pub(in crate::user) fn expect(&mut self, expect: &Expect) {
-        let line = self.user.line_of(expect.link);
-        self.task.line = line;
-        let takes_left = !self.task.is_body() && self.user.lines.get(line).keeps_something();
-        if self.user.lines.connection(line).is_none() && !takes_left {
-            return self.without_connection(expect.step);
-        }
-        self.flight_begins(expect.step);
-        self.goes_out();
-        let exchange = Exchange::new(Awaits::Message, self.task.due);
-        self.wait_for(Doing::Exchange(exchange), self.user.now + expect.timeout);
+/// The verb `request`: sends and waits, timed as one.
+pub(super) fn request(active: &mut Active<'_>, request: &Request, cx: &mut Context<'_>) {
+    let Request { link, step, message, timeout, .. } = request;
+    let line = active.user.line_of(*link);
+    let is_acknowledged = message.content.verb().is_some();
+    if active.user.protocol(line).is_none() && !is_acknowledged && !active.task.is_body() {
+        forget_kept(active, line);
     }
+    Saying { active, line, step: *step, message }.say(Awaits::Message, *timeout, cx);
+}
 
+/// The verb `expect`: waits for the next message that is meant.
+pub(super) fn expect(active: &mut Active<'_>, expect: &Expect) {
+    let line = active.user.line_of(expect.link);
+    active.task.line = line;
+    let takes_left = !active.task.is_body() && active.user.lines.get(line).keeps_something();
+    if active.user.lines.connection(line).is_none() && !takes_left {
+        return active.without_connection(expect.step);
+    }
+    active.flight_begins(expect.step);
+    active.goes_out();
+    let exchange = Exchange::new(Awaits::Message, active.task.due);
+    active.wait_for(Doing::Exchange(exchange), active.user.now + expect.timeout);
+}
+
+/// What came before a request cannot be its answer.
+fn forget_kept(active: &mut Active<'_>, line: u8) {
+    let mut later = active.user.lines.get_mut(line).take_kept();
+    while let Some(one) = later.pop() {
+        debug_assert!(!matches!(one, Later::Surplus(_)), "it is read before any step");
+        active.shard.recorder.borrow_mut().messages.pushes += 1;
+    }
+}
+
+/// A step that sends a message.
+struct Saying<'v, 'a> {
+    active: &'v mut Active<'a>,
+    line: u8,
+    step: StepId,
+    message: &'v Message,
+}
+
+impl Saying<'_, '_> {
     /// Sends the message of a step and waits for what it awaits; whether it does.
-    fn say(
-        &mut self,
-        (line, step, message): (u8, StepId, &Message),
-        awaits: Awaits,
-        patience: Duration,
-        cx: &mut Context<'_>,
-    ) -> bool {
-        self.task.line = line;
-        if self.user.lines.connection(line).is_none() {
-            self.without_connection(step);
+    fn say(&mut self, awaits: Awaits, patience: Duration, cx: &mut Context<'_>) -> bool {
+        let (line, step) = (self.line, self.step);
+        self.active.task.line = line;
+        if self.active.user.lines.connection(line).is_none() {
+            self.active.without_connection(step);
             return false;
         }
-        self.flight_begins(step);
-        self.goes_out();
-        let sent = match send_step(self, line, step, message, cx) {
+        self.active.flight_begins(step);
+        self.active.goes_out();
+        let sent = match self.send(cx) {
             Ok(sent) => sent,
             // Nothing was sent.
             Err(finding) => {
-                self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
+                self.active.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
                 return false;
             }
         };
-        wait_on(self, awaits, *sent.as_ref().unwrap_or(&Sent::default()), patience);
+        wait_on(self.active, awaits, *sent.as_ref().unwrap_or(&Sent::default()), patience);
         match sent {
             Ok(_) => true,
             Err(error) => {
-                self.unsent(&error);
+                unsent(self.active, &error);
                 false
             }
         }
     }
 
-    /// Writing failed. Whoever waits for this connection hears of it, this task first.
-    fn unsent(&mut self, error: &io::Error) {
-        let mut failure = lost_failure(error);
-        if failure.cause == Cause::ClosedEarly {
-            failure.detail = NOTHING_ASKED;
-        }
-        let Some(exchange) = self.take_exchange() else { return };
-        let finding = (failure.cause, failure.detail.clone());
-        let ended = ended_by(failure.cause);
-        self.lose(failure, ended);
-        self.exchange_failed(exchange, finding, false, Onward::Anew { refused: false });
-    }
-
-    /// The socket has taken the message.
-    pub(in crate::user) fn sent(&mut self) {
-        let Some(mut exchange) = self.take_exchange() else { return };
-        let bytes_out = exchange.bytes_out;
-        let behind = exchange.rare.as_mut().map(|rare| std::mem::take(&mut rare.behind));
-        exchange.forget(self.shard);
-        if let Instruction::Do(Statement::Send(send)) = self.instruction() {
-            self.step_ok(send.step, &Attempt { bytes_out, ..Attempt::default() });
-        }
-        self.next_step();
-        joined_taken(self, &behind.unwrap_or_default());
-    }
-
-    /// What came before a request cannot be its answer.
-    fn forget_kept(&mut self, line: u8) {
-        let mut later = self.user.lines.get_mut(line).take_kept();
-        while let Some(one) = later.pop() {
-            debug_assert!(!matches!(one, Later::Surplus(_)), "it is read before any step");
-            self.shard.recorder.borrow_mut().messages.pushes += 1;
-        }
-    }
-
-    /// Bytes came of the answer on a raw stream, perhaps all of it.
-    pub(in crate::user) fn stream_came(&mut self, bytes: &[u8], answer: Option<&[u8]>) {
-        self.user.tell(|| What::Received(self.user.shown(self.task.line, bytes)));
-        if let Doing::Exchange(exchange) = &mut self.task.doing {
-            exchange.came(bytes.len() as u64, self.user.now);
-        }
-        let Some(answer) = answer else { return };
-        let (instruction, plan) = self.at_pc();
-        let looked = Looked::new(None, answer, self.user.now - self.task.due);
-        let mut scope = scope!(self.user, self.shard);
-        let verdict =
-            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope));
-        self.shard.recorder.borrow_mut().messages.received += 1;
-        self.message_came(verdict);
-    }
-
-    /// The message that the task waits for is here.
-    pub(in crate::user) fn answer_came(&mut self, looked: Looked<'_>, packet: Option<Packet>) {
-        let (shard, line) = (self.shard, self.task.line);
-        let (instruction, plan) = self.at_pc();
-        let bytes = self.user.wire_bytes(line, looked.document.bytes());
-        let link = self.user.link_in(shard, line);
-        let mut wrong = looked.refusal.cloned().or_else(|| wrong_reply(link, instruction, packet));
-        let mut parts = None;
-        if let Doing::Exchange(exchange) = &mut self.task.doing {
-            exchange.came(bytes, self.user.now);
-            exchange.status = looked.status.unwrap_or_default();
-            let asks = matches!(instruction, Instruction::Do(Statement::Request(_)));
-            if let Some(packet) = packet.filter(|packet| packet.goes_on && asks)
-                && wrong.is_none()
-            {
-                let packet = (packet.message, looked.document.bytes());
-                return exchange.part_came(packet, instruction, shard);
-            }
-            if let Some(rare) = exchange.rare.as_deref_mut() {
-                wrong = wrong.or(rare.finding.take());
-                parts = Some(std::mem::take(&mut rare.parts)).filter(|_| asks);
-            }
-        }
-        let mut looked = looked;
-        looked.parts = parts.as_ref().or(looked.parts);
-        let mut scope = scope!(self.user, shard);
-        let verdict = match wrong {
-            Some(finding) => Err(finding),
-            None => looking(instruction, plan)
-                .map_or(Ok(()), |looking| looking.judge(&looked, &mut scope)),
-        };
-        if let (Err((cause, _)), Some(step)) = (&verdict, instruction.step()) {
-            let mut recorder = shard.recorder.borrow_mut();
-            if recorder.is_new(step, *cause, 0) {
-                let received = Shown::first(looked.document.bytes(), EVIDENCE_BYTES_MAX);
-                recorder.exchange = evidence::Exchange { sent: None, received: Some(received) };
-            }
-        }
-        self.message_came(verdict);
-    }
-
-    /// What the task waits for came, good or bad.
-    pub(in crate::user) fn message_came(&mut self, verdict: Result<(), Finding>) {
-        let Some(exchange) = self.take_exchange() else { return };
-        let (instruction, plan) = self.at_pc();
-        if let Err(finding) = verdict {
-            return self.exchange_failed(exchange, finding, true, Onward::NextStep);
-        }
-        let line = self.task.line;
-        // That a login was answered is not enough: who is sent away behind each of them waits
-        // longer and longer.
-        if self.user.is_online() {
-            self.user.refusals = 0;
-        }
-        if matches!(plan, Plan::Answer(AnswerPlan { logs_in: true, .. })) {
-            self.user.logged_in(line);
-        }
-        self.saved(instruction.saves());
-        if let Some(step) = instruction.step() {
-            self.step_ok(step, &exchange.attempt(self.user.now, self.task.due));
-        }
-        exchange.forget(self.shard);
-        self.next_step();
+    /// Sends the message of a step, which may have to be delivered to others.
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<io::Result<Sent>, Finding> {
+        let Saying { active, line, step, message } = self;
+        let sent = active.user.outbound(*line).message(message, cx)?;
+        Ok(sent.map(|sent| Sent { delivery: delivers(active, *step, message), ..sent }))
     }
 }
 
@@ -242,16 +147,116 @@ fn delivers(active: &mut Active<'_>, step: StepId, message: &Message) -> Option<
     active.user.audiences.sent_message(row, (message, link), &mut scope)
 }
 
-/// Sends the message of a step, which may have to be delivered to others.
-fn send_step(
+/// Writing failed. Whoever waits for this connection hears of it, this task first.
+fn unsent(active: &mut Active<'_>, error: &io::Error) {
+    let mut failure = lost_failure(error);
+    if failure.cause == Cause::ClosedEarly {
+        failure.detail = NOTHING_ASKED;
+    }
+    let Some(exchange) = active.task.take_exchange() else { return };
+    let finding = (failure.cause, failure.detail.clone());
+    let ended = ended_by(failure.cause);
+    active.lose(failure, ended);
+    Unanswered::new(active, exchange).failed(finding, false, Onward::Anew { refused: false });
+}
+
+/// The socket has taken the message.
+pub(in crate::user) fn sent(active: &mut Active<'_>) {
+    let Some(mut exchange) = active.task.take_exchange() else { return };
+    let bytes_out = exchange.bytes_out;
+    let behind = exchange.rare.as_mut().map(|rare| std::mem::take(&mut rare.behind));
+    exchange.forget(active.shard);
+    if let Instruction::Do(Statement::Send(send)) = active.instruction() {
+        active.step_ok(send.step, &Attempt { bytes_out, ..Attempt::default() });
+    }
+    active.next_step();
+    joined_taken(active, &behind.unwrap_or_default());
+}
+
+/// Bytes came of the answer on a raw stream, perhaps all of it.
+pub(in crate::user) fn stream_came(active: &mut Active<'_>, bytes: &[u8], answer: Option<&[u8]>) {
+    active.user.tell(|| What::Received(active.user.shown(active.task.line, bytes)));
+    if let Doing::Exchange(exchange) = &mut active.task.doing {
+        exchange.came(bytes.len() as u64, active.user.now);
+    }
+    let Some(answer) = answer else { return };
+    let (instruction, plan) = active.at_pc();
+    let looked = Looked::new(None, answer, active.user.now - active.task.due);
+    let mut scope = scope!(active.user, active.shard);
+    let verdict =
+        looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope));
+    active.shard.recorder.borrow_mut().messages.received += 1;
+    message_came(active, verdict);
+}
+
+/// The message that the task waits for is here.
+pub(in crate::user) fn answer_came(
     active: &mut Active<'_>,
-    line: u8,
-    step: StepId,
-    message: &Message,
-    cx: &mut Context<'_>,
-) -> Result<io::Result<Sent>, Finding> {
-    let sent = active.user.send_message(line, message, cx)?;
-    Ok(sent.map(|sent| Sent { delivery: delivers(active, step, message), ..sent }))
+    looked: Looked<'_>,
+    packet: Option<Packet>,
+) {
+    let (shard, line) = (active.shard, active.task.line);
+    let (instruction, plan) = active.at_pc();
+    let bytes = wire_bytes(active.user.protocol(line), looked.document.bytes());
+    let link = active.user.link_in(shard, line);
+    let mut wrong = looked.refusal.cloned().or_else(|| wrong_reply(link, instruction, packet));
+    let mut parts = None;
+    if let Doing::Exchange(exchange) = &mut active.task.doing {
+        exchange.came(bytes, active.user.now);
+        exchange.status = looked.status.unwrap_or_default();
+        let asks = matches!(instruction, Instruction::Do(Statement::Request(_)));
+        if let Some(packet) = packet.filter(|packet| packet.goes_on && asks)
+            && wrong.is_none()
+        {
+            let packet = (packet.message, looked.document.bytes());
+            return exchange.part_came(packet, instruction, shard);
+        }
+        if let Some(rare) = exchange.rare.as_deref_mut() {
+            wrong = wrong.or(rare.finding.take());
+            parts = Some(std::mem::take(&mut rare.parts)).filter(|_| asks);
+        }
+    }
+    let mut looked = looked;
+    looked.parts = parts.as_ref().or(looked.parts);
+    let mut scope = scope!(active.user, shard);
+    let verdict = match wrong {
+        Some(finding) => Err(finding),
+        None => {
+            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope))
+        }
+    };
+    if let (Err((cause, _)), Some(step)) = (&verdict, instruction.step()) {
+        let mut recorder = shard.recorder.borrow_mut();
+        if recorder.is_new(step, *cause, 0) {
+            let received = Shown::first(looked.document.bytes(), EVIDENCE_BYTES_MAX);
+            recorder.exchange = evidence::Exchange { sent: None, received: Some(received) };
+        }
+    }
+    message_came(active, verdict);
+}
+
+/// What the task waits for came, good or bad.
+pub(in crate::user) fn message_came(active: &mut Active<'_>, verdict: Result<(), Finding>) {
+    let Some(exchange) = active.task.take_exchange() else { return };
+    let (instruction, plan) = active.at_pc();
+    if let Err(finding) = verdict {
+        return Unanswered::new(active, exchange).failed(finding, true, Onward::NextStep);
+    }
+    let line = active.task.line;
+    // That a login was answered is not enough: who is sent away behind each of them waits
+    // longer and longer.
+    if active.user.is_online() {
+        active.user.refusals = 0;
+    }
+    if matches!(plan, Plan::Answer(AnswerPlan { logs_in: true, .. })) {
+        active.user.life(line).logged_in();
+    }
+    active.saved(instruction.saves());
+    if let Some(step) = instruction.step() {
+        active.step_ok(step, &exchange.attempt(active.user.now, active.task.due));
+    }
+    exchange.forget(active.shard);
+    active.next_step();
 }
 
 impl Exchange {

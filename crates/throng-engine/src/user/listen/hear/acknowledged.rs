@@ -1,7 +1,5 @@
 //! Answers to messages that are sent under a number, and the task that waits for each.
 
-use std::task::Context;
-
 use throng_base::redis as base;
 use throng_metrics::Cause;
 use throng_program::{Check, Pick, Statement};
@@ -13,23 +11,17 @@ use crate::connector::protocol::redis::redis_error;
 use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::prepared::code::Instruction;
-use crate::shard::Lane;
 use crate::trace::What;
-use crate::user::User;
+use crate::user::listen::Inbound;
 use crate::user::send::mqtt;
-use crate::user::task::{Active, Task, Which, at};
+use crate::user::task::{Active, Task, at};
 use crate::user::verb::sql::done;
+use crate::user::verb::talk;
 
 /// Continues the task that waits for it. No task waits for what was sent without waiting, or before
 /// the last connection was lost.
-pub(in crate::user) fn acknowledged(
-    user: &mut User,
-    shard: &Lane,
-    line: u8,
-    answer: &Answered<'_>,
-    cx: &mut Context<'_>,
-) {
-    let session = user.state.session;
+pub(in crate::user) fn acknowledged(inbound: &mut Inbound<'_, '_>, answer: &Answered<'_>) {
+    let (shard, line, session) = (inbound.shard, inbound.line, inbound.user.state.session);
     let is_its = |task: &Task| {
         let exchange = task.exchange_on(line);
         let is_sent = exchange.is_some_and(|it| it.number == answer.number());
@@ -37,11 +29,7 @@ pub(in crate::user) fn acknowledged(
             && matches!(at(shard, session, task.pc).0, Instruction::Do(Statement::Request(request))
                 if request.message.content.verb().is_some())
     };
-    let mut others = user.state.agenda.iter().flat_map(|agenda| agenda.tasks());
-    let which = match is_its(&user.session) {
-        true => Some(Which::Session),
-        false => others.position(is_its).map(Which::Other),
-    };
+    let which = inbound.user.find(is_its);
     let is_awaited = which.is_some();
     let mut recorder = shard.recorder.borrow_mut();
     match answer {
@@ -55,7 +43,7 @@ pub(in crate::user) fn acknowledged(
     }
     drop(recorder);
     let Some(which) = which else { return };
-    user.with(which, shard, cx, |active| answered(active, line, answer));
+    inbound.user.with(which, shard, inbound.cx, |active| answered(active, line, answer));
 }
 
 fn answered(active: &mut Active<'_>, line: u8, answer: &Answered<'_>) {
@@ -67,7 +55,7 @@ fn answered(active: &mut Active<'_>, line: u8, answer: &Answered<'_>) {
             let status = Some(answer.reason.status());
             let mut looked = Looked::new(status, answer.text.as_bytes(), elapsed);
             looked.refusal = refusal.as_ref();
-            active.answer_came(looked, None);
+            talk::answer_came(active, looked, None);
         }
         Answered::Redis(answer) => {
             active.user.tell(|| What::Received(active.user.shown(line, answer.content)));
@@ -75,7 +63,7 @@ fn answered(active: &mut Active<'_>, line: u8, answer: &Answered<'_>) {
             let mut looked = Looked::new(status, answer.content, elapsed);
             (looked.whole, looked.fields) = (Some(answer.content), Fields::Reply(*answer));
             looked.refusal = refusal.as_ref();
-            active.answer_came(looked, None);
+            talk::answer_came(active, looked, None);
         }
     }
 }
@@ -93,14 +81,9 @@ fn refusal(checks: &[Check], answer: &redis::Answer<'_>) -> Option<(u16, Finding
 }
 
 /// Something came of a statement.
-pub(in crate::user) fn queried(
-    user: &mut User,
-    shard: &Lane,
-    line: u8,
-    came: &Came<'_>,
-    cx: &mut Context<'_>,
-) {
-    let Some(which) = user.who_awaits_answer(line) else { return };
+pub(in crate::user) fn queried(inbound: &mut Inbound<'_, '_>, came: &Came<'_>) {
+    let Inbound { user, shard, line, cx } = inbound;
+    let Some(which) = user.who_awaits_answer(*line) else { return };
     match came {
         Came::Open => {}
         Came::FirstRow => {

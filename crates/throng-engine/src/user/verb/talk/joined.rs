@@ -14,7 +14,7 @@ use throng_base::StepId;
 use throng_program::{Content, Message, Statement};
 use throng_protocol::machine::Machine;
 
-use super::{delivers, wait_on};
+use super::{delivers, unsent, wait_on};
 use crate::prepared::code::Instruction;
 use crate::recorder::Attempt;
 use crate::shard::rare::Joined;
@@ -181,7 +181,7 @@ impl<'a> Together<'_, 'a> {
             Ok(()) => self.has_said(one.sent, false, &out[begin..one.end]),
             Err(error) => {
                 self.has_said((0, 0), false, &[]);
-                self.active.unsent(&error);
+                unsent(self.active, &error);
             }
         }
     }
