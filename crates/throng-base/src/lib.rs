@@ -8,6 +8,7 @@
 //! - [`calendar`]: days as numbers.
 //! - [`columns`]: text as wide as a terminal has room for.
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
+//! - [`flags`]: values of command-line flags.
 //! - [`form`]: names and values of forms as they are sent.
 //! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
 //! - [`status`]: the statuses of all protocols, a module for each.
@@ -30,6 +31,7 @@ pub mod clock;
 pub mod columns;
 pub mod diagnostic;
 pub mod exit;
+pub mod flags;
 pub mod form;
 pub mod ids;
 pub mod language;
@@ -60,7 +62,7 @@ pub use language::Language;
 pub use random::Random;
 pub use said::{Argument, Said, Speak, Told};
 pub use secret::Secrets;
-pub use share::{Dealt, Share};
+pub use share::{Dealt, LoadPart, Share};
 pub use status::*;
 pub use throng_words::{packed, say, tell};
 pub use turns::{SETTLING, Side, Turns};

@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -66,4 +66,12 @@ pub fn pem(label: &str, der: &[u8]) -> String {
         pem.push('\n');
     }
     pem + &format!("-----END {label}-----\n")
+}
+
+/// A folder of this user, as the XDG Base Directory Specification has it: what `variable` names, or
+/// `default` below the home directory.
+pub fn user_folder(variable: &str, default: &str) -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let given = folder(variable).filter(|path| path.is_absolute());
+    given.or_else(|| folder("HOME").map(|home| home.join(default)))
 }

@@ -1,6 +1,23 @@
 //! An exact part of a run: of its users, of what begins, of the rows that they take.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::UserId;
+
+/// A machine's part of the load: of every `of` events, the `width` that follow the first `first`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoadPart {
+    pub first: u64,
+    pub width: u64,
+    pub of: u64,
+}
+
+impl LoadPart {
+    pub fn share(self) -> Share {
+        Share::of_machine(self.first, self.width, self.of)
+    }
+}
 
 /// Which part of the whole is ours. Of every `of` events the machine has the `width` that follow
 /// the first `first`; of those, each of its `threads` threads has every `threads`-th. So machines

@@ -341,7 +341,7 @@ mod tests {
         assert!(control.amendments(0).is_empty());
         let amendment = |second| Amendment {
             at: Time::from_secs(second),
-            change: throng_load::Change::EndPhase,
+            change: throng_program::Change::EndPhase.into(),
             users_max: 9,
         };
         (1..=3).for_each(|second| control.amend(0, amendment(second)));

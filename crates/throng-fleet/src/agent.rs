@@ -36,7 +36,7 @@ const RUNS_KEPT: usize = 64;
 /// A part that is to begin.
 pub struct Begin<'a> {
     pub plan: &'a Plan,
-    pub part: crate::assign::Part,
+    pub part: throng_base::LoadPart,
     /// One life has one part of a run.
     pub life: Incarnation,
     /// By their names in the plan, in its order.
@@ -405,7 +405,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
             let is_signed = (self.about.verify)(&start.signed_text(&run), &start.signature);
             if is_signed {
                 let ahead = self.offset.map_or(0, |offset| offset.ahead_ns);
-                duty.child.start(start.unix_ns.saturating_add_signed(ahead.saturating_neg()));
+                duty.child.start(start.start.unix_ns.saturating_add_signed(ahead.saturating_neg()));
                 (duty.is_started, duty.began) = (true, self.offset);
             }
             let told = if is_signed { Happened::Started { run } } else { Happened::Forged { run } };

@@ -3,7 +3,7 @@
 //! the load even over time: with a cycle of a million events, the first agent would have hundreds
 //! of thousands of arrivals on end.
 
-use throng_base::Share;
+use throng_base::LoadPart;
 
 /// What an agent can carry, as it has registered.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,20 +36,6 @@ pub struct Need {
     pub rate: Option<f64>,
 }
 
-/// An agent's part; none where it can carry no user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    pub first: u64,
-    pub width: u64,
-    pub of: u64,
-}
-
-impl Part {
-    pub fn share(self) -> Share {
-        Share::of_machine(self.first, self.width, self.of)
-    }
-}
-
 /// What an agent has too little of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scarce {
@@ -77,11 +63,12 @@ const DESCRIPTORS_KEPT: u64 = 512;
 const WIDTHS: [u64; 3] = [16, 128, 1_024];
 const FAR: f64 = 0.15;
 
-/// The parts of the agents, by their order: by processors, as far as nothing else limits an agent.
+/// The parts of the agents, by their order; none for an agent that can carry no user. By
+/// processors, as far as nothing else limits an agent.
 ///
 /// # Errors
 /// Where all of them together cannot carry the users or the rate.
-pub fn assign(agents: &[Capacity], need: &Need) -> Result<Vec<Option<Part>>, Shortage> {
+pub fn assign(agents: &[Capacity], need: &Need) -> Result<Vec<Option<LoadPart>>, Shortage> {
     let limits: Vec<(u64, Scarce)> = agents.iter().map(|agent| users_max(agent, need)).collect();
     let shortage = || Shortage {
         users: limits.iter().fold(0, |sum: u64, (users, _)| sum.saturating_add(*users)),
@@ -140,7 +127,7 @@ fn level(agents: &[Capacity], limits: &[(u64, Scarce)], users: u64) -> f64 {
 }
 
 /// Whether each agent has about what is wanted of it, or what it lacks is little for all of them.
-fn is_near(parts: &[Option<Part>], wanted: &[f64], users: u64) -> bool {
+fn is_near(parts: &[Option<LoadPart>], wanted: &[f64], users: u64) -> bool {
     parts.iter().zip(wanted).all(|(part, wanted)| {
         let has = part.map_or(0.0, |part| users as f64 * part.width as f64 / part.of as f64);
         let wrong = (has - wanted).abs();
@@ -155,7 +142,7 @@ fn parts(
     limits: &[(u64, Scarce)],
     users: u64,
     width_max: u64,
-) -> Option<Vec<Option<Part>>> {
+) -> Option<Vec<Option<LoadPart>>> {
     let most = wanted.iter().copied().fold(0.0, f64::max);
     let width = |users: &f64| (users / most * width_max as f64).round() as u64;
     let mut widths: Vec<u64> = wanted.iter().map(width).collect();
@@ -176,7 +163,7 @@ fn parts(
     let mut first = 0;
     let parts = widths.into_iter().map(|width| {
         let width = width / common;
-        let part = Part { first, width, of };
+        let part = LoadPart { first, width, of };
         first += width;
         (width > 0).then_some(part)
     });
@@ -232,7 +219,7 @@ mod tests {
         let mixed = [agent(2.0, 1_000_000), agent(4.0, 1_000_000), agent(8.0, 1_000_000)];
         assert_eq!(widths(&mixed, &NEED), vec![1, 2, 4]);
         let parts = assign(&mixed, &NEED).unwrap();
-        assert_eq!(parts[2], Some(Part { first: 3, width: 4, of: 7 }));
+        assert_eq!(parts[2], Some(LoadPart { first: 3, width: 4, of: 7 }));
     }
 
     #[test]

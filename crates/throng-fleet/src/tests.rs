@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 use std::time::Duration;
 
-use throng_base::{Random, Said};
+use throng_base::{LoadPart, Random, Said};
 use throng_bus::memory::{Faults, Memory};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
@@ -46,7 +46,7 @@ struct Machine {
     skew_ns: i64,
 }
 
-struct Making {
+struct Process {
     orders: UnboundedSender<String>,
     start: UnboundedSender<u64>,
     is_ready: Rc<Cell<bool>>,
@@ -61,14 +61,14 @@ struct Lines {
 }
 
 impl Host for Machine {
-    type Child = Making;
+    type Child = Process;
     type Spool = Lines;
 
     fn unix_ns(&self) -> u64 {
         (UNIX_NS + self.ticking.now().as_nanos()).saturating_add_signed(self.skew_ns)
     }
 
-    async fn begin(&self, begin: Begin<'_>) -> Result<(Making, Lines), Said> {
+    async fn begin(&self, begin: Begin<'_>) -> Result<(Process, Lines), Said> {
         let life = begin.life.0;
         self.disk.borrow_mut().insert(life, Written::default());
         let (orders, ordered) = unbounded_channel();
@@ -77,7 +77,7 @@ impl Host for Machine {
         spawn_local(make((Rc::clone(&self.disk), life), Rc::clone(&is_ready), started, ordered));
         let lines = Lines { disk: Rc::clone(&self.disk), life, read: 0 };
         let disk = Rc::clone(&self.disk);
-        Ok((Making { orders, start, is_ready, disk, life }, lines))
+        Ok((Process { orders, start, is_ready, disk, life }, lines))
     }
 
     fn left(&self) -> Vec<(String, Incarnation, Lines)> {
@@ -129,7 +129,7 @@ async fn make(
     finish();
 }
 
-impl Child for Making {
+impl Child for Process {
     fn start(&mut self, unix_ns: u64) {
         let _ = self.start.send(unix_ns);
     }
@@ -278,9 +278,7 @@ impl World {
         let part = |(first, (agent, life)): (u64, &(String, u64))| Assigned {
             agent: agent.clone(),
             life: Incarnation(*life),
-            first,
-            width: 1,
-            of,
+            part: LoadPart { first, width: 1, of },
         };
         let now_ms = (UNIX_NS + self.ticking.now().as_nanos()) / 1_000_000;
         let plan = Plan {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use throng_base::Said;
+use throng_base::{LoadPart, Said};
 
 use crate::presence::Incarnation;
 
@@ -135,9 +135,8 @@ pub struct Plan {
 pub struct Assigned {
     pub agent: String,
     pub life: Incarnation,
-    pub first: u64,
-    pub width: u64,
-    pub of: u64,
+    #[serde(flatten)]
+    pub part: LoadPart,
 }
 
 /// A file of the run: its path beside the scenario, and its name among the blobs.
@@ -163,7 +162,7 @@ pub struct Signed {
 pub struct Desired {
     /// Of the controller that has written it; they only grow.
     pub epoch: u64,
-    pub start: Option<Begins>,
+    pub start: Option<SignedStart>,
     pub orders: Vec<Ordered>,
     /// The run is over for all: nothing begins any more.
     #[serde(default)]
@@ -171,18 +170,25 @@ pub struct Desired {
 }
 
 /// When the load of a run begins.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Begins {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
     /// Nanoseconds since the Unix epoch, by the controller's clock.
     pub unix_ns: u64,
+}
+
+/// The start as the operator has signed it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SignedStart {
+    #[serde(flatten)]
+    pub start: Start,
     /// The operator's, for this run.
     pub signature: String,
 }
 
-impl Begins {
+impl SignedStart {
     /// What is signed: it holds in this run alone.
     pub fn signed_text(&self, run: &str) -> String {
-        String::from_utf8_lossy(&to_json(&(run, "begins", self.unix_ns))).into_owned()
+        String::from_utf8_lossy(&to_json(&(run, "begins", self.start.unix_ns))).into_owned()
     }
 }
 
@@ -303,31 +309,31 @@ impl Batch {
     }
 }
 
-/// What a child announces to those of the other agents.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Spoken {
-    /// How far its clock may be from the controller's.
+/// What the generator of one machine announces to those of the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Announcement<A = String> {
+    pub announced: A,
+    /// How far its clock may be from the controller's, or from that of who reads this.
     pub error_ns: u64,
-    pub text: String,
 }
 
-impl Spoken {
+impl Announcement {
     pub fn to_bytes(&self) -> Bytes {
         let mut bytes = to_json(&self.error_ns);
         bytes.push(b'\n');
         // To memory it cannot fail.
-        bytes.extend(zstd::bulk::compress(self.text.as_bytes(), LEVEL).unwrap_or_default());
+        bytes.extend(zstd::bulk::compress(self.announced.as_bytes(), LEVEL).unwrap_or_default());
         bytes.into()
     }
 
     /// None where it is not what an agent says.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Spoken> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<Announcement> {
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
         let error_ns = serde_json::from_slice(&bytes[..end]).ok()?;
         let text = zstd::bulk::decompress(&bytes[end + 1..], BATCH_BYTES_MAX).ok()?;
         // Of nothing packed is nothing, too: it was cut off.
         let text = String::from_utf8(text).ok().filter(|text| !text.is_empty())?;
-        Some(Spoken { error_ns, text })
+        Some(Announcement { announced: text, error_ns })
     }
 }
 

@@ -4,6 +4,7 @@
 //! sent later are saved, secrets come from the environment. What is not understood is a comment in
 //! the scenario and is counted; nothing is dropped silently. It needs no engine and sends nothing.
 //!
+//! [`mod@file`]: reads the file and writes the scenario, for `throng import`.
 //! [`mod@replay`]: the visits of an access log as a scenario, with their order and their pauses.
 
 #![forbid(unsafe_code)]
@@ -12,6 +13,7 @@
 extern crate throng_base;
 
 mod curl;
+pub mod file;
 mod form;
 mod har;
 mod jmx;
@@ -30,6 +32,7 @@ mod yaml;
 
 use std::io::Read;
 
+use clap::ValueEnum;
 use throng_base::{Diagnostic, Said, Source, Span};
 
 pub use model::LeftOut;
@@ -39,13 +42,22 @@ pub const FILE_BYTES_MAX: usize = 64 << 20;
 
 words! {
     /// What a file is.
+    #[derive(ValueEnum)]
     Format {
+        /// A browser or proxy recording (HTTP archive)
         Har, "har";
+        /// An API description: OpenAPI 3 or Swagger 2, as JSON or YAML
+        #[value(name = "openapi")]
         OpenApi, "openapi";
+        /// A Postman collection, v2.1 or v2.0
         Postman, "postman";
+        /// A JMeter test plan
         Jmx, "jmx";
+        /// A k6 script
         K6, "k6";
+        /// A locustfile
         Locust, "locust";
+        /// cURL commands, as copied from a browser
         Curl, "curl";
     }
 }

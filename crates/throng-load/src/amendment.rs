@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::Time;
-use throng_program::{Coming, Drive, Phase, Rate, Users};
+use throng_program::{Change, Coming, Drive, Phase, Rate, Users};
 
 use crate::profile::Profile;
 
@@ -12,29 +12,27 @@ use crate::profile::Profile;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amendment {
     pub at: Time,
-    pub change: Change,
+    pub change: Adjustment,
     /// More users of all shards than these do not stay, whatever the change says.
     pub users_max: u64,
 }
 
-/// A change of the phase that runs at that instant; those that follow stay as they are.
+/// What is changed at that instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change {
-    /// Its level, times this: what is held or constant changes at once, and what goes on its way
-    /// gets another threshold.
-    Times(f64),
-    /// So many users stay.
-    Users(u64),
-    /// So many start per second.
-    Rate(f64),
-    /// Its rest falls away.
-    EndPhase,
+pub enum Adjustment {
+    Change(Change),
     /// Who hears of it makes this part of what the load wants of it, now and in all phases behind,
     /// whatever else is changed. A number of iterations stays what it is.
     Portion(f64),
 }
 
-impl Change {
+impl From<Change> for Adjustment {
+    fn from(change: Change) -> Adjustment {
+        Adjustment::Change(change)
+    }
+}
+
+impl Adjustment {
     /// What the phase drives from then on, where so many users of the whole stay and so much of
     /// it has passed; None where the change changes nothing of it. `usual` is how the load brings
     /// its users.
@@ -46,7 +44,7 @@ impl Change {
     ) -> Option<Drive> {
         let mut drive = phase.drive.clone();
         let counted = matches!(&drive, Drive::Iterations(iterations) if iterations.total.is_some());
-        if counted && matches!(self, Change::Portion(_)) {
+        if counted && matches!(self, Adjustment::Portion(_)) {
             return None;
         }
         if let Some(rate) = drive.rate_mut() {
@@ -70,27 +68,27 @@ impl Change {
 
     fn users(self, before: u64) -> Option<u64> {
         match self {
-            Change::Times(times) => {
+            Adjustment::Change(Change::Times(times)) => {
                 let scaled = (before as f64 * times).round() as u64;
                 Some(match times >= 1.0 {
                     true => scaled.max(before.saturating_add(u64::from(times > 1.0))),
                     false => scaled.min(before.saturating_sub(1)),
                 })
             }
-            Change::Users(users) => Some(users),
+            Adjustment::Change(Change::Users(users)) => Some(users),
             // What the load wants stays the same.
-            Change::Portion(_) => Some(before),
-            Change::Rate(_) | Change::EndPhase => None,
+            Adjustment::Portion(_) => Some(before),
+            Adjustment::Change(Change::Rate(_) | Change::EndPhase) => None,
         }
     }
 
     /// What is left of a rate after so much of its phase.
     fn rate(self, rate: &Rate, time: Option<Duration>, passed: Duration) -> Option<Rate> {
         let times = match self {
-            Change::Times(times) => times,
-            Change::Portion(_) => 1.0,
-            Change::Rate(rate) => return Some(Rate::constant(rate)),
-            Change::Users(_) | Change::EndPhase => return None,
+            Adjustment::Change(Change::Times(times)) => times,
+            Adjustment::Portion(_) => 1.0,
+            Adjustment::Change(Change::Rate(rate)) => return Some(Rate::constant(rate)),
+            Adjustment::Change(Change::Users(_) | Change::EndPhase) => return None,
         };
         Some(match rate {
             Rate::Ramp { from, to } if from == to => Rate::constant(from * times),

@@ -31,7 +31,7 @@ mod start_queue;
 mod starts;
 mod turn;
 
-pub use amendment::{Amendment, Change};
+pub use amendment::{Adjustment, Amendment};
 pub use curve::Curve;
 pub use expected::{Expected, SessionExpected};
 pub use forecast::{Assumed, Bound, Course, Forecast, Rates, Stretch, connects};

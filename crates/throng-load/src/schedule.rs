@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_base::{Random, Share, Time, Turns};
-use throng_program::{Coming, Drive, Iterations, Load, Parting, Phase};
+use throng_program::{Change, Coming, Drive, Iterations, Load, Parting, Phase};
 
-use crate::amendment::{Amendment, Change};
+use crate::amendment::{Adjustment, Amendment};
 use crate::churning::Churning;
 use crate::held::Held;
 use crate::population::Population;
@@ -153,18 +153,19 @@ impl Schedule {
 
     fn apply(&mut self, Amendment { at, change, users_max }: Amendment) {
         let has_begun = self.has_begun();
-        if !has_begun && change == Change::EndPhase {
+        let ends_phase = change == Adjustment::Change(Change::EndPhase);
+        if !has_begun && ends_phase {
             return;
         }
         let at = if has_begun { at } else { self.start };
         let present = if has_begun { self.population.whole_at(at) } else { 0 };
-        if change == Change::EndPhase {
+        if ends_phase {
             self.starts.give_up(at.min(self.end));
             return self.enter(self.current + 1, at, present);
         }
         let passed = if has_begun { at.since(self.start) } else { Duration::ZERO };
         let present_whole = self.portion.present(present, self.current);
-        if let Change::Portion(portion) = change {
+        if let Adjustment::Portion(portion) = change {
             let behind = self.current + usize::from(has_begun);
             self.portion.set(portion, self.phases.iter_mut().skip(behind));
         }

@@ -6,6 +6,7 @@
 //! - [`reading`] finds packets in bytes and matches replies with requests; [`telling`] says what it
 //!   found, for people and as JSON.
 //! - [`mod@decode`] goes the whole way, from what was given to text.
+//! - [`command`]: `throng protocol`.
 //! - [`page`] draws a declaration, by [`layout`].
 
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@
 extern crate throng_base;
 
 pub mod capture;
+pub mod command;
 pub mod decode;
 mod diagram;
 pub mod hex;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use throng_base::units::{self, format_count, format_duration};
 use throng_base::{Diagnostic, Said};
 use throng_load::Forecast;
-use throng_program::{Action, Drive, Load, Program, Rate, Steering};
+use throng_program::{Action, Change, Drive, Load, Program, Rate, Steering};
 
 /// The environment variable that sets a budget.
 pub const VARIABLE: &str = "THRONG_BUDGET";
@@ -230,10 +230,10 @@ fn loads(program: &Program) -> impl Iterator<Item = (&Load, Raised)> {
 impl Raised {
     fn by(&mut self, change: Steering) {
         match change {
-            Steering::Times(times) => self.times *= times.max(1.0),
-            Steering::Users(users) => self.users = self.users.max(users),
-            Steering::Rate(rate) => self.rate = self.rate.max(rate),
-            Steering::Pause | Steering::GoOn | Steering::EndPhase => {}
+            Steering::Change(Change::Times(times)) => self.times *= times.max(1.0),
+            Steering::Change(Change::Users(users)) => self.users = self.users.max(users),
+            Steering::Change(Change::Rate(rate)) => self.rate = self.rate.max(rate),
+            Steering::Change(Change::EndPhase) | Steering::Pause | Steering::GoOn => {}
         }
     }
 

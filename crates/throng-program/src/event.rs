@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use throng_metrics::AbortRule;
 
 /// An event of the scenario. It happens at most once in a run.
@@ -75,14 +76,27 @@ pub struct HttpCall {
     pub timeout: Duration,
 }
 
-/// What a load is told, as a person tells it with `throng control`.
+/// What an event does to a load, as `throng control` does it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Steering {
-    Times(f64),
-    Users(u64),
-    Rate(f64),
+    Change(Change),
     Pause,
     GoOn,
+}
+
+/// A change of the phase that runs; those that follow stay as they are. Events, users and fleets
+/// use the same words for it: it is serialized.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Its level, times this: what is held or constant changes at once, and what goes on its way
+    /// gets another target.
+    Times(f64),
+    /// So many users stay.
+    Users(u64),
+    /// So many start per second.
+    Rate(f64),
+    /// Its rest falls away.
     EndPhase,
 }
 

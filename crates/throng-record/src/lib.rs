@@ -2,6 +2,7 @@
 //!
 //! - [`authority`]: the proxy's own certificate authority. Browsers that trust it can be recorded
 //!   over TLS.
+//! - [`command`]: `throng record`, up to the scenario.
 //! - [`har`]: the file. It is a whole HAR file after each request, however the recording ends.
 //! - `exchange`: a request and its response while they pass; it enters the file when both ended.
 //!   `entry`: what is known of them.
@@ -16,6 +17,7 @@
 extern crate throng_base;
 
 pub mod authority;
+pub mod command;
 mod entry;
 mod exchange;
 pub mod har;

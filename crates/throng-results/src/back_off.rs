@@ -133,7 +133,7 @@ impl BackOffs {
             })
         };
         let widths: Vec<u64> =
-            info.generator.machines.iter().map(|machine| machine.width).collect();
+            info.generator.machines.iter().map(|machine| machine.part.width).collect();
         let widths = if widths.is_empty() { vec![1] } else { widths };
         let all = widths.iter().sum::<u64>() as f64;
         let parts = widths.iter().enumerate();
@@ -154,7 +154,7 @@ pub fn machine_name(info: &RunInfo, machine: u16) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_base::Said;
+    use throng_base::{LoadPart, Said};
 
     use super::*;
     use crate::directory::{GeneratorInfo, MachineInfo};
@@ -174,7 +174,10 @@ mod tests {
         }
         let generated = |end_s: u64| steps.generated(&alone, end_s * 1_000_000_000);
         assert_eq!([generated(8), generated(10)], [4.0 / 8.0, 6.0 / 10.0]);
-        let machine = |width| MachineInfo { width, ..MachineInfo::default() };
+        let machine = |width| MachineInfo {
+            part: LoadPart { first: 0, width, of: 4 },
+            ..MachineInfo::default()
+        };
         let two = RunInfo {
             generator: GeneratorInfo {
                 machines: vec![machine(1), machine(3)],
@@ -187,7 +190,10 @@ mod tests {
 
     #[test]
     fn what_others_make_for_a_machine_is_generated() {
-        let machine = |width| MachineInfo { width, ..MachineInfo::default() };
+        let machine = |width| MachineInfo {
+            part: LoadPart { first: 0, width, of: 4 },
+            ..MachineInfo::default()
+        };
         let two = RunInfo {
             generator: GeneratorInfo {
                 machines: vec![machine(1), machine(1)],

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use throng_base::LoadPart;
 use throng_base::private::Private as _;
 use throng_host::HostFacts;
 use throng_metrics::{Interval, StepKind, Threshold, TrendUnit, Verdict, flat, plain};
@@ -225,10 +226,8 @@ pub struct MachineInfo {
     /// What the others do not have: by what was told of one of them.
     pub host: HostFacts,
     pub shards: u64,
-    /// Its part of the load: of every `of` events the `width` that follow the first `first`.
-    pub first: u64,
-    pub width: u64,
-    pub of: u64,
+    #[serde(flatten)]
+    pub part: LoadPart,
     /// What was added to its times so that they count from the start of the run.
     pub offset_ns: i64,
     /// What its agent is called; of a run that was merged, what that run was.

@@ -5,6 +5,7 @@
 
 mod bounds;
 mod spool;
+pub mod work;
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -23,12 +24,12 @@ use throng_base::system::{LocalStream, in_own_group, to_child};
 use throng_base::{Said, clock::wall_now};
 use throng_fleet::agent::{Begin, Child, Host};
 use throng_fleet::presence::Incarnation;
-use throng_fleet::wire::{Ceiling, Raw, to_json};
+use throng_fleet::wire::{Announcement, Ceiling, Raw, Start, to_json};
 use throng_results::MachineInfo;
 
 use crate::files::{inside, private_directory, private_file};
 use crate::fleet::{BUNDLE, Kept, LINES_FILE, PART_FILE};
-use crate::wire::{Carried, Heard, Order, Part, Start, Told};
+use crate::wire::{Assignment, Heard, Order, PlanDetails};
 use bounds::Bounds;
 use spool::{ERRORS_FILE, SENT_FILE, Spooled};
 
@@ -45,20 +46,20 @@ pub struct Supervisor {
 }
 
 impl Host for Supervisor {
-    type Child = Making;
+    type Child = LoadProcess;
     type Spool = Spooled;
 
     fn unix_ns(&self) -> u64 {
         u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    async fn begin(&self, begin: Begin<'_>) -> Result<(Making, Spooled), Said> {
+    async fn begin(&self, begin: Begin<'_>) -> Result<(LoadProcess, Spooled), Said> {
         let home = self.home(&begin.plan.run, begin.life);
         let failed = |error: io::Error| {
             let error = Said::of_error(&error);
             say!("{}: {error}", home.display())
         };
-        let told: Told = begin
+        let told: PlanDetails = begin
             .plan
             .told
             .read()
@@ -97,24 +98,16 @@ impl Supervisor {
         self.directory.join(format!("{run}.{}", life.0))
     }
 
-    fn part(&self, home: &Path, begin: &Begin<'_>, told: &Told) -> Part {
+    fn part(&self, home: &Path, begin: &Begin<'_>, told: &PlanDetails) -> Assignment {
         let name = told.names.get(place(begin)).cloned().unwrap_or_default();
         let bundle = home.join(BUNDLE).display().to_string();
         let words = ["throng", "rerun", &bundle].map(String::from).into_iter();
-        Part {
+        Assignment {
             words: words.chain(told.flags.clone()).chain(self.flags.clone()).collect(),
             // Each of its files was checked by its digest.
             scenario: None,
-            seed: told.seed,
-            run_id: told.run_id.clone(),
-            values: told.values.clone(),
-            machine: MachineInfo {
-                name,
-                first: begin.part.first,
-                width: begin.part.width,
-                of: begin.part.of,
-                ..MachineInfo::default()
-            },
+            inputs: told.inputs.clone(),
+            machine: MachineInfo { name, part: begin.part, ..MachineInfo::default() },
             neighbours: 1,
             audits: true,
         }
@@ -123,9 +116,9 @@ impl Supervisor {
     fn start(
         &self,
         home: &Path,
-        (part, rate_max): (&Part, Option<f64>),
-        told: &Told,
-    ) -> io::Result<(Making, Spooled)> {
+        (part, rate_max): (&Assignment, Option<f64>),
+        told: &PlanDetails,
+    ) -> io::Result<(LoadProcess, Spooled)> {
         let lines =
             File::options().create_new(true).append(true).private().open(home.join(LINES_FILE))?;
         // It belongs to what is opened, so the child holds it for as long as it lives.
@@ -163,7 +156,7 @@ impl Supervisor {
             }
         });
         let spool = Spooled::of(home, Some(Arc::clone(&ended)))?;
-        let making = Making {
+        let process = LoadProcess {
             sender,
             lines: home.join(LINES_FILE),
             bounds: Bounds::new(self.ceiling, &part.machine, rate_max),
@@ -171,7 +164,7 @@ impl Supervisor {
             listener: Some(listener),
             ended,
         };
-        Ok((making, spool))
+        Ok((process, spool))
     }
 
     /// Removes what was sent wholly so long ago.
@@ -191,11 +184,11 @@ impl Supervisor {
 
 /// The place of a part in its plan.
 fn place(begin: &Begin<'_>) -> usize {
-    begin.plan.parts.iter().position(|it| it.first == begin.part.first).unwrap_or(usize::MAX)
+    begin.plan.parts.iter().position(|it| it.part == begin.part).unwrap_or(usize::MAX)
 }
 
 /// The child of a part.
-pub struct Making {
+pub struct LoadProcess {
     sender: Sender<String>,
     lines: PathBuf,
     bounds: Bounds,
@@ -219,7 +212,7 @@ fn listen(said: LocalStream, announced: &Announced) {
     }
 }
 
-impl Child for Making {
+impl Child for LoadProcess {
     fn start(&mut self, unix_ns: u64) {
         self.say(&Start { unix_ns });
     }
@@ -245,7 +238,7 @@ impl Child for Making {
     fn hear(&mut self, announced: &str, error_ns: u64) {
         // What is no JSON is none of ours.
         if let Ok(announced) = serde_json::from_str::<&RawValue>(announced) {
-            self.say(&Heard::Announced(Carried { announced, error_ns }));
+            self.say(&Heard::Announced(Announcement { announced, error_ns }));
         }
     }
 
@@ -254,7 +247,7 @@ impl Child for Making {
     }
 }
 
-impl Making {
+impl LoadProcess {
     fn say(&self, line: &impl Serialize) {
         if let Ok(text) = serde_json::to_string(line) {
             let _ = self.sender.send(text);

@@ -2,15 +2,17 @@
 //! them, handles signals, and gives orders. There is one per run.
 
 mod act;
+mod addresses;
 mod auditing;
 pub(crate) mod audits;
 mod cpu;
 mod duel;
 mod events;
 mod levels;
+mod loss;
 pub(crate) mod monitors;
-mod moves;
 pub(crate) mod pilot;
+mod progress;
 mod redistribute;
 mod rules;
 mod search;
@@ -23,12 +25,10 @@ use std::time::Duration;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
 use throng_engine::{Options, Spare};
 use throng_export::{Exports, Opened};
-use throng_load::plan;
-use throng_metrics::{Interval, StepInterval};
-use throng_results::terminal::Progress;
+use throng_metrics::Interval;
 use throng_results::{
     AbortRules, AllGauges, Collector, Event, Line as Merged, Merge, OnceRun, Recorder, RunInfo,
-    StopBy, is_connecting, machine_name, moved,
+    StopBy, machine_name, moved,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -39,51 +39,23 @@ use crate::live::Live;
 use crate::once::tear_down;
 use crate::running::Running;
 use crate::wire::{Message, Order, Past};
-use crate::{Conduct, Line, StopRequests};
+use crate::{Conduct, Line, Operator, StopRequests};
+use addresses::AddressChanges;
 use audits::{Audits, BooksBefore};
-use duel::Ring;
+use duel::DuelControl;
 use events::Events;
+use loss::Loss;
 use monitors::{Hosts, Monitors};
-use moves::Moves;
 use pilot::Pilot;
+use progress::progress;
 use redistribute::Parts;
 use rules::Holds;
 use steer::Steer;
 
-/// A target that nobody could connect to for so long is not there.
-const UNREACHABLE_AFTER: Time = Time(3_000_000_000);
-/// A target that answers nobody and lets nobody connect for so long is gone. Only a load that
-/// has no time of its own needs to be told.
-const LOST_AFTER: Duration = Duration::from_secs(30);
 /// How often the operator hears how far the run is.
 const REDRAW: Duration = Duration::from_millis(200);
 /// What is left of a second at the end of a run gets a line of its own from this length on.
 const LINE_TIME_MIN: Duration = Duration::from_millis(250);
-/// Since when nothing has been answered, nobody is connected, and those who try fail.
-#[derive(Debug, Default)]
-struct Loss {
-    since: Option<Time>,
-}
-
-impl Loss {
-    fn add(&mut self, interval: &Interval) {
-        let steps = || interval.steps.iter();
-        let mut causes = steps().flat_map(|step| &step.errors).map(|(cause, _)| *cause);
-        let is_alive = interval.gauges.connections_open > 0
-            || steps().any(|step| step.ok > 0)
-            || !causes.all(is_connecting);
-        if is_alive {
-            self.since = None;
-        } else if steps().any(|step| step.failed() > 0) {
-            self.since.get_or_insert(Time::from_secs(interval.second));
-        }
-    }
-
-    fn lasts(&self, now: Time) -> Duration {
-        self.since.map_or(Duration::ZERO, |since| now.since(since))
-    }
-}
-
 /// What ties a desk to its posts.
 pub(crate) struct Posts {
     /// Zero is the start of the run.
@@ -158,7 +130,7 @@ pub(crate) struct Desk<'a> {
     /// What is asked over the socket and from the live page.
     asked: (UnboundedSender<Asked>, UnboundedReceiver<Asked>),
     merge: Merge,
-    moves: Moves,
+    addresses: AddressChanges,
     collector: Collector,
     /// The second that has figures but no line yet.
     pending: Option<u64>,
@@ -168,14 +140,11 @@ pub(crate) struct Desk<'a> {
     /// Sets the load, in a search for the capacity.
     pilot: Option<Pilot>,
     /// Compares the sides, in a duel.
-    ring: Option<Ring>,
+    duel: Option<DuelControl>,
     /// What is done at set times.
     events: Option<Events>,
     parts: Parts,
     audits: Option<Audits>,
-    attempted: u64,
-    opened: u64,
-    failed: u64,
     loss: Loss,
     /// Of all machines together.
     gauges: AllGauges,
@@ -207,13 +176,13 @@ impl<'a> Desk<'a> {
         let rules = AbortRules::new(&conduct.program.abort_when, &info);
         let holds = Holds::new(&conduct.program.hold_when, &info);
         Desk {
-            moves: Moves::default(),
+            addresses: AddressChanges::default(),
             merge: Merge::new(posts.orders.posts()),
             collector: Collector::new(&info),
             running: Running::new(&conduct.program),
             steer: Steer::new(&conduct.program, posts.users_spare),
             pilot: conduct.search.as_ref().map(|it| Pilot::new(it.clone(), &conduct.program)),
-            ring: None,
+            duel: None,
             events: None,
             parts: Parts::new(posts.orders.posts()),
             audits: Audits::begin(
@@ -232,9 +201,6 @@ impl<'a> Desk<'a> {
             recorder,
             pending: None,
             line_until: Time::ZERO,
-            attempted: 0,
-            opened: 0,
-            failed: 0,
             loss: Loss::default(),
             gauges: AllGauges::default(),
             rules,
@@ -254,14 +220,6 @@ impl<'a> Desk<'a> {
         self
     }
 
-    fn begin_all(&mut self) {
-        let (info, clock) = (Cow::Borrowed(&self.info), self.posts.clock.clone());
-        self.conduct.operator.tell(Line::Began { info, clock });
-        self.begin_search();
-        self.begin_duel();
-        self.begin_events();
-    }
-
     /// `setup` is what was done before, where there was something to do.
     pub(crate) async fn work(
         mut self,
@@ -278,7 +236,12 @@ impl<'a> Desk<'a> {
         let hosts = std::mem::take(&mut self.hosts);
         let sources = &self.conduct.program.monitors;
         let mut monitors = Monitors::begin(sources, hosts, &self.posts.clock);
-        self.begin_all();
+        let (info, clock) = (Cow::Borrowed(&self.info), self.posts.clock.clone());
+        self.conduct.operator.tell(Line::Began { info, clock });
+        self.begin_search();
+        self.duel = DuelControl::begin(self.conduct, &self.info, &self.posts.clock);
+        let before = (&self.past, self.since);
+        self.events = Events::begin(&self.conduct.program, &self.info, &self.posts.clock, before);
         let mut keys = self.conduct.operator.keys();
         while self.over < self.posts.orders.posts() {
             tokio::select! {
@@ -307,17 +270,23 @@ impl<'a> Desk<'a> {
         drop((socket, keys, monitors));
         self.conduct.operator.tell(Line::Over);
         self.finish_audits(&mut signals).await;
-        self.end_search();
+        let at_ns = self.ended_ns;
+        if let Some(capacity) = self.pilot.take().map(|mut pilot| Box::new(pilot.answer())) {
+            self.event(&Event::Capacity { at_ns, capacity });
+        }
         self.print_line();
-        self.end_duel();
+        if let Some(duel) = self.duel.take().map(|ring| Box::new(ring.finish(self.stops > 0))) {
+            self.event(&Event::Duel { at_ns, duel });
+        }
         self.recover(Time::NEVER);
         self.end_events();
-        let at_ns = self.ended_ns;
         self.event(&Event::RunEnded { at_ns });
         if let Some(once) = tear_down(self.conduct, options, &mut signals).await {
             self.event(&Event::Once { at_ns, once: Box::new(once) });
         }
-        self.finish_exports();
+        for text in losses(std::mem::take(&mut self.exports)) {
+            self.notice(text, at_ns);
+        }
         let Desk { conduct, posts, info, collector, recorder, live_page: live, whole, .. } = self;
         drop(posts.orders);
         if let Some(closing) = posts.closing {
@@ -353,15 +322,14 @@ impl<'a> Desk<'a> {
                 {
                     *own = machine;
                 }
-                if self.moves.is_known(&event) {
+                if self.addresses.is_known(&event) {
                     return;
                 }
                 self.tell(machine, &event);
                 self.merge.push(number, Merged::Event(event));
             }
             Message::Notice { at_ns, text } => {
-                self.say(text.clone());
-                self.event(&Event::Notice { at_ns, text: text.english() });
+                self.notice(text, at_ns);
             }
             Message::Over { at_ns, whole } => {
                 self.audits.iter_mut().for_each(|audits| audits.post_over(number));
@@ -395,7 +363,7 @@ impl<'a> Desk<'a> {
                 self.conduct.operator.tell(Line::Text(Cow::Owned(text)));
             }
             Message::StopWanted => self.interrupted(),
-            Message::Ready { .. } | Message::Begun { .. } => {}
+            Message::Ready { .. } | Message::Begun(_) => {}
         }
         while let Some((machine, line)) = self.merge.pop() {
             match line {
@@ -451,16 +419,18 @@ impl<'a> Desk<'a> {
         self.conduct.operator.say(text);
     }
 
+    /// Says something about the run, and records it.
+    fn notice(&mut self, text: Said, at_ns: u64) {
+        self.event(&Event::Notice { at_ns, text: text.english() });
+        self.say(text);
+    }
+
     fn interval(&mut self, interval: &Interval) {
-        self.attempted += interval.connections.counts.attempted;
-        self.opened += interval.connections.counts.opened;
-        self.failed += interval.steps.iter().map(StepInterval::failed).sum::<u64>();
         self.loss.add(interval);
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.interval(interval)
         {
-            let diagnostic = error.diagnostic();
-            self.trouble(&diagnostic);
+            trouble(self.conduct.operator, &error.diagnostic());
         }
         self.exports.line(interval);
         self.collector.interval(interval);
@@ -468,26 +438,26 @@ impl<'a> Desk<'a> {
             self.print_line();
         }
         self.pending = Some(interval.second);
-        self.fly(interval);
-        self.ring.iter_mut().for_each(|ring| ring.add(interval));
+        let load = self.running.load_of(interval.phase);
+        self.pilot.iter_mut().for_each(|pilot| pilot.add(load, interval));
+        self.duel.iter_mut().for_each(|duel| duel.add(interval));
         self.apply_rules(interval);
         let until = Time::from_secs(interval.second + 1);
-        self.give_up_if_unreachable(until);
-        self.give_up_if_lost(until);
+        let of = |phase: u16| self.info.tables.phases.get(usize::from(phase));
+        let mut running = self.running.loads().iter().flatten().filter_map(|it| of(it.0));
+        let has_end = running.all(|phase| phase.planned_ns.is_some());
+        if let Some(why) = self.loss.ends(until, has_end).filter(|_| self.stops == 0) {
+            self.give_up(why, until);
+        }
     }
 
-    /// Waits for what receivers have not taken yet, and says what they never took. That changes
-    /// nothing of the result: the record has it all.
-    fn finish_exports(&mut self) {
-        for (wanted, told) in std::mem::take(&mut self.exports).finish() {
-            let throng_export::Told { seconds, lost, trouble } = told;
-            let Some(trouble) = trouble.filter(|_| lost > 0) else { continue };
-            let all = seconds + lost;
-            let export = wanted.to_string();
-            let text = say!("`--export {export}` failed for {lost} of {all} seconds: {trouble}");
-            self.event(&Event::Notice { at_ns: self.ended_ns, text: text.english() });
-            self.say(text);
-        }
+    /// Ends the run, as the target is not there.
+    fn give_up(&mut self, why: Said, at: Time) {
+        self.stops = 1;
+        let at_ns = at.as_nanos();
+        self.notice(why, at_ns);
+        self.event(&Event::TargetLost { at_ns });
+        self.send_order(Order::Stop);
     }
 
     fn print_line(&mut self) {
@@ -505,12 +475,6 @@ impl<'a> Desk<'a> {
         self.conduct.operator.tell(Line::Second(until));
     }
 
-    /// Recording failed: said at once; the run goes on.
-    fn trouble(&self, diagnostic: &Diagnostic) {
-        self.conduct.operator.diagnostic(diagnostic);
-        self.say(say!("the run continues; results that cannot be recorded are lost"));
-    }
-
     fn event(&mut self, event: &Event) {
         self.event_of(0, event);
     }
@@ -525,8 +489,7 @@ impl<'a> Desk<'a> {
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.event_of(machine, event)
         {
-            let diagnostic = error.diagnostic();
-            self.trouble(&diagnostic);
+            trouble(self.conduct.operator, &error.diagnostic());
         }
     }
 
@@ -543,38 +506,6 @@ impl<'a> Desk<'a> {
             (self.rules.add(interval, &gauges), self.holds.add(interval, &gauges));
         rules::judge(self, rulings);
         rules::hold(self, held);
-    }
-
-    /// A run against a target that is not there is over soon.
-    fn give_up_if_unreachable(&mut self, now: Time) {
-        let tried = self.attempted > 0 && self.opened == 0;
-        if tried && self.failed > 0 && now >= UNREACHABLE_AFTER && self.stops == 0 {
-            self.stops = 1;
-            let text = say!("no connection was established in {} s, so the run ends", now.second());
-            self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
-            self.say(text);
-            self.event(&Event::TargetLost { at_ns: now.as_nanos() });
-            self.send_order(Order::Stop);
-        }
-    }
-
-    /// A load that ends only when something is done would never end when the target is gone.
-    fn give_up_if_lost(&mut self, now: Time) {
-        let of = |phase: u16| self.info.tables.phases.get(usize::from(phase));
-        let running = self.running.loads().iter().flatten().filter_map(|(phase, _)| of(*phase));
-        let has_end = running.into_iter().all(|phase| phase.planned_ns.is_some());
-        if has_end || self.stops > 0 || self.loss.lasts(now) < LOST_AFTER {
-            return;
-        }
-        self.stops = 1;
-        let text = say!(
-            "no response and no new connection in {} s, so the run ends",
-            self.loss.lasts(now).as_secs()
-        );
-        self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
-        self.say(text);
-        self.event(&Event::TargetLost { at_ns: now.as_nanos() });
-        self.send_order(Order::Stop);
     }
 
     fn send_order(&self, order: Order) {
@@ -600,54 +531,29 @@ impl<'a> Desk<'a> {
     }
 
     fn tell_progress(&self) {
-        if !self.conduct.operator.sees_progress() {
-            return;
-        }
-        let progress = match self.running.loads() {
-            [running] => self.progress_of_phase(running.unwrap_or((0, Time::ZERO))),
-            _ => Some(self.progress_of_loads()),
-        };
-        self.conduct.operator.tell(Line::Progress(progress));
-    }
-
-    /// Of the only load.
-    fn progress_of_phase(&self, (number, begun): (u16, Time)) -> Option<Progress> {
-        let phases = &self.info.tables.phases;
-        let phase = phases.get(usize::from(number))?;
-        let now = self.posts.clock.now();
-        let passed = now - begun;
-        let planned = phase.planned_ns.map(Duration::from_nanos);
-        let rest = phases.iter().skip(usize::from(number) + 1);
-        let rest: Option<u64> = rest.map(|phase| phase.planned_ns).sum();
-        let left = planned.map(|planned| planned.saturating_sub(passed));
-        Some(Progress {
-            phase: phase.name.clone(),
-            number: usize::from(number) + 1,
-            phases: phases.len(),
-            share: planned.map(|planned| passed.as_secs_f64() / planned.as_secs_f64().max(1e-9)),
-            left: left.and_then(|left| Some(left + Duration::from_nanos(rest?))),
-            elapsed: now - Time::ZERO,
-        })
-    }
-
-    /// Of all loads together: which of them go on, and how much of the whole run is over.
-    fn progress_of_loads(&self) -> Progress {
-        let loads = self.info.tables.loads.iter().zip(self.running.loads());
-        let running = loads.filter(|(_, running)| running.is_some());
-        let names: Vec<&str> = running.map(|(name, _)| name.as_str()).collect();
-        let ends = plan(&self.conduct.program.loads);
-        let ends = ends.iter().map(|one| Some(one.begin.saturating_add(one.length?)));
-        let end = ends.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().max());
-        let elapsed = self.posts.clock.now() - Time::ZERO;
-        Progress {
-            phase: names.join(", "),
-            number: 1,
-            phases: 1,
-            share: end.map(|end| elapsed.as_secs_f64() / end.as_secs_f64().max(1e-9)),
-            left: end.map(|end| end.saturating_sub(elapsed)),
-            elapsed,
+        if self.conduct.operator.sees_progress() {
+            let now = self.posts.clock.now();
+            let progress = progress(&self.conduct.program, &self.info, &self.running, now);
+            self.conduct.operator.tell(Line::Progress(progress));
         }
     }
+}
+
+/// Recording failed: said at once; the run goes on.
+fn trouble(operator: &dyn Operator, diagnostic: &Diagnostic) {
+    operator.diagnostic(diagnostic);
+    operator.say(say!("the run continues; results that cannot be recorded are lost"));
+}
+
+/// Waits for what receivers have not taken yet, and says what they never took. That changes
+/// nothing of the result: the record has it all.
+fn losses(exports: Exports) -> impl Iterator<Item = Said> {
+    let finished = exports.finish().into_iter();
+    finished.filter_map(|(wanted, throng_export::Told { seconds, lost, trouble })| {
+        let trouble = trouble.filter(|_| lost > 0)?;
+        let (all, export) = (seconds + lost, wanted.to_string());
+        Some(say!("`--export {export}` failed for {lost} of {all} seconds: {trouble}"))
+    })
 }
 
 /// The next key; waits forever if no keys are read.
@@ -659,38 +565,5 @@ async fn pressed(keys: &mut Option<UnboundedReceiver<u8>>) -> Option<u8> {
             None => std::future::pending().await,
         },
         None => std::future::pending().await,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use throng_metrics::Cause;
-
-    use super::*;
-
-    #[test]
-    fn a_target_is_lost_while_nobody_gets_a_connection() {
-        let second = |second: u64, ok: u64, errors: &[(Cause, u64)], open: u64| {
-            let mut interval = Interval { second, ..Interval::default() };
-            let count = ok + errors.iter().map(|(_, n)| n).sum::<u64>();
-            let errors = errors.to_vec();
-            interval.steps = vec![StepInterval { count, ok, errors, ..StepInterval::default() }];
-            interval.gauges.connections_open = open;
-            interval
-        };
-        let refused = [(Cause::ConnectRefused, 4)];
-        let lasts = |intervals: &[Interval]| {
-            let mut loss = Loss::default();
-            intervals.iter().for_each(|interval| loss.add(interval));
-            loss.lasts(Time::from_secs(40)).as_secs()
-        };
-        let good = second(1, 100, &[], 4);
-        let torn = second(2, 0, &[(Cause::ClosedEarly, 4), (Cause::ConnectRefused, 1)], 0);
-        let [gone, silent] = [second(3, 0, &refused, 0), second(4, 0, &[], 0)];
-        assert_eq!(lasts(&[good.clone(), torn.clone()]), 0);
-        assert_eq!(lasts(&[good.clone(), torn, gone.clone(), silent.clone()]), 37);
-        assert_eq!(lasts(&[good, silent]), 0, "nobody tried: users think");
-        assert_eq!(lasts(&[gone.clone(), second(5, 0, &refused, 1)]), 0, "one is still there");
-        assert_eq!(lasts(&[gone, second(5, 1, &refused, 0)]), 0, "one was answered");
     }
 }

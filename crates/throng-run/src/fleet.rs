@@ -6,6 +6,7 @@ mod begun;
 mod bridge;
 pub mod bus;
 mod collect;
+pub mod manage;
 mod parcel;
 mod takeover;
 
@@ -15,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use throng_base::units::format_count;
-use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now, random};
+use throng_base::{Clock, Diagnostic, Exit, LoadPart, Said, clock::wall_now, random};
 use throng_bus::Bus as _;
 use throng_bus::keys::{Keys, Signer};
 use throng_bus::nats::{Nats, Room};
 use throng_engine::{Spare, addresses, sizes, source_count, source_ports};
-use throng_fleet::assign::{Capacity, Need, Part, Scarce, Shortage, assign};
+use throng_fleet::assign::{Capacity, Need, Scarce, Shortage, assign};
 use throng_fleet::controller::{self, Controller, Input, Output};
 use throng_fleet::orphan::Patience;
 use throng_fleet::wire::{Assigned, FileRef, Plan, Raw, Registered, WIRE};
@@ -33,7 +34,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::desk::audits::BooksBefore;
 use crate::desk::{Orders, Posts};
-use crate::wire::{Message, Plain, Told};
+use crate::wire::{Inputs, Message, PlanDetails};
 use crate::{Conduct, Operator, Settings, StopRequests};
 use bridge::Bridge;
 pub(crate) use collect::collect;
@@ -86,7 +87,7 @@ pub(crate) struct Fleet {
 struct Member {
     name: String,
     registered: Registered,
-    part: Part,
+    part: LoadPart,
 }
 
 /// Which agents a run wants.
@@ -219,9 +220,7 @@ impl Fleet {
         let machine = |member: &Member| MachineInfo {
             name: member.name.clone(),
             host: member.registered.host.read().unwrap_or_default(),
-            first: member.part.first,
-            width: member.part.width,
-            of: member.part.of,
+            part: member.part,
             labels: member.registered.labels.clone(),
             ..MachineInfo::default()
         };
@@ -298,10 +297,8 @@ impl Fleet {
             .filter_map(|it| Some((it.name.clone(), std::env::var(&it.name).ok()?)))
             .collect();
         let shards = conduct.settings.shards.map(|shards| format!("--shards={shards}"));
-        let told = Told {
-            seed: program.seed,
-            run_id: program.run_id.clone(),
-            values: program.setup_values.iter().map(Plain::from).collect(),
+        let told = PlanDetails {
+            inputs: Inputs::of(program),
             setup: before.setup.cloned(),
             books: before.books.iter().map(|it| it.clone()?.ok()).collect(),
             flags: shards.into_iter().collect(),
@@ -313,9 +310,7 @@ impl Fleet {
         let assigned = |member: &Member| Assigned {
             agent: member.name.clone(),
             life: member.registered.life,
-            first: member.part.first,
-            width: member.part.width,
-            of: member.part.of,
+            part: member.part,
         };
         Plan {
             wire: WIRE,
@@ -527,7 +522,7 @@ fn members(
     let parts =
         assign(&capacities, need).map_err(|shortage| short(&capacities, need, &shortage))?;
     let members = agents.into_iter().zip(parts);
-    let member = |((name, registered), part): ((String, Registered), Option<Part>)| {
+    let member = |((name, registered), part): ((String, Registered), Option<LoadPart>)| {
         Some(Member { name, registered, part: part? })
     };
     Ok(members.filter_map(member).collect())

@@ -7,8 +7,8 @@ pub mod permit;
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
+use throng_base::private::user_folder;
 use throng_base::{Diagnostic, Exit, Said, plain};
 use throng_engine::{AllowList, Run, is_public};
 use throng_plan::budget::Budget;
@@ -73,7 +73,8 @@ fn read() -> Result<Vec<AllowList>, Box<Diagnostic>> {
             lists.push(list(origin, &text)?);
         }
     }
-    for path in [own_file(), Some(MACHINE_FILE.into())].into_iter().flatten() {
+    let own = user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("throng/targets"));
+    for path in own.into_iter().chain([MACHINE_FILE.into()]) {
         let shown = path.display().to_string();
         match plain::read_text(&path, LIST_BYTES_MAX) {
             Ok(text) => lists.push(list(&shown, &text)?),
@@ -90,14 +91,6 @@ fn read() -> Result<Vec<AllowList>, Box<Diagnostic>> {
         }
     }
     Ok(lists)
-}
-
-/// Of this user, as the XDG Base Directory Specification has it.
-fn own_file() -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let given = folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
-    let configuration = given.or_else(|| folder("HOME").map(|home| home.join(".config")))?;
-    Some(configuration.join("throng/targets"))
 }
 
 pub fn list(origin: &str, text: &str) -> Result<AllowList, Box<Diagnostic>> {

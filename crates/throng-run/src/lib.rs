@@ -8,15 +8,15 @@
 //!   and steers it; there is one per run. [`wire`]: the protocol between them. `running`: the
 //!   current phases.
 //! - [`fleet`]: the agents of a fleet as posts. `processes`: several processes of this machine as
-//!   posts; `child`: such a process. [`agent`]: the machine of an agent, which starts one.
+//!   posts, and such a process. [`agent`]: the machine of an agent, which starts one.
 //! - [`attempt`]: a scenario with one user, told step by step.
 //! - `once`: setup and teardown; `ending`: the end of a run.
 //! - [`control`]: commands to a run, and the socket that receives them. [`live`]: the page of a
 //!   current run, its link and its downloads.
 //! - [`capacity`]: a search sets the load. [`duel`]: two targets under the same load in turn.
+//! - [`monitor`]: this host, for runs on other hosts. [`reflect`]: the services of a gRPC server.
 //! - [`guard`]: the targets that may be loaded, and the commands that may be executed.
 //! - [`bundle`]: the sources of a run, in its directory. [`files`]: other files of a run.
-//! - `system`: functions that need Linux; `elsewhere`: the same for other systems.
 
 #[macro_use]
 extern crate throng_base;
@@ -25,12 +25,9 @@ pub mod agent;
 pub mod attempt;
 pub mod bundle;
 pub mod capacity;
-mod child;
 pub mod control;
 mod desk;
 pub mod duel;
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 mod ending;
 pub mod files;
 pub mod fleet;
@@ -38,22 +35,20 @@ pub mod guard;
 mod here;
 mod lines;
 pub mod live;
+pub mod monitor;
 mod once;
 mod operator;
 mod options;
 mod post;
 mod processes;
+pub mod reflect;
 mod running;
-#[cfg(target_os = "linux")]
-mod system;
-#[cfg(not(target_os = "linux"))]
-use elsewhere as system;
 pub mod wire;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Clock, Diagnostic, Exit, Said, Secrets, Share, Side, clock::wall_now};
+use throng_base::{Clock, Diagnostic, Exit, LoadPart, Said, Secrets, Share, Side, clock::wall_now};
 use throng_engine::{Options, Run, Spare, StartError, prepare};
 use throng_export::Opened;
 use throng_metrics::capacity::LoadUnit;
@@ -71,7 +66,6 @@ use throng_scenario::Recorded;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::unbounded_channel;
 
-pub use child::{be, told};
 use desk::monitors;
 pub use desk::pilot::Wanted as Search;
 use desk::{Desk, Orders, Outlets, Posts, audits};
@@ -82,8 +76,9 @@ pub use lines::{Lines, run};
 use live::Live;
 use once::{do_once, not_begun, tear_down};
 pub use operator::{Line, Operator, StopRequests};
-pub use options::{HostLimits, LoadPart, SearchOptions, Settings};
+pub use options::{FLEET, HostLimits, SearchOptions, Settings};
 use post::{Post, limits};
+pub use processes::child::{assignment, generate};
 
 /// `throng resume`: a run of a fleet whose controller is gone is taken over, up to its end.
 pub fn resume(asked: &fleet::Resume, operator: &dyn Operator) -> Exit {
@@ -419,16 +414,16 @@ impl<'a> Conduct<'a> {
     /// This process's part of the load, of which other processes or machines have the rest.
     fn share(&self) -> Share {
         let part = self.settings.part;
-        part.map_or(Share::WHOLE, |part| Share::of_machine(part.first, part.width, part.of))
+        part.map_or(Share::WHOLE, LoadPart::share)
     }
 
     /// Who makes the load, where that is not this process alone.
     fn machines(&self) -> Vec<MachineInfo> {
-        if let Some(LoadPart { first, width, of }) = self.settings.part {
+        if let Some(part) = self.settings.part {
             let host = throng_host::facts(env!("CARGO_PKG_VERSION"));
             let name = host.hostname.clone().unwrap_or_default();
-            let name = format!("{name} {}/{of}", first + 1);
-            return vec![MachineInfo { name, host, first, width, of, ..MachineInfo::default() }];
+            let name = format!("{name} {}/{}", part.first + 1, part.of);
+            return vec![MachineInfo { name, host, part, ..MachineInfo::default() }];
         }
         if self.duel.is_some() {
             return sides();
@@ -587,9 +582,7 @@ impl<'a> Conduct<'a> {
 fn sides() -> Vec<MachineInfo> {
     let machine = |(number, side): (u64, Side)| MachineInfo {
         name: side.name().into(),
-        first: number,
-        width: 1,
-        of: Side::BOTH.len() as u64,
+        part: LoadPart { first: number, width: 1, of: Side::BOTH.len() as u64 },
         ..MachineInfo::default()
     };
     (0..).zip(Side::BOTH).map(machine).collect()

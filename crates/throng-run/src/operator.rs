@@ -19,7 +19,8 @@ pub enum Line<'a> {
     Diagnostic(Cow<'a, Diagnostic>),
     /// All that is wrong with a scenario.
     Mistakes(Cow<'a, [Diagnostic]>),
-    /// What a process of the run wrote on its standard error before it was lost.
+    /// Text as it is: a table, or what a process of the run wrote on its standard error before it
+    /// was lost.
     Text(Cow<'a, str>),
     /// The scenario's own message (`log`): when, in nanoseconds since the start of the load, and
     /// the user's number, from 1. Both are missing in `setup` and `teardown`.
@@ -105,6 +106,17 @@ impl StopRequests {
 impl dyn Operator + '_ {
     pub fn say(&self, said: Said) {
         self.tell(Line::Said(said));
+    }
+
+    /// A line of text as it is.
+    pub fn line(&self, line: &str) {
+        self.tell(Line::Text(Cow::Owned(format!("{line}\n"))));
+    }
+
+    /// Waits for a request to stop.
+    pub async fn stop_requested(&self) {
+        let mut requests = self.stop_requests().unwrap_or_else(|_| StopRequests::none());
+        requests.next().await;
     }
 
     pub fn diagnostic(&self, diagnostic: &Diagnostic) {

@@ -16,7 +16,7 @@ use throng_engine::{
     Example, GROWTH_AHEAD, Holder, NameNews, Oddity, Presences, Run, Shown, Stopped, StoppedBy,
     Update,
 };
-use throng_load::Amendment;
+use throng_load::{Adjustment, Amendment};
 use throng_metrics::{Cause, Gauges, Interval, Merge as _, Resources};
 use throng_program::Program;
 use throng_results::{AllGauges, EVIDENCE_MAX, Event, Evidence, Piece, StopBy};
@@ -379,7 +379,7 @@ impl Post {
     /// One that leaves its host to others makes nothing for other machines.
     fn amend_portion(&self, at: Time) {
         let portion = if self.own < 1.0 { self.own } else { self.taken };
-        let (change, spare) = (throng_load::Change::Portion(portion), self.run.users_spare.users);
+        let (change, spare) = (Adjustment::Portion(portion), self.run.users_spare.users);
         for (load, one) in self.program.loads.iter().enumerate() {
             let users_max = one.staying_max().saturating_add(spare);
             self.run.control.amend(load as u16, Amendment { at, change, users_max });

@@ -2,6 +2,8 @@
 //! and is connected to the desk by its standard input and output, as machines are by a network. The
 //! announcements of one process's ledgers are forwarded to the others.
 
+pub(crate) mod child;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
@@ -13,8 +15,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use throng_base::system::{LocalStream, in_own_group, signal_of, to_child};
-use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now};
+use throng_base::{Clock, Diagnostic, Exit, LoadPart, Said, clock::wall_now};
 use throng_engine::Spare;
+use throng_fleet::wire::{Announcement, Start};
 use throng_program::Source;
 use throng_results::{MachineInfo, RunInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -22,7 +25,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::desk::{Orders, Posts};
 use crate::here;
 use crate::post::Lines;
-use crate::wire::{Carried, Heard, Message, Order, Part, Plain, Start};
+use crate::wire::{Assignment, Heard, Inputs, Message, Order};
 use crate::{Conduct, Line, Operator};
 
 /// The load begins so long after the last process is ready: all have been told by then.
@@ -58,9 +61,7 @@ const ERRORS_BYTES_MAX: u64 = 64 * 1024;
 pub(crate) fn machines(count: u16) -> Vec<MachineInfo> {
     let machine = |number: u16| MachineInfo {
         name: format!("process {}", number + 1),
-        first: u64::from(number),
-        width: 1,
-        of: u64::from(count),
+        part: LoadPart { first: u64::from(number), width: 1, of: u64::from(count) },
         ..MachineInfo::default()
     };
     (0..count).map(machine).collect()
@@ -181,14 +182,12 @@ fn one(
         return Err(Exit::Bug);
     };
     let said = std::thread::spawn(move || listen(said));
-    let part = Part {
+    let part = Assignment {
         words: std::env::args().collect(),
         scenario: Some(conduct.recorded.text(&[])),
-        seed: conduct.program.seed,
-        run_id: conduct.program.run_id.clone(),
-        values: conduct.program.setup_values.iter().map(Plain::from).collect(),
+        inputs: Inputs::of(&conduct.program),
         machine: machine.clone(),
-        neighbours: machine.of,
+        neighbours: machine.part.of,
         audits: false,
     };
     let told = write(&mut input, &part);
@@ -258,7 +257,7 @@ fn carry(from: LocalStream, others: &[SyncSender<Word>]) {
         else {
             return;
         };
-        let heard = Heard::Announced(Carried { announced, error_ns });
+        let heard = Heard::Announced(Announcement { announced, error_ns });
         let Ok(mut word) = serde_json::to_vec(&heard) else { return };
         word.push(b'\n');
         let word: Word = word.into();

@@ -5,26 +5,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use throng_base::{Said, Share};
+use throng_base::Said;
 use throng_engine::SpareLimit;
 use throng_expression::Value;
+use throng_fleet::wire::{Announcement, Start};
 use throng_metrics::Interval;
 use throng_metrics::audit::Round;
 use throng_metrics::presence::Snapshot;
+use throng_program::{Change, Program};
 use throng_results::{Event, MachineInfo, OnceRun};
 
 /// What a process is told first: what it is to be.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Part {
+pub struct Assignment {
     /// The words of the command line whose run this is a part of.
     pub words: Vec<String>,
     /// The scenario as the desk has read it, where both read the same files.
     #[serde(default)]
     pub scenario: Option<String>,
-    pub seed: u64,
-    pub run_id: String,
-    /// What `setup` has saved.
-    pub values: Vec<Plain>,
+    #[serde(flatten)]
+    pub inputs: Inputs,
     pub machine: MachineInfo,
     /// So many processes of the run share the machine.
     pub neighbours: u64,
@@ -33,13 +33,41 @@ pub struct Part {
     pub audits: bool,
 }
 
-/// What a plan tells each child, but for its part.
+/// What all generators of a run have in common, besides the scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Told {
+pub struct Inputs {
     pub seed: u64,
     pub run_id: String,
-    /// What `setup` has saved, and what was told of it.
+    /// What `setup` has saved.
     pub values: Vec<Plain>,
+}
+
+impl Inputs {
+    pub(crate) fn of(program: &Program) -> Inputs {
+        Inputs {
+            seed: program.seed,
+            run_id: program.run_id.clone(),
+            values: program.setup_values.iter().map(Plain::from).collect(),
+        }
+    }
+
+    /// The program with these.
+    pub(crate) fn put_into(&self, program: &Program) -> Program {
+        Program {
+            seed: self.seed,
+            run_id: self.run_id.clone(),
+            setup_values: self.values.iter().cloned().map(Into::into).collect(),
+            ..program.clone()
+        }
+    }
+}
+
+/// What a plan tells each child, but for its part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlanDetails {
+    #[serde(flatten)]
+    pub inputs: Inputs,
+    /// What was told of `setup`.
     #[serde(default)]
     pub setup: Option<OnceRun>,
     /// What the books of the target said before the load, by audit.
@@ -56,38 +84,6 @@ pub struct Told {
     pub labels: Vec<BTreeMap<String, String>>,
     /// What some leave out is made by the others.
     pub redistribute: bool,
-}
-
-/// Of every `of` processes the one with this number.
-pub fn share_of(machine: &MachineInfo) -> Share {
-    Share::of_machine(machine.first, machine.width, machine.of)
-}
-
-/// When the load begins, in nanoseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Start {
-    pub unix_ns: u64,
-}
-
-/// What a person changes of the phase that runs, as [`throng_load::Change`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    Times(f64),
-    Users(u64),
-    Rate(f64),
-    EndPhase,
-}
-
-impl From<Change> for throng_load::Change {
-    fn from(change: Change) -> throng_load::Change {
-        match change {
-            Change::Times(times) => throng_load::Change::Times(times),
-            Change::Users(users) => throng_load::Change::Users(users),
-            Change::Rate(rate) => throng_load::Change::Rate(rate),
-            Change::EndPhase => throng_load::Change::EndPhase,
-        }
-    }
 }
 
 /// What the desk tells a post.
@@ -143,15 +139,7 @@ pub enum Order {
 #[serde(rename_all = "kebab-case")]
 pub enum Heard<A> {
     Order(Order),
-    Announced(Carried<A>),
-}
-
-/// What the ledgers of another machine have announced, as it has said it.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Carried<A> {
-    pub announced: A,
-    /// Its clock and this one's agree within this.
-    pub error_ns: u64,
+    Announced(Announcement<A>),
 }
 
 /// An order that the desk before this one has given, and when by the run's clock.
@@ -174,10 +162,8 @@ pub enum Message {
         #[serde(default)]
         spare_limit: SpareLimit,
     },
-    /// Its load begins, in nanoseconds since the Unix epoch.
-    Begun {
-        unix_ns: u64,
-    },
+    /// Its load begins.
+    Begun(Start),
     Interval(Box<Interval>),
     /// Without secrets.
     Event(Event),
@@ -321,5 +307,50 @@ mod tests {
             let back: Plain = serde_json::from_str(&line).expect("a value");
             assert_eq!(Value::from(back), value, "{line}");
         }
+    }
+
+    fn same<T: Serialize + serde::de::DeserializeOwned>(text: &str) -> T {
+        let read: T = serde_json::from_str(text).expect(text);
+        assert_eq!(serde_json::to_string(&read).expect("JSON"), text);
+        read
+    }
+
+    /// As agents of version 4 of the fleet's wire read and write them.
+    #[test]
+    fn lines_keep_their_json() {
+        for order in [
+            r#"{"amend":{"load":1,"at_ns":9,"change":{"times":1.5},"users_max":8}}"#,
+            r#"{"amend":{"load":1,"at_ns":9,"change":{"users":3},"users_max":8}}"#,
+            r#"{"amend":{"load":1,"at_ns":9,"change":{"rate":0.5},"users_max":8}}"#,
+            r#"{"amend":{"load":1,"at_ns":9,"change":"end-phase","users_max":8}}"#,
+        ] {
+            same::<Order>(order);
+        }
+        same::<Message>(r#"{"begun":{"unix_ns":17}}"#);
+        same::<Heard<String>>(r#"{"announced":{"announced":"x","error_ns":5}}"#);
+        let details = concat!(
+            r#"{"seed":18446744073709551615,"run_id":"r1","values":[{"int":-1}],"setup":null,"#,
+            r#""books":[null],"flags":[],"environment":{},"names":["b1"],"labels":[{}],"#,
+            r#""redistribute":true}"#,
+        );
+        let details: PlanDetails = same(details);
+        assert_eq!((details.inputs.seed, details.inputs.run_id.as_str()), (u64::MAX, "r1"));
+        assert_eq!(details.inputs.values, [Plain::Int(-1)]);
+    }
+
+    #[test]
+    fn an_assignment_keeps_its_json() {
+        let text = concat!(
+            r#"{"words":["run"],"scenario":null,"seed":7,"run_id":"r1","values":[],"#,
+            r#""machine":{"name":"b1","shards":2,"first":3,"width":4,"of":7,"offset_ns":0},"#,
+            r#""neighbours":1,"audits":false}"#,
+        );
+        let read: Assignment = serde_json::from_str(text).expect("an assignment");
+        assert_eq!((read.inputs.seed, read.machine.part.of), (7, 7));
+        let written = serde_json::to_value(&read).expect("JSON");
+        let mut wanted: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        // Facts of a host have defaults of their own.
+        wanted["machine"]["host"] = written["machine"]["host"].clone();
+        assert_eq!(written, wanted);
     }
 }

@@ -64,8 +64,8 @@ pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 pub use file::include::INCLUDES_MAX;
 pub use file::secrets::{Masked, masked_in, masked_scenario};
 pub use file::vars::{Input, inputs};
-pub use load::LoadChanges;
 use load::Loads;
+pub use load::{LoadChanges, precision};
 pub use message::body::{bytes_of_base64, parse_hex};
 pub use message::wants::{JsonWant, parse_json_expectation};
 pub use network::route::{

@@ -21,7 +21,7 @@ mod several;
 mod shape;
 mod users;
 
-pub use changes::LoadChanges;
+pub use changes::{LoadChanges, precision};
 pub(crate) use churn::read_parting;
 pub(crate) use possible::warn_churn;
 

@@ -4,24 +4,35 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use clap::Args;
 use throng_base::Said;
+use throng_base::flags::{count, duration};
 
 /// Which deliveries go wrong, and which joins are forgotten. A delivery is one message to one
 /// connection that is open. Where several faults meet, the first of these happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
+#[command(next_help_heading = "Deliveries (chat, push, mqtt)")]
 pub struct FaultOptions {
-    /// Every n-th delivery is not written.
+    /// Drop every N-th delivery: `10k`
+    #[arg(long, value_name = "N", value_parser = count)]
     pub lose_every: Option<u64>,
-    /// Every n-th delivery has one byte that breaks the declaration: the kind of its packet.
+    /// Corrupt the packet type of every N-th delivery
+    #[arg(long, value_name = "N", value_parser = count)]
     pub garbage_every: Option<u64>,
-    /// Every n-th delivery is written twice.
+    /// Write every N-th delivery twice
+    #[arg(long, value_name = "N", value_parser = count)]
     pub twice_every: Option<u64>,
-    /// Every n-th delivery is written later, by [`FaultOptions::late_by`].
+    /// Write every N-th delivery late
+    #[arg(long, value_name = "N", value_parser = count)]
     pub late_every: Option<u64>,
+    /// Delay of late deliveries
+    #[arg(long, value_parser = duration, default_value = "3s")]
     pub late_by: Duration,
-    /// Every n-th delivery is written behind the next one to the same connection.
+    /// Swap every N-th delivery with the next one to the same user
+    #[arg(long, value_name = "N", value_parser = count)]
     pub swap_every: Option<u64>,
-    /// Every n-th join or bind is answered as if all were well, and then forgotten.
+    /// Confirm every N-th login or subscription, then forget it
+    #[arg(long, value_name = "N", value_parser = count)]
     pub forget_every: Option<u64>,
 }
 

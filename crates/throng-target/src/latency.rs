@@ -115,6 +115,11 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
+/// A latency as the value of a flag.
+pub(crate) fn latency(text: &str) -> Result<Latency, String> {
+    text.parse().map_err(|error: LatencyError| tell!("{}; {}", error.message, error.help))
+}
+
 impl FromStr for Latency {
     type Err = LatencyError;
 

@@ -2,57 +2,62 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
+use clap::{Args, ValueEnum};
 use throng_base::Said;
+use throng_base::flags::{count, duration, rate, share, size};
 
 use crate::faults::FaultOptions;
-use crate::latency::Latency;
+use crate::latency::{Latency, latency};
 use crate::queue::CapacityOptions;
 use crate::redis::RedisAddress;
 
 /// Which server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// HTTP/1.1 and HTTP/2 with the routes of the module `http`.
+    /// HTTP/1.1, HTTP/2 and gRPC
     Http,
-    /// Says back what it hears: bytes over TCP, messages after a WebSocket upgrade.
+    /// Echoes bytes and WebSocket messages
     Echo,
-    /// A messenger over WebSocket: login, heartbeat, ping, broadcast.
-    Im {
-        /// How often everyone who is logged in gets a message.
-        broadcast_every: Option<Duration>,
-    },
-    /// A chat room over a private TCP protocol: rooms, fan-out, presence, a kick on double login.
+    /// The WebSocket messenger of im-websocket.yaml: login, heartbeat, broadcast
+    Im,
+    /// The chat room of chat-room.yaml: rooms, presence, messages to all users in the room
     Chat,
-    /// A push service over a private TCP protocol: presence, pushes by an admin interface.
-    Push(PushOptions),
-    /// A broker of MQTT 3.1.1 and 5.
+    /// The push service of push-service.yaml: presence, pushes to one, some or all devices
+    Push,
+    /// A broker for MQTT 3.1.1 and 5: QoS 0 to 2, wills, retained messages, shared subscriptions
     Mqtt,
 }
 
 impl Kind {
     /// Whether the server delivers messages from one connection to others.
-    pub(crate) fn delivers(&self) -> bool {
-        matches!(self, Kind::Chat | Kind::Push(_) | Kind::Mqtt)
+    pub(crate) fn delivers(self) -> bool {
+        matches!(self, Kind::Chat | Kind::Push | Kind::Mqtt)
     }
 }
 
-/// What a push service is told before it starts.
-#[derive(Clone, Debug, PartialEq)]
+/// What only a push service does.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(next_help_heading = "The push service")]
 pub struct PushOptions {
-    /// Where the presence is mirrored to the set `presence`.
+    /// Mirror the online devices to the set `presence` on this Redis server
+    #[arg(long, value_name = "URL", value_parser = redis)]
     pub redis: Option<RedisAddress>,
-    /// A bind is answered only when Redis has confirmed it.
+    /// Reply to a bind only after Redis has confirmed it
+    #[arg(long)]
     pub redis_wait: bool,
-    /// Share of the devices that are left in Redis when they go, 0 to 1.
-    pub skip_clear: f64,
-    /// Redis timeout; a bind that waits longer gets a reply with code 2.
+    /// Redis timeout; a bind that waits longer gets a reply with code 2
+    #[arg(long, value_parser = duration, default_value = "1s")]
     pub redis_timeout: Duration,
-    /// A device without any packet for this time is taken offline.
+    /// Leave this share of devices in Redis when they go offline: `1%`
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
+    pub skip_clear: f64,
+    /// Mark a device as offline if it has sent nothing for this long
+    #[arg(long, value_parser = duration)]
     pub idle_timeout: Option<Duration>,
-    /// How often every device gets a push without being asked for.
+    /// Push to every device at this interval, evenly spread over time
+    #[arg(long, value_parser = duration)]
     pub push_every: Option<Duration>,
 }
 
@@ -92,61 +97,83 @@ fn first<const FAULTS: usize>(faults: [(bool, Said); FAULTS]) -> Option<Said> {
 }
 
 /// Hears what a person should know while the server runs. Called from the server's threads.
-pub(crate) type Told = Arc<dyn Fn(&str) + Send + Sync>;
+pub(crate) type Told = fn(&str);
 
-/// What a server is told before it starts.
-#[derive(Clone)]
+/// What a server is told before it starts: flags of `throng target`.
+#[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Where to listen. Port 0: the kernel chooses, [`crate::Running::listen`] tells.
+    /// Address to listen on
+    #[arg(short, long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// Speaks TLS, with a certificate of its own making.
+    /// Use TLS with a self-signed certificate (`tls: {verify: false}` accepts it)
+    #[arg(long)]
     pub tls: bool,
-    /// Where the statistics and, for `im`, the broadcast are served.
+    /// Address for statistics over HTTP
+    #[arg(long, value_name = "ADDRESS:PORT")]
     pub admin: Option<SocketAddr>,
-    /// Threads; as many as the computer has cores, or as the connections need.
-    pub workers: Option<usize>,
-    /// The connections of one source address all go to one worker, those of the next address to the
-    /// next; else the kernel spreads them by their hash. For many sources: a worker has no more
-    /// room than its table.
-    pub by_source: bool,
-    /// How many connections to make room for. More than one descriptor table holds are spread
-    /// over workers with a table each.
-    pub connections: u64,
+    /// Latency of responses
+    #[arg(long, value_parser = latency, default_value = "none")]
     pub latency: Latency,
-    /// The share of requests answered by an error (http: 500; im: code 500; WebSocket echo: a
-    /// close with 1011; raw echo has no errors), from 0 to 1.
+    /// Share of requests that get an error response: `1%`
+    #[arg(long, value_parser = share, default_value = "0%")]
     pub errors: f64,
-    /// The share of requests answered by a reset of the connection, over HTTP/2 of the stream, from
-    /// 0 to 1.
+    /// Share of requests that get a connection reset, or a stream reset over HTTP/2: `1%`
+    #[arg(long, value_parser = share, default_value = "0%")]
     pub resets: f64,
-    /// The share of streams of HTTP/2 that are refused before anything is done with them (RFC 9113,
-    /// 8.7), from 0 to 1; none of them is a request.
+    /// http: share of HTTP/2 streams refused before any processing: `1%`
+    #[arg(long, value_parser = share, default_value = "0%")]
     pub refuse_streams: f64,
-    /// With so many requests on a connection of HTTP/2 it is left by a GOAWAY, once all answers are
-    /// given.
+    /// http: close an HTTP/2 connection with GOAWAY at its Nth request
+    #[arg(long, value_name = "N")]
     pub goaway_after: Option<u64>,
-    /// How many streams of HTTP/2 a client may have open at once on a connection.
+    /// http: maximum number of concurrent HTTP/2 streams on a connection
+    #[arg(long = "streams", value_name = "N", default_value = "1000")]
     pub streams_max: u32,
-    /// Every connection is closed at this age, whatever it is doing: a proxy's timeout.
+    /// Close every connection when it reaches this age
+    #[arg(long, value_parser = duration)]
     pub close_after: Option<Duration>,
-    /// A worker accepts one connection in this time and lets the others wait.
+    /// Accept at most one connection per thread in each interval of this length; other connections
+    /// wait
+    #[arg(long, value_parser = duration)]
     pub slow_accept: Option<Duration>,
-    /// More connections than this are reset when they are accepted.
+    /// Reset new connections while this many are open
+    #[arg(long, value_name = "N", value_parser = count)]
     pub connections_max: Option<u64>,
-    /// So many connections per second are served, over all workers; the others wait.
+    /// Serve at most this many new connections per second; further connections wait: `200/s`
+    #[arg(long = "accept-rate", value_name = "RATE", value_parser = rate)]
     pub accept_per_s: Option<f64>,
-    /// What an `http` server can carry.
-    pub capacity: CapacityOptions,
-    /// What is to be delivered in this time is written together; zero: at once, and together
-    /// only what waits anyhow.
-    pub batch: Duration,
-    /// Faults of deliveries and of presence, for `chat`, `push` and `mqtt`.
-    pub faults: FaultOptions,
-    /// The size of the default body, in bytes.
+    /// Body size of the default response
+    #[arg(long, value_parser = size, default_value = "13")]
     pub body: u64,
-    /// Random seed for latencies and faults.
+    /// Number of connections to prepare for
+    #[arg(long, value_parser = count, default_value = "100k")]
+    pub connections: u64,
+    /// Number of threads; by default one per processor, or more if the connections need more file
+    /// descriptors
+    #[arg(long)]
+    pub workers: Option<usize>,
+    /// Serve all connections of a source address on the same thread, which saves CPU if there are
+    /// many addresses; by default, connections are spread evenly over the threads
+    #[arg(long)]
+    pub by_source: bool,
+    /// im: send a message to all users at this interval
+    #[arg(long, value_parser = duration)]
+    pub broadcast_every: Option<Duration>,
+    /// Random seed for latencies and faults
+    #[arg(long, default_value = "1")]
     pub seed: u64,
-    /// Hears of full descriptor tables and the like, once each; without it nobody is told.
+    #[command(flatten)]
+    pub capacity: CapacityOptions,
+    /// Batch messages to a user for this long and write them together; by default, write them
+    /// immediately
+    #[arg(long, value_parser = duration, help_heading = "Deliveries (chat, push, mqtt)")]
+    pub batch: Option<Duration>,
+    #[command(flatten)]
+    pub faults: FaultOptions,
+    #[command(flatten)]
+    pub push: PushOptions,
+    // Hears of full descriptor tables and the like, once each; without it nobody is told.
+    #[arg(skip)]
     pub told: Option<Told>,
 }
 
@@ -170,8 +197,10 @@ impl Default for Options {
             connections_max: None,
             accept_per_s: None,
             capacity: CapacityOptions::default(),
-            batch: Duration::ZERO,
+            batch: None,
             faults: FaultOptions::default(),
+            push: PushOptions::default(),
+            broadcast_every: None,
             body: 13,
             seed: 1,
             told: None,
@@ -186,11 +215,11 @@ pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
 
 impl Options {
     /// Refuses what cannot be, in words.
-    pub(crate) fn check(&self, kind: &Kind) -> io::Result<()> {
+    pub(crate) fn check(&self, kind: Kind) -> io::Result<()> {
         let share = |share: f64| (0.0..=1.0).contains(&share);
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
-        let is_silent = matches!(kind, Kind::Im { broadcast_every } if zero(*broadcast_every));
-        let push = if let Kind::Push(push) = kind { push.fault() } else { None };
+        let is_silent = kind == Kind::Im && zero(self.broadcast_every);
+        let push = self.push.fault().filter(|_| kind == Kind::Push);
         let shares = !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0;
         let is_positive = |rate: f64| rate > 0.0 && rate.is_finite();
         let fault = first([
@@ -214,7 +243,10 @@ impl Options {
             ),
             (self.body > BODY_BYTES_MAX, say!("a body can be at most 1 TB")),
             (zero(self.close_after), say!("the maximum connection age must be more than 0")),
-            (self.batch > BATCH_MAX, say!("deliveries can be batched for at most one minute")),
+            (
+                self.batch.is_some_and(|batch| batch > BATCH_MAX),
+                say!("deliveries can be batched for at most one minute"),
+            ),
             (zero(self.slow_accept), say!("the `--slow-accept` time must be more than 0")),
             (self.connections_max == Some(0), say!("a server must allow at least one connection")),
             (
@@ -222,11 +254,11 @@ impl Options {
                 say!("the rate of accepted connections must be more than 0"),
             ),
             (
-                *kind != Kind::Http && self.capacity.any(),
+                kind != Kind::Http && self.capacity.any(),
                 say!("only `throng target http` has a queue and a rate limit"),
             ),
             (
-                !kind.delivers() && (self.faults.any() || !self.batch.is_zero()),
+                !kind.delivers() && (self.faults.any() || self.batch.is_some()),
                 say!("only chat, push and mqtt support batched deliveries and delivery faults"),
             ),
         ]);
@@ -265,6 +297,10 @@ impl Seats {
     }
 }
 
+fn redis(text: &str) -> Result<RedisAddress, String> {
+    text.parse().map_err(|error: Said| error.spoken())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,7 +322,7 @@ mod tests {
         let check = |change: fn(&mut Options)| {
             let mut options = Options::default();
             change(&mut options);
-            options.check(&Kind::Http).is_ok()
+            options.check(Kind::Http).is_ok()
         };
         assert!(check(|_| ()));
         assert!(!check(|o| o.errors = f64::NAN));
@@ -296,11 +332,11 @@ mod tests {
         let (low, high) = (Duration::from_secs(2), Duration::from_secs(1));
         assert!(
             Options { latency: Latency::Uniform(low, high), ..Options::default() }
-                .check(&Kind::Echo)
+                .check(Kind::Echo)
                 .is_err()
         );
-        let im = Kind::Im { broadcast_every: Some(Duration::ZERO) };
-        assert!(Options::default().check(&im).is_err());
+        let silent = Options { broadcast_every: Some(Duration::ZERO), ..Options::default() };
+        assert!(silent.check(Kind::Im).is_err());
     }
 
     #[test]

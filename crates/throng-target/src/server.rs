@@ -43,7 +43,7 @@ pub struct Running {
 /// # Errors
 /// Impossible options, an address that cannot be bound, a limit of the system.
 pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
-    options.check(&kind)?;
+    options.check(kind)?;
     worker::check_free(options.listen)?;
     let cores = thread::available_parallelism()?.get();
     let descriptors = system::raise_descriptor_limit()?;
@@ -59,9 +59,9 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
     let role = match &running.setup.kind {
         Kind::Http => Role::Http,
         Kind::Echo => Role::Echo,
-        Kind::Im { .. } => Role::Im,
+        Kind::Im => Role::Im,
         Kind::Chat => Role::Chat,
-        Kind::Push(_) => Role::Push,
+        Kind::Push => Role::Push,
         Kind::Mqtt => Role::Mqtt,
     };
     for index in 0..seats.workers {
@@ -167,10 +167,7 @@ impl fmt::Debug for Running {
 impl Setup {
     pub(crate) fn new(kind: Kind, options: Options, workers: usize) -> io::Result<Setup> {
         let names = vec!["localhost".to_owned(), options.listen.ip().to_string()];
-        let push = match &kind {
-            Kind::Push(options) => Some(push::Service::new(options)),
-            _ => None,
-        };
+        let push = (kind == Kind::Push).then(|| push::Service::new(&options.push));
         let mqtt = (kind == Kind::Mqtt).then(Broker::new);
         let protocols: &[&[u8]] = match &kind {
             Kind::Http => &[b"h2", b"http/1.1"],

@@ -567,7 +567,7 @@ fn bad_frames_are_answered_by_a_close() {
 
 fn im(broadcast_every: Option<Duration>, options: Options) -> Running {
     let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    start(Kind::Im { broadcast_every }, Options { admin, ..options }).unwrap()
+    start(Kind::Im, Options { admin, broadcast_every, ..options }).unwrap()
 }
 
 fn say(stream: &mut TcpStream, text: &str) -> Value {

@@ -29,7 +29,6 @@ use crate::chat::Room;
 use crate::im;
 use crate::mail::Letter;
 use crate::mail::Stamped;
-use crate::options::Kind;
 use crate::queue::Orders;
 use crate::session::Role;
 use crate::setup::Setup;
@@ -213,7 +212,7 @@ impl Worker {
                 timing.setup.tell(&format!("a timer failed, responses are late: {e}"));
             }
         });
-        if let Kind::Im { broadcast_every: Some(every) } = self.setup.kind
+        if let Some(every) = self.setup.options.broadcast_every
             && self.role == Role::Im
         {
             let passed = self.clock.now().as_nanos() / every.as_nanos().max(1) as u64;
@@ -229,7 +228,7 @@ impl Worker {
                 break;
             }
             self.look_at_queue();
-            match self.setup.options.batch {
+            match self.setup.options.batch.unwrap_or_default() {
                 Duration::ZERO => self.open_mail(),
                 batch => self.timer.at(self.clock.now() + batch, Due::Mail),
             }
@@ -311,7 +310,7 @@ impl Worker {
                 upgrade(connection).iter().for_each(|connection| connection.not_overtaken());
             }
             Due::Broadcast(number) => {
-                if let Kind::Im { broadcast_every: Some(every) } = self.setup.kind {
+                if let Some(every) = self.setup.options.broadcast_every {
                     self.broadcast(&im::broadcast("clock", number, sent_ns(), None));
                     self.next_broadcast(number + 1, every);
                 }
@@ -515,7 +514,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::tests::PATIENCE;
-    use crate::{Latency, Options};
+    use crate::{Kind, Latency, Options};
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     const WAIT: Duration = Duration::from_millis(30);

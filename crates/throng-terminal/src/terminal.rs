@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
+use clap::Args;
 use throng_base::units::format_duration;
 use throng_base::{Clock, Diagnostic, Said, Time};
 use throng_results::directory::RECORDS;
@@ -30,16 +31,26 @@ pub fn restore() {
     system::give_terminal_back();
 }
 
-/// What of a run is shown, and how.
-#[derive(Clone, Copy, Debug, Default)]
+/// What of a run is shown, and how: flags of the command line.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Output")]
 pub struct Output {
-    /// The summary is JSON on standard output; everything else goes to standard error.
+    /// Print the summary as JSON on standard output; see docs/json.md
+    #[arg(long)]
     pub json: bool,
-    /// The summary has all metrics.
+    /// Print all metrics instead of the short summary, and the data sent and received in the first
+    /// failures of each kind
+    #[arg(long)]
     pub details: bool,
-    /// Without progress.
+    /// Do not print progress lines during the run
+    #[arg(long)]
     pub quiet: bool,
+    /// Show charts, steps, connections and errors in a full-screen view during the run; keys change
+    /// the load
+    #[arg(long = "tui", conflicts_with_all = ["json", "quiet"])]
     pub full_screen: bool,
+    /// Do not use colors; the environment variable NO_COLOR does the same
+    #[arg(long)]
     pub no_color: bool,
 }
 
@@ -263,6 +274,7 @@ impl Operator for Screen {
             Line::Said(said) => self.say(said),
             Line::Diagnostic(diagnostic) => self.diagnostic(&diagnostic),
             Line::Mistakes(all) => self.diagnostics(&all),
+            Line::Text(text) => self.text(&text),
             Line::Bug(reason) => bug::tell(&reason),
             _ => {}
         }

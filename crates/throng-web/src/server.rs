@@ -20,6 +20,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+pub use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
@@ -247,7 +249,7 @@ impl Server {
 
     /// Takes only TLS connections.
     #[must_use]
-    pub fn secured(self, config: Arc<rustls::ServerConfig>) -> Server {
+    pub fn secured(self, config: Arc<ServerConfig>) -> Server {
         Server { tls: Some(TlsAcceptor::from(config)), ..self }
     }
 
@@ -308,6 +310,22 @@ impl Server {
             });
         }
     }
+}
+
+/// TLS with this certificate, for HTTP/1.1.
+///
+/// # Errors
+/// The key does not fit the certificate.
+pub fn tls_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<Arc<ServerConfig>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions()?;
+    let mut config = config.with_no_client_auth().with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
 }
 
 /// Runs it on a runtime of this thread.

@@ -3,6 +3,7 @@
 
 mod bench;
 mod capacity;
+mod choice;
 mod control;
 mod duel;
 mod files;
@@ -11,8 +12,6 @@ mod host;
 mod import;
 mod mcp;
 mod pages;
-mod protocol;
-mod record;
 mod records;
 mod route;
 mod run;
@@ -22,6 +21,10 @@ mod values;
 
 use clap::{Parser, Subcommand};
 use throng_base::Language;
+use throng_packets::command::ProtocolOptions;
+use throng_record::command::RecordOptions;
+use throng_run::agent::work::AgentOptions;
+use throng_run::monitor::MonitorOptions;
 
 use crate::version;
 pub(crate) use bench::{BenchArguments, Verify};
@@ -29,27 +32,21 @@ pub(crate) use capacity::CapacityArguments;
 pub(crate) use control::{ControlArguments, What};
 pub(crate) use duel::DuelArguments;
 pub(crate) use files::{ExplainArguments, InitArguments, InitKind, SchemaArguments, SchemaKind};
-pub(crate) use fleet::{
-    AgentArguments, CollectArguments, FleetArguments, FleetWhat, ResumeArguments,
-};
-pub(crate) use host::{DoctorArguments, MonitorArguments, PlanArguments};
+pub(crate) use fleet::{CollectArguments, FleetArguments, FleetWhat, ResumeArguments};
+pub(crate) use host::{DoctorArguments, PlanArguments};
 pub(crate) use import::ImportArguments;
 pub(crate) use mcp::McpArguments;
 pub(crate) use pages::{CompletionsArguments, ManArguments, ShellKind};
-pub(crate) use protocol::{ProtocolArguments, ReflectionArguments, metadata};
-pub(crate) use record::RecordArguments;
 pub(crate) use records::{
     CompareArguments, HistoryArguments, MergeArguments, ReportArguments, ServeArguments,
     WhyArguments,
 };
 pub(crate) use run::{
-    CheckArguments, DemoArguments, LimitArguments, OutputArguments, RerunArguments, RunArguments,
+    CheckArguments, DemoArguments, OutputArguments, RerunArguments, RunArguments,
     ScenarioArguments, TryArguments,
 };
-pub(crate) use target::{
-    DeliveryArguments, PushArguments, QueueArguments, TargetArguments, TargetKind,
-};
-use values::language;
+pub(crate) use target::TargetArguments;
+use throng_base::flags::language;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -81,7 +78,7 @@ pub(crate) enum Command {
     /// Converts a recording, an API description or another tool's test to a scenario
     Import(ImportArguments),
     /// Records what a browser does and writes a scenario: a proxy for HTTP and HTTPS
-    Record(RecordArguments),
+    Record(RecordOptions),
     /// Shows what a scenario will do, without sending anything
     Check(CheckArguments),
     /// Runs a scenario with one user, step by step, and shows what is sent and received
@@ -100,7 +97,7 @@ pub(crate) enum Command {
     /// Manages a fleet of machines: its keys, its bus and its agents
     Fleet(FleetArguments),
     /// Takes part in a fleet's runs: waits for a run, then generates its share of the load
-    Agent(AgentArguments),
+    Agent(AgentOptions),
     /// Takes over a fleet run whose controller is gone
     Resume(ResumeArguments),
     /// Rebuilds a run from the files of its agents, if the bus has lost it
@@ -110,10 +107,10 @@ pub(crate) enum Command {
     /// Checks whether this host can run a load, and shows how to fix each problem
     Doctor(DoctorArguments),
     /// Measures this host while a service on it is tested: CPU, memory, network, listening sockets
-    Monitor(MonitorArguments),
+    Monitor(MonitorOptions),
     /// Shows the packet layouts of a declared protocol, decodes bytes and captures, and encodes
     /// messages
-    Protocol(ProtocolArguments),
+    Protocol(ProtocolOptions),
     /// Explains the code of a message, such as `unknown-key`
     Explain(ExplainArguments),
     /// Prints the JSON Schema of scenarios or of protocol files, for editors
@@ -209,7 +206,7 @@ mod tests {
     fn fingers_of_other_tools_are_understood() {
         let parse = |line: &str| {
             let words = line.split(' ').map(Into::into).collect();
-            let words = crate::fingers::understood(words).expect("understood");
+            let words = crate::speech::fingers::understood(words).expect("understood");
             match Arguments::try_parse_from(words).map(|arguments| arguments.command) {
                 Ok(Command::Bench(bench)) => bench,
                 other => panic!("{line}: {other:?}"),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Exit, Said, Source, plain};
 use throng_program::{Family, HttpVersion, Program, Scheme};
-use throng_run::{Conduct, capacity};
+use throng_run::{Conduct, capacity, reflect};
 use throng_scenario::bench::{
     Bench, BenchBody, BenchRoute, BenchShape, BenchUntil, read_urls, schemes_with, unescape,
     without_effect, write,
@@ -16,8 +16,7 @@ use throng_scenario::{
 use throng_terminal::Screen;
 
 use crate::Ended;
-use crate::arguments::{BenchArguments, Verify, metadata};
-use crate::reflect;
+use crate::arguments::{BenchArguments, Verify};
 use crate::run::{command, with_program};
 use crate::scenario::compile_run;
 
@@ -25,7 +24,7 @@ use crate::scenario::compile_run;
 pub(crate) fn bench(arguments: &BenchArguments) -> Ended {
     with_bench(arguments, |conduct| match arguments.capacity.is_empty() {
         true => conduct.run(),
-        false => capacity::search(conduct, &arguments.searched().options()),
+        false => capacity::search(conduct, &arguments.searched()),
     })
 }
 
@@ -34,7 +33,7 @@ pub(crate) fn with_bench(
     arguments: &BenchArguments,
     then: impl FnOnce(Conduct<'_>) -> Exit,
 ) -> Ended {
-    let errors = Screen::errors(arguments.output.no_color);
+    let errors = Screen::errors(arguments.output.shown.no_color);
     let compiled = compiled(arguments, arguments.url.as_deref(), errors)?;
     Ok(with_program(compiled, (&arguments.output, &arguments.limits), command(), then))
 }
@@ -61,7 +60,8 @@ pub(crate) fn compiled(
         _ if is_given(arguments, path) => plain::read_given(path, bytes_max),
         _ => read_disk(path, bytes_max),
     };
-    let run = RunOptions { labels: arguments.output.labels.clone(), ..RunOptions::fresh(None) };
+    let run =
+        RunOptions { labels: arguments.output.settings.labels.clone(), ..RunOptions::fresh(None) };
     match compile_run(&source, Vec::new(), (PathBuf::new(), &read_variable), run, &read) {
         Ok((program, more, recorded)) => {
             warnings.extend(more);
@@ -93,7 +93,7 @@ fn reflected(
     let method = Url::parse(&bench.url).map(|url| url.path).unwrap_or_default();
     let service = method.trim_start_matches('/').rsplit_once(['/', '.']).map(|(name, _)| name);
     let services: Vec<String> = service.map(str::to_string).into_iter().collect();
-    reflect::reflect(bench, &services, errors).map(Some)
+    reflect::reflect(bench, &services, &errors).map(Some)
 }
 
 /// A mistake of the command line.
@@ -297,6 +297,21 @@ fn headers(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         Err(error) => errors.push(*error),
     }
     errors.extend(bench.replace_headers(given, request.auth.as_deref(), request.curl.is_some()));
+}
+
+/// Headers, or metadata of calls, as the command line has them.
+pub(crate) fn metadata(given: &[String]) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
+    let pair = |header: &String| match header.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_string(), value.trim().to_string()))
+        }
+        _ => {
+            let message = say!("`{header}` is not a header");
+            let error = Diagnostic::error("bad-header", message);
+            Err(error.help(say!("write -H 'Name: value'")).into())
+        }
+    };
+    given.iter().map(pair).collect()
 }
 
 fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagnostic>) {

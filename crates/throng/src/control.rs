@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use throng_base::clean::clean;
 use throng_base::{Diagnostic, Exit, Said, units};
+use throng_program::Change;
 use throng_results::Run;
 use throng_results::directory::RECORDS;
 use throng_run::control::command::{Answer, Command, LoadStatus, Request, SOCKET, VERSION};
 use throng_run::control::socket::ask;
-use throng_run::wire::Change;
 use throng_terminal::Screen;
 
 use crate::Ended;

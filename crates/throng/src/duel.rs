@@ -18,7 +18,7 @@ use crate::scenario::{assignments, compile_run};
 
 /// `throng duel`.
 pub(crate) fn duel(arguments: &DuelArguments) -> Ended {
-    let errors = Screen::errors(arguments.bench.output.no_color);
+    let errors = Screen::errors(arguments.bench.output.shown.no_color);
     let refused = |told: Box<Diagnostic>| {
         errors.diagnostic(&told);
         errors.say(say!("nothing was sent"));
@@ -44,7 +44,7 @@ fn mistake(code: &'static str, message: Said, help: Said) -> Box<Diagnostic> {
 
 /// Flags of `bench` that a duel has no use for.
 fn fitting(arguments: &DuelArguments) -> Result<(), Box<Diagnostic>> {
-    let (bench, output) = (&arguments.bench, &arguments.bench.output);
+    let (bench, output) = (&arguments.bench, &arguments.bench.output.settings);
     let flags = [
         ("--requests", bench.requests.is_some()),
         ("--hold", bench.hold.is_some()),
@@ -102,7 +102,7 @@ fn of_scenario(arguments: &DuelArguments, errors: Screen) -> Result<Sides, Exit>
     let source = Source::new(path.display().to_string(), without_mark(&text));
     let base = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let run = RunOptions::fresh(arguments.bench.seed);
-    let labels = arguments.bench.output.labels.clone();
+    let labels = arguments.bench.output.settings.labels.clone();
     let of = |own: &[String], target: Option<&String>, base: PathBuf, run: RunOptions| {
         let set = assignments(&[&arguments.set[..], own].concat(), errors)?;
         let compiled = compile_run(&source, set, (base, &read_variable), run, &read_disk);

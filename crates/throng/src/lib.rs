@@ -1,58 +1,38 @@
 //! The throng program: arguments, wiring, printing, exit codes. Everything else is in the crates.
 //!
-//! - `arguments`: the command line, one definition per flag. `choice`: a value that is one of a
-//!   few. `fingers`: what other tools' users type. `instead`: what to write for it.
-//! - `bench`: a command line becomes a scenario.
-//! - `duel`: two targets under the same load in turn.
-//! - `mcp`: the commands as tools of an AI assistant.
-//! - `check`, `plan`, `doctor`: what a run does and needs. `protocol`: private protocols, drawn,
-//!   decoded, encoded.
-//! - `rerun`: a run once more, from its directory.
-//! - `run`: a scenario file, or an access log. `record`: what a browser does becomes a scenario.
-//! - `monitor`: this host for the runs of others.
-//! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
-//! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
+//! - `arguments`: the command line; flags that are options of a library are in its crate.
+//! - `run`: a scenario file, and what a run of it would do. `scenario`: how a file is read.
+//! - `bench`: a command line becomes a scenario. `duel`: two targets under the same load in turn.
+//! - `import`: scenarios from other tools, and from a browser. `init`: from a template.
+//! - `records`: recorded runs. `control`: commands to a run in progress.
+//! - `host`: what a load needs. `fleet`: machines that work together. `post`: a process of a run.
+//! - `protocol`: packets of declared protocols. `explain`: codes of messages, and schemas.
+//! - `target`: reference servers. `mcp`: the commands as tools of an AI assistant.
+//! - `speech`: the language of the command line. `manual`: manual pages, completions for shells.
+//!   `version`: of what this was made.
 //! - `system`: what only Linux does; `elsewhere`: the same for other systems, which make no load.
-//! - `post`: one of several processes of a run. `compare`, `history`, `report`, `target`: the other
-//!   commands. `speech`: in which language.
 
 #[macro_use]
 extern crate throng_base;
 
-mod agent;
 mod arguments;
-mod attempt;
 mod bench;
-mod capacity;
-mod check;
-mod choice;
-mod compare;
 mod control;
-mod doctor;
 mod duel;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 mod explain;
-mod fingers;
 mod fleet;
-mod history;
+mod host;
 mod import;
 mod init;
-mod instead;
 mod manual;
 mod mcp;
-mod merge;
-mod monitor;
-mod plan;
 mod post;
 mod protocol;
-mod record;
-mod reflect;
-mod report;
-mod rerun;
+mod records;
 mod run;
 mod scenario;
-mod serve;
 mod speech;
 #[cfg(target_os = "linux")]
 mod system;
@@ -60,7 +40,6 @@ mod system;
 use elsewhere as system;
 mod target;
 mod version;
-mod why;
 
 use std::process::ExitCode;
 
@@ -99,7 +78,7 @@ pub fn main() -> ExitCode {
     bug::report_panics(terminal::restore);
     let words: Vec<_> = std::env::args_os().collect();
     speech::choose(&words);
-    let arguments = match fingers::understood(words) {
+    let arguments = match speech::fingers::understood(words) {
         Ok(arguments) => arguments,
         Err(diagnostic) => {
             Screen::errors(false).diagnostic(&diagnostic);
@@ -136,32 +115,32 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Init(arguments) => init::init(arguments),
         Command::Import(arguments) => import::import(&arguments),
-        Command::Record(arguments) => record::record(&arguments),
-        Command::Check(arguments) => check::check(&arguments),
-        Command::Try(arguments) => attempt::attempt(&arguments),
-        Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Record(arguments) => import::record(&arguments),
+        Command::Check(arguments) => run::check(&arguments),
+        Command::Try(arguments) => run::attempt(&arguments),
+        Command::Plan(arguments) => host::plan(&arguments),
         Command::Run(arguments) => run::run(&arguments),
-        Command::Capacity(arguments) => capacity::capacity(&arguments),
+        Command::Capacity(arguments) => run::capacity(&arguments),
         Command::Duel(arguments) => duel::duel(&arguments),
         Command::Post => post::post(),
         Command::Fleet(arguments) => fleet::fleet(&arguments),
-        Command::Agent(arguments) => agent::agent(&arguments),
+        Command::Agent(arguments) => fleet::agent(&arguments),
         Command::Resume(arguments) => fleet::resume(&arguments),
         Command::Collect(arguments) => fleet::collect(&arguments),
-        Command::Rerun(arguments) => rerun::rerun(arguments),
-        Command::Doctor(arguments) => doctor::doctor(&arguments),
-        Command::Monitor(arguments) => monitor::monitor(arguments),
+        Command::Rerun(arguments) => run::rerun(arguments),
+        Command::Doctor(arguments) => host::doctor(&arguments),
+        Command::Monitor(arguments) => fleet::monitor(arguments),
         Command::Protocol(arguments) => protocol::protocol(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => explain::schema(&arguments),
         Command::Demo(arguments) => Ok(target::demo(arguments)),
         Command::Control(arguments) => control::control(&arguments),
-        Command::Report(arguments) => report::report(&arguments),
-        Command::Why(arguments) => why::why(&arguments),
-        Command::Merge(arguments) => merge::merge(&arguments),
-        Command::Compare(arguments) => compare::compare(&arguments),
-        Command::History(arguments) => history::history(&arguments),
-        Command::Serve(arguments) => serve::serve(&arguments),
+        Command::Report(arguments) => records::report(&arguments),
+        Command::Why(arguments) => records::why(&arguments),
+        Command::Merge(arguments) => records::merge(&arguments),
+        Command::Compare(arguments) => records::compare(&arguments),
+        Command::History(arguments) => records::history(&arguments),
+        Command::Serve(arguments) => records::serve(&arguments),
         Command::Mcp(arguments) => mcp::mcp(&arguments),
         Command::Target(arguments) => Ok(target::target(&arguments)),
         Command::Completions(arguments) => manual::completions(&arguments),

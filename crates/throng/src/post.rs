@@ -6,33 +6,34 @@ use throng_terminal::Screen;
 
 use crate::Ended;
 use crate::arguments::Command;
-use crate::{bench, fingers, rerun, run, speech};
+use crate::speech::{self, fingers};
+use crate::{bench, run};
 
 pub(crate) fn post() -> Ended {
-    let Some(part) = throng_run::told() else {
+    let Some(part) = throng_run::assignment() else {
         let message = say!("`throng post` is started by `throng run --processes`");
         let told = Diagnostic::error("flag-without-effect", message);
         return Err(Screen::errors(false).refused(&told));
     };
     let words = part.words.iter().map(Into::into).collect();
     let parsed = fingers::understood(words).ok().and_then(|words| speech::parse(words).ok());
-    let be = |conduct: Conduct<'_>| throng_run::be(conduct, &part);
+    let generate = |conduct: Conduct<'_>| throng_run::generate(conduct, &part);
     match parsed.map(|arguments| arguments.command) {
-        Some(Command::Run(arguments)) => run::with_run(&arguments, be),
+        Some(Command::Run(arguments)) => run::with_run(&arguments, generate),
         Some(Command::Rerun(arguments)) => {
-            rerun::with_record(arguments, |conduct, search| match search {
-                Some(options) => capacity::searching(conduct, &options, be),
-                None => be(conduct),
+            run::with_record(arguments, |conduct, search| match search {
+                Some(options) => capacity::searching(conduct, &options, generate),
+                None => generate(conduct),
             })
         }
         Some(Command::Bench(arguments)) if arguments.capacity.is_empty() => {
-            bench::with_bench(&arguments, be)
+            bench::with_bench(&arguments, generate)
         }
         Some(Command::Bench(arguments)) => bench::with_bench(&arguments, |conduct| {
-            capacity::searching(conduct, &arguments.searched().options(), be)
+            capacity::searching(conduct, &arguments.searched(), generate)
         }),
         Some(Command::Capacity(arguments)) => run::with_run(&arguments.run, |conduct| {
-            capacity::searching(conduct, &arguments.search.options(), be)
+            capacity::searching(conduct, &arguments.search, generate)
         }),
         _ => Err(Exit::Bug),
     }

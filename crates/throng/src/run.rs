@@ -1,23 +1,67 @@
-//! `throng run`: a scenario file, or the visits of an access log (`--replay`).
+//! `throng run`: a scenario file, or the visits of an access log (`--replay`). `capacity`: the same
+//! with a search; `check` and `try`: what it would do; `rerun`: a recorded run once more.
 
+use std::io::{BufRead, BufReader, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::{Exit, Source};
+use throng_base::{Diagnostic, Exit, Source};
 use throng_import::replay::replay;
+use throng_plan::check::check as checked;
 use throng_program::Program;
-use throng_run::Conduct;
-use throng_run::bundle::Loaded;
+use throng_results::Run;
+use throng_run::attempt::{Attempt, attempt as tried};
+use throng_run::bundle::{self, Given, Loaded};
+use throng_run::{Conduct, HostLimits, SearchOptions, capacity};
 use throng_scenario::{Recorded, RunOptions, read_disk, read_variable};
-use throng_terminal::Screen;
-use throng_terminal::Terminal;
+use throng_terminal::screen::StandardOutput;
+use throng_terminal::{Screen, Terminal};
 
 use crate::Ended;
-use crate::arguments::{LimitArguments, OutputArguments, RunArguments};
-use crate::scenario::{compile_run, load_changed};
+use crate::arguments::{
+    CapacityArguments, CheckArguments, OutputArguments, RerunArguments, RunArguments, TryArguments,
+};
+use crate::scenario::{self, assignments, compile_run, load_changed};
 
 pub(crate) fn run(arguments: &RunArguments) -> Ended {
     with_run(arguments, |conduct| conduct.run())
+}
+
+pub(crate) fn capacity(arguments: &CapacityArguments) -> Ended {
+    with_run(&arguments.run, |conduct| capacity::search(conduct, &arguments.search))
+}
+
+pub(crate) fn check(arguments: &CheckArguments) -> Ended {
+    let screen = Screen::output(arguments.no_color);
+    let errors = Screen::errors(arguments.no_color);
+    let given = RunOptions { load: arguments.load, ..RunOptions::default() };
+    let loaded = load_changed(&arguments.scenario, given, errors)?;
+    let checked = checked(&loaded.program, &screen.style);
+    let checked = checked.map_err(|error| errors.refused(&error.diagnostic()))?;
+    errors.diagnostics(&checked.warnings);
+    screen.text(&checked.text);
+    screen.line(&match loaded.warnings + checked.warnings.len() {
+        0 => tell!("the scenario is valid; nothing was sent"),
+        1 => tell!("the scenario is valid, with 1 warning; nothing was sent"),
+        more => tell!("the scenario is valid, with {more} warnings; nothing was sent"),
+    });
+    Ok(Exit::Success)
+}
+
+pub(crate) fn attempt(arguments: &TryArguments) -> Ended {
+    let errors = Screen::errors(arguments.no_color);
+    let loaded = scenario::load(&arguments.scenario, errors)?;
+    let input = || Box::new(BufReader::new(stdin())) as Box<dyn BufRead + Send>;
+    let wanted = Attempt {
+        session: arguments.session.clone(),
+        users: arguments.users,
+        pause: arguments.pause,
+        full: arguments.full,
+        show_secrets: arguments.show_secrets,
+        input: arguments.step.then(input),
+        style: Screen::output(arguments.no_color).style,
+    };
+    Ok(tried(&loaded.program, wanted, &mut StandardOutput, &errors))
 }
 
 /// With the run of a scenario file, or of a log.
@@ -31,15 +75,15 @@ pub(crate) fn with_run(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) 
 /// With the run of a program, what is told of it; `command` is for its record.
 pub(crate) fn with_program(
     (program, recorded): (Program, Recorded),
-    (output, limits): (&OutputArguments, &LimitArguments),
+    (output, limits): (&OutputArguments, &HostLimits),
     command: Vec<String>,
     then: impl FnOnce(Conduct<'_>) -> Exit,
 ) -> Exit {
-    let terminal = Terminal::new(&output.shown());
+    let terminal = Terminal::new(&output.shown);
     then(Conduct {
         command,
         settings: output.settings(),
-        limits: limits.limits(),
+        limits: limits.clone(),
         ..Conduct::new(Arc::new(program), recorded, &terminal)
     })
 }
@@ -51,19 +95,19 @@ pub(crate) fn command() -> Vec<String> {
 
 fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Ended {
     let given = RunOptions {
-        load: arguments.load.changes(),
-        labels: arguments.output.labels.clone(),
+        load: arguments.load,
+        labels: arguments.output.settings.labels.clone(),
         thresholds: arguments.thresholds.clone(),
         ..RunOptions::default()
     };
-    let errors = Screen::errors(arguments.output.no_color);
+    let errors = Screen::errors(arguments.output.shown.no_color);
     let Loaded { program, recorded, .. } = load_changed(&arguments.scenario, given, errors)?;
     let given = (&arguments.output, &arguments.limits);
     Ok(with_program((program, recorded), given, std::env::args().collect(), then))
 }
 
 fn with_log(arguments: &RunArguments, log: &Path, then: impl FnOnce(Conduct<'_>) -> Exit) -> Ended {
-    let errors = Screen::errors(arguments.output.no_color);
+    let errors = Screen::errors(arguments.output.shown.no_color);
     let url = arguments.scenario.file.to_string_lossy();
     let replay = replay(log, &url, arguments.speed).map_err(|told| {
         errors.diagnostic(&told);
@@ -74,7 +118,7 @@ fn with_log(arguments: &RunArguments, log: &Path, then: impl FnOnce(Conduct<'_>)
     let source = Source::new(tell!("the scenario of this replay"), replay.scenario.clone());
     let base = PathBuf::from(replay.folder());
     let given = RunOptions {
-        labels: arguments.output.labels.clone(),
+        labels: arguments.output.settings.labels.clone(),
         thresholds: arguments.thresholds.clone(),
         ..RunOptions::fresh(arguments.scenario.seed)
     };
@@ -83,4 +127,56 @@ fn with_log(arguments: &RunArguments, log: &Path, then: impl FnOnce(Conduct<'_>)
     errors.diagnostics(&warnings);
     let given = (&arguments.output, &arguments.limits);
     Ok(with_program((program, recorded), given, command(), then))
+}
+
+pub(crate) fn rerun(arguments: RerunArguments) -> Ended {
+    with_record(arguments, |conduct, search| match search {
+        Some(options) => capacity::search(conduct, &options),
+        None => conduct.run(),
+    })
+}
+
+/// Does something with the run that such a command line stands for, and with the options of its
+/// search.
+pub(crate) fn with_record(
+    mut arguments: RerunArguments,
+    then: impl FnOnce(Conduct<'_>, Option<SearchOptions>) -> Exit,
+) -> Ended {
+    let errors = Screen::errors(arguments.output.shown.no_color);
+    let run = Run::open(&arguments.run).map_err(|told| errors.refused(&told))?;
+    if run.info.mode.duel {
+        let message = say!("{} is a duel, which cannot be rerun", arguments.run.display());
+        let help = say!("start it again with `throng duel`; `run.json` has its command and seed");
+        return Err(errors.refused(&Diagnostic::error("duel-unclear", message).help(help)));
+    }
+    let set = assignments(&arguments.set, errors)?;
+    let labels = arguments.output.settings.labels.clone();
+    let given = Given { set, labels, allow_changed: arguments.allow_changed, ..Given::default() };
+    let loaded = bundle::load(&run, &given, &errors)?;
+    // Shards share the users and the rows among them.
+    let shards = usize::try_from(run.info.generator.shards).ok().filter(|shards| *shards > 0);
+    arguments.output.settings.shards = arguments.output.settings.shards.or(shards);
+    // One part of a load stays that part; the processes of a run had the whole of it.
+    if let [only] = &*run.info.generator.machines
+        && only.part.width < only.part.of
+        && arguments.output.settings.processes.is_none()
+    {
+        arguments.output.settings.part.get_or_insert(only.part);
+    }
+    let search = run.info.sources.bundle.and_then(|bundle| bundle.search);
+    let search = search.map(serde_json::from_value).transpose();
+    let search = search.map_err(|error| errors.refused(&unread(&error)))?;
+    let given = (&arguments.output, &arguments.limits);
+    let compiled = (loaded.program, loaded.recorded);
+    Ok(with_program(compiled, given, std::env::args().collect(), |conduct| {
+        then(Conduct { rerun_of: Some(run.info.id), ..conduct }, search)
+    }))
+}
+
+/// Options of a search that another version has recorded.
+fn unread(error: &serde_json::Error) -> Diagnostic {
+    let error = error.to_string();
+    let message = say!("the recorded options of the search cannot be read: {error}");
+    let help = say!("search again with `throng capacity` and the recorded scenario");
+    Diagnostic::error("run-unreadable", message).help(help)
 }

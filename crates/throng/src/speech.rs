@@ -2,6 +2,9 @@
 //! too: the texts of its help are keys of the catalogue, and what clap finds wrong is told by
 //! sentences of ours.
 
+pub(crate) mod fingers;
+mod instead;
+
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
@@ -13,8 +16,6 @@ use throng_base::{Language, Said, language};
 use throng_terminal::Screen;
 
 use crate::arguments::Arguments;
-use crate::fingers;
-use crate::instead;
 
 /// Speaks the language that is asked for, already while the arguments are read: what is wrong with
 /// them is said in it too.

@@ -15,6 +15,11 @@ const CODE_BANNED: &[(&str, &str)] = &[
     ("#[ignore", "make the test run, or remove it: an ignored test guards nothing"),
     ("todo!", "write it, or leave the feature out"),
     ("unimplemented!", "write it, or leave the feature out"),
+    // Names that are not terms of the field; docs/writing.md has the terms.
+    ("fn be(", "name what it does"),
+    ("struct Making ", "name the process"),
+    ("struct Moves ", "name what changes"),
+    ("struct Ring ", "name what is compared: a duel"),
 ];
 
 /// The reference servers are fixtures: of the shipped binary one command links to them.

@@ -7,7 +7,7 @@ use throng_bus::{Bus, BusError, Message, Subscription};
 use tokio::time::sleep;
 
 use super::{AGAIN_AFTER, Agent, Child, Done, Host};
-use crate::wire::{Spoken, names};
+use crate::wire::{Announcement, names};
 
 /// Of a clock that was never compared with the controller's.
 const UNKNOWN_ERROR_NS: u64 = 1_000_000_000;
@@ -60,8 +60,8 @@ impl<B: Bus, H: Host> Agent<B, H> {
         let error_ns = self.error_ns();
         let Some(duty) = &mut self.duty else { return };
         let subject = names::announced(&duty.run, &self.about.name);
-        for text in duty.child.announced() {
-            self.bus.publish(&subject, Spoken { error_ns, text }.to_bytes());
+        for announced in duty.child.announced() {
+            self.bus.publish(&subject, Announcement { announced, error_ns }.to_bytes());
         }
     }
 
@@ -72,8 +72,8 @@ impl<B: Bus, H: Host> Agent<B, H> {
         if message.subject == names::announced(&duty.run, &self.about.name) {
             return;
         }
-        if let Some(spoken) = Spoken::from_bytes(&message.payload) {
-            duty.child.hear(&spoken.text, spoken.error_ns.saturating_add(error_ns));
+        if let Some(heard) = Announcement::from_bytes(&message.payload) {
+            duty.child.hear(&heard.announced, heard.error_ns.saturating_add(error_ns));
         }
     }
 }

@@ -5,11 +5,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use throng_base::Said;
+use throng_base::{LoadPart, Said};
 use throng_bus::{Bus, BusError};
 
 use super::{About, Begin, Host};
-use crate::assign::Part;
 use crate::offset::{Estimate, Offset, ROUND_TRIPS};
 use crate::presence::Incarnation;
 use crate::wire::{Assigned, Plan, Registered, Signed, WIRE, from_json, names, to_json};
@@ -109,7 +108,7 @@ pub(super) async fn join<H: Host>(
     let own = &about.registered;
     let is_ours = |part: &&Assigned| part.agent == about.name && part.life == own.life;
     let part = plan.parts.iter().find(is_ours).ok_or(NotJoined::NoPart)?;
-    let part = Part { first: part.first, width: part.width, of: part.of };
+    let part = part.part;
     let now_ms = host.unix_ns().saturating_add_signed(offset.ahead_ns) / 1_000_000;
     checked(&plan, run, part, about, now_ms).map_err(NotJoined::Refused)?;
     if !offset.is_plausible() {
@@ -136,7 +135,7 @@ fn strange(run: &str) -> NotJoined {
 }
 
 /// Whether this agent does what the plan says, by its owner's word.
-fn checked(plan: &Plan, run: &str, part: Part, about: &About, now_ms: u64) -> Result<(), Said> {
+fn checked(plan: &Plan, run: &str, part: LoadPart, about: &About, now_ms: u64) -> Result<(), Said> {
     let own = &about.registered;
     if plan.wire != WIRE || plan.version != own.version {
         return Err(say!(

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::Sign;
-use crate::wire::{Begins, Desired, ORDERS_MAX, Ordered, Plan, Raw, names, to_json};
+use crate::wire::{Desired, ORDERS_MAX, Ordered, Plan, Raw, SignedStart, Start, names, to_json};
 
 pub(super) struct Command {
     run: String,
@@ -48,7 +48,7 @@ impl Command {
 
     pub(super) fn start(&mut self, unix_ns: u64, sign: &Sign) {
         if self.desired.start.is_none() {
-            let mut begins = Begins { unix_ns, signature: String::new() };
+            let mut begins = SignedStart { start: Start { unix_ns }, signature: String::new() };
             begins.signature = sign(&begins.signed_text(&self.run));
             self.desired.start = Some(begins);
             self.is_new = true;

@@ -3,7 +3,7 @@
 use throng_bus::Bus as _;
 
 use super::*;
-use crate::wire::{Begins, Desired, from_json, names, to_json};
+use crate::wire::{Desired, SignedStart, Start, from_json, names, to_json};
 
 fn bad_bus() -> Faults {
     let delay_max = Duration::from_millis(30);
@@ -342,7 +342,7 @@ fn a_bus_in_wrong_hands_starts_nothing() {
         for run in ["r1", "r2"] {
             let entry = thief.read(&key).await.expect("the bus").expect("what has to be");
             let mut desired: Desired = from_json(&entry.value).expect("JSON");
-            let mut begins = Begins { unix_ns, signature: String::new() };
+            let mut begins = SignedStart { start: Start { unix_ns }, signature: String::new() };
             if run == "r2" {
                 // The start of another run.
                 begins.signature = sign(&begins.signed_text(run));

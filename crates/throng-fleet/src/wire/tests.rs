@@ -37,23 +37,36 @@ fn what_is_torn_or_does_not_add_up_is_no_batch() {
     assert_eq!(wrong(|batch| batch.head.end.as_mut().unwrap().lines = 8), None);
 }
 
-fn spoken() -> Spoken {
-    Spoken { error_ns: 12_345, text: "{\"first\":0,\"rows\":[]}".into() }
+fn announcement() -> Announcement {
+    Announcement { error_ns: 12_345, announced: "{\"first\":0,\"rows\":[]}".into() }
 }
 
 #[test]
-fn what_is_spoken_comes_back_whole_or_not_at_all() {
-    let whole = spoken().to_bytes();
-    assert_eq!(Spoken::from_bytes(&whole), Some(spoken()));
+fn an_announcement_comes_back_whole_or_not_at_all() {
+    let whole = announcement().to_bytes();
+    assert_eq!(Announcement::from_bytes(&whole), Some(announcement()));
     for end in 0..whole.len() {
-        assert_eq!(Spoken::from_bytes(&whole[..end]), None, "cut at {end}");
+        assert_eq!(Announcement::from_bytes(&whole[..end]), None, "cut at {end}");
     }
 }
 
+/// As agents of version 4 of the wire read and write them.
 #[test]
-fn fuzz_no_bytes_that_are_spoken_make_it_panic() {
-    throng_fuzz::mutations(&[&spoken().to_bytes()], |bytes, _| {
-        drop(Spoken::from_bytes(bytes));
+fn parts_and_starts_keep_their_json() {
+    let part = r#"{"agent":"b1","life":5,"first":3,"width":4,"of":7}"#;
+    let assigned: Assigned = serde_json::from_str(part).unwrap();
+    assert_eq!(assigned.part, LoadPart { first: 3, width: 4, of: 7 });
+    let start = r#"{"unix_ns":17,"signature":"s"}"#;
+    let signed: SignedStart = serde_json::from_str(start).unwrap();
+    assert_eq!(signed.signed_text("r1"), r#"["r1","begins",17]"#);
+    assert_eq!([to_json(&assigned), to_json(&signed)], [part, start].map(Vec::from));
+    assert_eq!(WIRE, 4);
+}
+
+#[test]
+fn fuzz_no_announcement_makes_it_panic() {
+    throng_fuzz::mutations(&[&announcement().to_bytes()], |bytes, _| {
+        drop(Announcement::from_bytes(bytes));
     });
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::clean;
 use throng_base::columns::left;
 use throng_base::units::write_duration;
-use throng_program::{Action, Steering, TimedEvent, Trigger};
+use throng_program::{Action, Change, Steering, TimedEvent, Trigger};
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -85,12 +85,14 @@ impl Report<'_> {
             }
             Action::Amend { load, change } => {
                 let change = match change {
-                    Steering::Times(times) => format!("× {}", (times * 1e3).round() / 1e3),
-                    Steering::Users(users) => format!("users {users}"),
-                    Steering::Rate(rate) => format!("rate {rate}/s"),
+                    Steering::Change(Change::Times(times)) => {
+                        format!("× {}", (times * 1e3).round() / 1e3)
+                    }
+                    Steering::Change(Change::Users(users)) => format!("users {users}"),
+                    Steering::Change(Change::Rate(rate)) => format!("rate {rate}/s"),
+                    Steering::Change(Change::EndPhase) => "end-phase".to_string(),
                     Steering::Pause => "pause".to_string(),
                     Steering::GoOn => "go-on".to_string(),
-                    Steering::EndPhase => "end-phase".to_string(),
                 };
                 let load = &self.program.loads[usize::from(*load)].name;
                 match load.is_empty() {

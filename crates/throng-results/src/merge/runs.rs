@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use throng_base::{Diagnostic, Said};
+use throng_base::{Diagnostic, LoadPart, Said};
 use throng_metrics::Interval;
 
 use crate::directory::{
@@ -178,8 +178,8 @@ fn own_machines(run: &Run) -> Vec<MachineInfo> {
     }
     let name = info.generator.host.hostname.clone().unwrap_or_default();
     let (host, shards) = (info.generator.host.clone(), info.generator.shards);
-    let labels = info.labels.clone();
-    vec![MachineInfo { name, host, shards, width: 1, of: 1, labels, ..MachineInfo::default() }]
+    let (labels, part) = (info.labels.clone(), LoadPart { first: 0, width: 1, of: 1 });
+    vec![MachineInfo { name, host, shards, part, labels, ..MachineInfo::default() }]
 }
 
 fn refused(run: &Run, what: &Said) -> Box<Diagnostic> {
@@ -235,16 +235,16 @@ fn together(runs: &[Run], read: &[Read], places: &[Place]) -> Result<(), Box<Dia
 /// Parts that overlap are refused; parts that nobody had become machines that were lost. Runs of
 /// the whole load each are added up: each had users of its own.
 fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnostic>> {
-    if machines.iter().all(|machine| machine.width == machine.of) {
+    if machines.iter().all(|machine| machine.part.width == machine.part.of) {
         return Ok(Vec::new());
     }
-    let of = machines.first().map_or(1, |machine| machine.of);
+    let of = machines.first().map_or(1, |machine| machine.part.of);
     let mut taken = BTreeSet::new();
     for machine in machines.iter() {
-        let MachineInfo { name, first, width, .. } = machine;
+        let MachineInfo { name, part: LoadPart { first, width, .. }, .. } = machine;
         let (begin, end) = (first + 1, first + width);
-        let fault = if machine.of != of {
-            let other = machine.of;
+        let fault = if machine.part.of != of {
+            let other = machine.part.of;
             let message = say!(
                 "{name} ran part of a load split into {other} parts, but another machine's load \
                  was split into {of}"
@@ -272,7 +272,8 @@ fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnos
         let number = part + 1;
         let name = format!("part {number}/{of}");
         missing.push((machines.len() as u16, say!("no run of this part was given")));
-        machines.push(MachineInfo { name, first: part, width: 1, of, ..MachineInfo::default() });
+        let part = LoadPart { first: part, width: 1, of };
+        machines.push(MachineInfo { name, part, ..MachineInfo::default() });
     }
     Ok(missing)
 }

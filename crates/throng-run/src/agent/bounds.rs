@@ -1,9 +1,10 @@
 //! The limits that the owner of a machine sets for its part of a run, whatever the orders.
 
 use throng_fleet::wire::Ceiling;
+use throng_program::Change;
 use throng_results::MachineInfo;
 
-use crate::wire::{Change, Order};
+use crate::wire::Order;
 
 pub(super) struct Bounds {
     ceiling: Ceiling,
@@ -17,7 +18,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     pub(super) fn new(ceiling: Ceiling, machine: &MachineInfo, rate_max: Option<f64>) -> Bounds {
-        let part = machine.width as f64 / machine.of.max(1) as f64;
+        let part = machine.part.width as f64 / machine.part.of.max(1) as f64;
         Bounds { ceiling, part, rate: rate_max.unwrap_or(0.0), times: 1.0 }
     }
 
@@ -53,6 +54,8 @@ impl Bounds {
 
 #[cfg(test)]
 mod tests {
+    use throng_base::LoadPart;
+
     use super::*;
 
     fn amend(change: Change, users_max: u64) -> Order {
@@ -61,7 +64,8 @@ mod tests {
 
     #[test]
     fn nothing_that_is_ordered_goes_beyond_the_owners_word() {
-        let machine = MachineInfo { width: 1, of: 4, ..MachineInfo::default() };
+        let machine =
+            MachineInfo { part: LoadPart { first: 0, width: 1, of: 4 }, ..MachineInfo::default() };
         let ceiling = Ceiling { users: Some(100), rate: Some(50.0) };
         let mut bounds = Bounds::new(ceiling, &machine, Some(100.0));
         assert!(bounds.allow(&amend(Change::Users(400), 400)));

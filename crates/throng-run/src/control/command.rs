@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
-
-use crate::wire::Change;
+use throng_program::{Change, Steering};
 
 /// The version of what goes over the socket.
 pub const VERSION: u32 = 1;
@@ -58,6 +57,16 @@ pub struct LoadStatus {
     pub per_second: Option<f64>,
     pub paused: bool,
     pub elapsed_ns: u64,
+}
+
+impl From<Steering> for Command {
+    fn from(steering: Steering) -> Command {
+        match steering {
+            Steering::Change(change) => Command::Change(change),
+            Steering::Pause => Command::Pause,
+            Steering::GoOn => Command::GoOn,
+        }
+    }
 }
 
 impl Command {

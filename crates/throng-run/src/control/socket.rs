@@ -12,8 +12,8 @@ use throng_base::system::{LocalListener, LocalStream, listen};
 use throng_base::{Diagnostic, Said};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::system;
 use crate::control::command::{Answer, LINE_BYTES_MAX, Request, SOCKET, VERSION};
-use crate::system;
 
 /// Who says nothing for so long is not listened to any more.
 const PATIENCE: Duration = Duration::from_secs(5);

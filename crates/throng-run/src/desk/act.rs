@@ -1,34 +1,19 @@
 //! Records the events of a run, which their own thread starts, and applies their load changes.
 
-use std::collections::BTreeSet;
-
-use throng_base::{Said, Time};
-use throng_program::{Action, Steering};
+use throng_base::Said;
+use throng_program::Action;
 use throng_results::{ActionStatus, Event};
 
 use super::Desk;
-use crate::control::command::{Answer, Command};
-use crate::desk::events::{Events, Told};
-use crate::wire::{Change, Order};
+use crate::control::command::Answer;
+use crate::desk::events::{EventReport, Events};
+use crate::wire::Order;
 
 impl Desk<'_> {
-    pub(super) fn begin_events(&mut self) {
-        let begun = self.past.iter().filter_map(|past| match &past.order {
-            Order::Record { event } => match &**event {
-                Event::ActionBegun { number, .. } => Some(*number),
-                _ => None,
-            },
-            _ => None,
-        });
-        let before: (BTreeSet<u16>, Time) = (begun.collect(), self.since);
-        let (program, clock) = (&self.conduct.program, &self.posts.clock);
-        self.events = Events::begin(program, &self.info, clock, before);
-    }
-
-    pub(super) fn act(&mut self, told: Told) {
+    pub(super) fn act(&mut self, told: EventReport) {
         match told {
-            Told::Event(event) => self.happened(&event),
-            Told::Do(number) => {
+            EventReport::Event(event) => self.happened(&event),
+            EventReport::Do(number) => {
                 if let Some(done) = self.perform(number) {
                     self.done(number, &done);
                 }
@@ -55,7 +40,15 @@ impl Desk<'_> {
     fn perform(&mut self, number: u16) -> Option<Result<Said, Said>> {
         let event = self.conduct.program.events.get(usize::from(number))?;
         match event.action {
-            Action::Amend { load, change } => Some(self.amend(load, change)),
+            Action::Amend { load, change } => {
+                let name = self.conduct.program.loads[usize::from(load)].name.clone();
+                let name = Some(name.as_str()).filter(|name| !name.is_empty());
+                Some(match self.command(&change.into(), name) {
+                    Answer::Done(said) => Ok(said),
+                    Answer::Refused { message, .. } => Err(message),
+                    Answer::Status(_) => Ok(Said::default()),
+                })
+            }
             Action::Audit(audit)
                 if self.audits.as_mut().is_some_and(|it| it.wants(audit, number)) =>
             {
@@ -68,24 +61,6 @@ impl Desk<'_> {
                 (!is_begun).then(|| Err(say!("the audit has ended")))
             }
             Action::Run { .. } | Action::Http(_) | Action::Mark => Some(Ok(Said::default())),
-        }
-    }
-
-    fn amend(&mut self, load: u16, change: Steering) -> Result<Said, Said> {
-        let program = &self.conduct.program;
-        let name = program.loads[usize::from(load)].name.clone();
-        let command = match change {
-            Steering::Times(times) => Command::Change(Change::Times(times)),
-            Steering::Users(users) => Command::Change(Change::Users(users)),
-            Steering::Rate(rate) => Command::Change(Change::Rate(rate)),
-            Steering::EndPhase => Command::Change(Change::EndPhase),
-            Steering::Pause => Command::Pause,
-            Steering::GoOn => Command::GoOn,
-        };
-        match self.command(&command, Some(name.as_str()).filter(|name| !name.is_empty())) {
-            Answer::Done(said) => Ok(said),
-            Answer::Refused { message, .. } => Err(message),
-            Answer::Status(_) => Ok(Said::default()),
         }
     }
 

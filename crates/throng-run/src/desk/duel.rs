@@ -1,25 +1,49 @@
 //! A duel: compares the figures of both sides, and ends the run once they are precise enough.
 
-use throng_base::Side;
-use throng_metrics::Interval;
+use throng_base::{Clock, Side};
 use throng_metrics::duel::{DuelEnd, Outcome};
-use throng_results::Event;
+use throng_metrics::{Duel, Interval};
 use throng_results::compare::{Plan, Referee};
+use throng_results::{Event, RunInfo};
 
 use super::Desk;
+use crate::Conduct;
 use crate::desk::cpu::Sampler;
 use crate::wire::Order;
 
 /// See the module's description.
-pub(super) struct Ring {
+pub(super) struct DuelControl {
     referee: Referee,
     sampler: Sampler,
     ended_by: DuelEnd,
 }
 
-impl Ring {
+impl DuelControl {
     pub(super) fn add(&mut self, interval: &Interval) {
         self.referee.add(interval);
+    }
+
+    /// Of a run that is a duel.
+    pub(super) fn begin(
+        conduct: &Conduct<'_>,
+        info: &RunInfo,
+        clock: &Clock,
+    ) -> Option<DuelControl> {
+        let duel = conduct.duel.as_ref()?;
+        let Plan { seed, slice_s, .. } = duel.plan;
+        let side = move |second: u64| Side::of_slice(seed, second / slice_s);
+        let sampler = Sampler::start(clock, [&conduct.program, &duel.program], side);
+        let referee = Referee::new(info, duel.plan.clone());
+        Some(DuelControl { referee, sampler, ended_by: DuelEnd::Running })
+    }
+
+    /// What is known when the run ends, by its plan or as it was `stopped`.
+    pub(super) fn finish(mut self, stopped: bool) -> Duel {
+        self.take_cpu();
+        if !stopped {
+            self.ended_by = DuelEnd::Budget;
+        }
+        self.referee.duel(self.ended_by)
     }
 
     fn take_cpu(&mut self) {
@@ -30,23 +54,16 @@ impl Ring {
 }
 
 impl Desk<'_> {
-    pub(super) fn begin_duel(&mut self) {
-        let Some(duel) = &self.conduct.duel else { return };
-        let Plan { seed, slice_s, .. } = duel.plan;
-        let side = move |second: u64| Side::of_slice(seed, second / slice_s);
-        let programs = [&self.conduct.program, &duel.program];
-        let sampler = Sampler::start(&self.posts.clock, programs, side);
-        let referee = Referee::new(&self.info, duel.plan.clone());
-        self.ring = Some(Ring { referee, sampler, ended_by: DuelEnd::Running });
-    }
-
     /// All figures of a second have come.
     pub(super) fn dueled(&mut self, second: u64) {
-        let Some(ring) = self.ring.as_mut().filter(|_| self.stops == 0) else { return };
+        let Some(ring) = self.duel.as_mut().filter(|_| self.stops == 0) else { return };
         ring.take_cpu();
         let has_pair = ring.referee.second(second);
         if let Some(side) = ring.referee.silent() {
-            return self.end_one_sided(side);
+            // Without answers of one side there is nothing to compare.
+            let name = side.name();
+            let why = say!("no attempt succeeded on side {name}, so the duel ends");
+            return self.give_up(why, self.posts.clock.now());
         }
         if !has_pair {
             return;
@@ -67,28 +84,5 @@ impl Desk<'_> {
             self.stops = 1;
             self.send_order(Order::Stop);
         }
-    }
-
-    /// Without answers of one side there is nothing to compare.
-    fn end_one_sided(&mut self, side: Side) {
-        let at_ns = self.posts.clock.now().as_nanos();
-        let name = side.name();
-        self.stops = 1;
-        let text = say!("no attempt succeeded on side {name}, so the duel ends");
-        self.event(&Event::Notice { at_ns, text: text.english() });
-        self.say(text);
-        self.event(&Event::TargetLost { at_ns });
-        self.send_order(Order::Stop);
-    }
-
-    /// Records what is known by now.
-    pub(super) fn end_duel(&mut self) {
-        let Some(mut ring) = self.ring.take() else { return };
-        ring.take_cpu();
-        if self.stops == 0 {
-            ring.ended_by = DuelEnd::Budget;
-        }
-        let (at_ns, duel) = (self.ended_ns, Box::new(ring.referee.duel(ring.ended_by)));
-        self.event(&Event::Duel { at_ns, duel });
     }
 }

@@ -6,7 +6,7 @@
 mod command;
 mod timetable;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -19,6 +19,7 @@ use throng_program::{Action, HttpCall, Program, Trigger};
 use throng_results::{AbortRules, ActionStatus, Event, Ruling, RunInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::wire::{Order, Past};
 use command::{Signal, execute, kept, line};
 use timetable::Timetable;
 
@@ -44,7 +45,7 @@ enum Heard {
 
 /// What the desk hears.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum EventReport {
     /// For the record.
     Event(Box<Event>),
     /// The desk is to change the load or to begin an audit, and to say what came of it.
@@ -54,7 +55,7 @@ pub(crate) enum Told {
 /// See the module's description.
 pub(crate) struct Events {
     heard: Sender<Heard>,
-    told: UnboundedReceiver<Told>,
+    told: UnboundedReceiver<EventReport>,
     thread: Option<JoinHandle<()>>,
     /// Conditions that were not true so far, by their events.
     rules: Vec<(u16, AbortRules)>,
@@ -71,11 +72,19 @@ impl Events {
         program: &Arc<Program>,
         info: &RunInfo,
         clock: &Clock,
-        (begun, since): (BTreeSet<u16>, Time),
+        (past, since): (&VecDeque<Past>, Time),
     ) -> Option<Events> {
         if program.events.is_empty() {
             return None;
         }
+        let begun = past.iter().filter_map(|past| match &past.order {
+            Order::Record { event } => match &**event {
+                Event::ActionBegun { number, .. } => Some(*number),
+                _ => None,
+            },
+            _ => None,
+        });
+        let begun: BTreeSet<u16> = begun.collect();
         let (heard, hears) = channel();
         let (tell, told) = unbounded_channel();
         let work = Work {
@@ -103,7 +112,7 @@ impl Events {
     }
 
     /// What the thread tells next; never where there are no events.
-    pub(crate) async fn next(events: &mut Option<Events>) -> Option<Told> {
+    pub(crate) async fn next(events: &mut Option<Events>) -> Option<EventReport> {
         match events {
             Some(events) => match events.told.recv().await {
                 Some(told) => Some(told),
@@ -179,7 +188,7 @@ impl Events {
         }
         let mut events = Vec::new();
         while let Ok(told) = self.told.try_recv() {
-            if let Told::Event(event) = told {
+            if let EventReport::Event(event) = told {
                 events.push(*event);
             }
         }
@@ -205,7 +214,7 @@ struct Work {
     program: Arc<Program>,
     clock: Clock,
     own: Sender<Heard>,
-    tell: UnboundedSender<Told>,
+    tell: UnboundedSender<EventReport>,
     running: BTreeMap<u16, Running>,
 }
 
@@ -267,7 +276,9 @@ impl Work {
         let mut running = Running { begun: now, signal: None };
         let is_begun = match &event.action {
             Action::Mark => self.own.send(Heard::Ended(number, done(Said::default()))).is_ok(),
-            Action::Amend { .. } | Action::Audit(_) => self.tell.send(Told::Do(number)).is_ok(),
+            Action::Amend { .. } | Action::Audit(_) => {
+                self.tell.send(EventReport::Do(number)).is_ok()
+            }
             Action::Http(call) => {
                 let call = call.clone();
                 self.apart(number, move |_| answered(&call))
@@ -349,7 +360,7 @@ impl Work {
 
     /// A desk that is gone hears nothing.
     fn told(&self, event: Event) {
-        let _ = self.tell.send(Told::Event(Box::new(event)));
+        let _ = self.tell.send(EventReport::Event(Box::new(event)));
     }
 }
 

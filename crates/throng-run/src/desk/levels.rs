@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use throng_base::{Said, Time};
 use throng_engine::{Spare, SpareLimit};
-use throng_program::{Coming, Drive, Load, Program};
+use throng_program::{Change, Coming, Drive, Load, Program};
 
 use crate::control::command::LoadStatus;
 use crate::running::Running;
-use crate::wire::Change;
 
 pub(crate) struct Levels {
     /// By load and phase: the target value since the last change.
@@ -60,7 +59,7 @@ impl Levels {
         }
         let (drive, present) = self.level(load, number, phase);
         let now = throng_program::Phase { drive, ..load.phases[phase].clone() };
-        let changed = throng_load::Change::from(change);
+        let changed = throng_load::Adjustment::from(change);
         let usual = (present.unwrap_or(0), Coming::AtOnce);
         let Some(drive) = changed.drive(&now, usual, passed) else {
             let name = &now.name;

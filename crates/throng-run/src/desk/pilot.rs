@@ -11,9 +11,9 @@ use throng_metrics::capacity::{Capacity, GeneratorLimit, LoadUnit, Purpose};
 use throng_metrics::{
     Cause, Comparison, Gauges, Histogram, Interval, Measure, StepInterval, Subject, Threshold,
 };
+use throng_program::Change;
 
 use crate::SearchOptions;
-use crate::wire::Change;
 
 /// What a search looks for, and which load of the run it varies.
 #[derive(Clone)]
@@ -115,9 +115,11 @@ impl Pilot {
         self.wanted.settings.unit
     }
 
-    /// Part of a second of its load.
-    pub(crate) fn add(&mut self, interval: &Interval) {
-        self.part.merge_later(interval);
+    /// Part of a second of a load; counted if it varies this load.
+    pub(crate) fn add(&mut self, load: usize, interval: &Interval) {
+        if load == self.load() {
+            self.part.merge_later(interval);
+        }
     }
 
     /// Skips the level, on request of a user.

@@ -26,7 +26,7 @@ impl Parts {
     /// that is new and there are any.
     fn makes(&mut self, machine: usize, made: f64, machines: &[MachineInfo]) -> Option<f64> {
         *self.made.get_mut(machine)? = made;
-        let parts = || machines.iter().map(|it| it.width as f64).zip(&self.made);
+        let parts = || machines.iter().map(|it| it.part.width as f64).zip(&self.made);
         let all: f64 = parts().map(|(width, _)| width).sum();
         let (whole, less): (Vec<_>, Vec<_>) = parts().partition(|(_, made)| **made >= 1.0);
         let less: f64 = less.iter().map(|(width, made)| width * **made).sum();
@@ -64,12 +64,17 @@ impl Desk<'_> {
 
 #[cfg(test)]
 mod tests {
+    use throng_base::LoadPart;
+
     use super::*;
 
     #[test]
     fn what_some_leave_out_the_others_make() {
         let widths = [2, 1, 1];
-        let machine = |width| MachineInfo { width, of: 4, ..MachineInfo::default() };
+        let machine = |width| MachineInfo {
+            part: LoadPart { first: 0, width, of: 4 },
+            ..MachineInfo::default()
+        };
         let machines: Vec<MachineInfo> = widths.into_iter().map(machine).collect();
         let mut parts = Parts::new(3);
         assert_eq!(parts.makes(1, 0.0, &machines), Some(4.0 / 3.0));

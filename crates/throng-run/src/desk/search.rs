@@ -2,7 +2,6 @@
 
 use throng_base::Time;
 use throng_engine::SpareLimit;
-use throng_metrics::Interval;
 use throng_metrics::capacity::GeneratorLimit;
 use throng_results::Event;
 
@@ -34,14 +33,6 @@ impl Desk<'_> {
                 self.interrupted();
             }
             None => {}
-        }
-    }
-
-    /// Figures of the load that is varied.
-    pub(super) fn fly(&mut self, interval: &Interval) {
-        let load = self.running.load_of(interval.phase);
-        if let Some(pilot) = self.pilot.as_mut().filter(|pilot| pilot.load() == load) {
-            pilot.add(interval);
         }
     }
 
@@ -90,14 +81,6 @@ impl Desk<'_> {
         let now = self.posts.clock.now();
         let named = Some(name.as_str()).filter(|name| !name.is_empty());
         self.change(change, named, now).map_err(|_| limit)?;
-        Ok(self.amended_at())
-    }
-
-    /// Records what is known by now.
-    pub(super) fn end_search(&mut self) {
-        if let Some(mut pilot) = self.pilot.take() {
-            let (at_ns, capacity) = (self.ended_ns, Box::new(pilot.answer()));
-            self.event(&Event::Capacity { at_ns, capacity });
-        }
+        Ok(self.steer.amended)
     }
 }

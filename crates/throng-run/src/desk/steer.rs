@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use throng_base::{Said, Time};
 use throng_engine::{GROWTH_AHEAD, Spare};
-use throng_program::Program;
+use throng_program::{Change, Program};
 use throng_results::Event;
 
 use super::Desk;
 use crate::control::command::{Answer, Command, of_key};
 use crate::desk::levels::{Levels, Refusal};
 use crate::desk::pilot::Pilot;
-use crate::wire::{Change, Order};
+use crate::wire::Order;
 
 /// What was said so far.
 pub(super) struct Steer {
     pub(super) levels: Levels,
     pub(super) paused: bool,
     /// When the last amendment is so: those of hammered keys follow each other.
-    amended: Time,
+    pub(super) amended: Time,
     marks: u64,
 }
 
@@ -61,7 +61,7 @@ impl Desk<'_> {
                 self.pilot.iter_mut().for_each(Pilot::skip);
                 Ok(say!("the search skips this level"))
             }
-            Command::Change(_) | Command::Pause | Command::GoOn if self.ring.is_some() => Err((
+            Command::Change(_) | Command::Pause | Command::GoOn if self.duel.is_some() => Err((
                 say!("a duel sets the load of this run"),
                 say!("end the duel: `throng control stop`"),
             )),
@@ -104,20 +104,12 @@ impl Desk<'_> {
                 false => say!("the run was not paused"),
             });
         }
-        self.steer.paused = pauses;
         self.send_order(if pauses { Order::Pause } else { Order::GoOn });
-        let running = self.running.loads().iter().flatten().next();
-        let phase = running.map_or(0, |(phase, _)| *phase);
-        self.amended(command, (now + GROWTH_AHEAD, self.running.load_of(phase), phase));
+        self.was_paused(pauses, now + GROWTH_AHEAD);
         Ok(match pauses {
             true => say!("paused: no users are added until the command `go-on`"),
             false => say!("growth resumed"),
         })
-    }
-
-    /// When the last change is so.
-    pub(super) fn amended_at(&self) -> Time {
-        self.steer.amended
     }
 
     pub(super) fn change(
@@ -126,7 +118,7 @@ impl Desk<'_> {
         load: Option<&str>,
         now: Time,
     ) -> Result<Said, Refusal> {
-        let number = self.load_named(load)?;
+        let number = load_named(&self.conduct.program, load)?;
         let program = &self.conduct.program;
         let one = &program.loads[number];
         let at = (now + GROWTH_AHEAD).max(self.steer.amended);
@@ -204,25 +196,25 @@ impl Desk<'_> {
         self.amended(&Command::Change(change), (at, number, phase));
     }
 
-    fn load_named(&self, load: Option<&str>) -> Result<usize, Refusal> {
-        let loads = &self.conduct.program.loads;
-        let names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
-        let names = names.join(", ");
-        match load {
-            Some(load) => loads
-                .iter()
-                .position(|one| one.name == load)
-                .ok_or_else(|| (say!("the run has no load `{load}`"), say!("its loads: {names}"))),
-            None if loads.len() == 1 => Ok(0),
-            None => Err((
-                say!("the run has several loads"),
-                say!("choose one with `throng control --load NAME`: {names}"),
-            )),
-        }
-    }
-
     fn amended(&mut self, command: &Command, (at, load, phase): (Time, usize, u16)) {
         let (at_ns, load) = (at.as_nanos(), load as u16);
         self.event(&Event::Amended { at_ns, load, phase, change: command.word() });
+    }
+}
+
+fn load_named(program: &Program, load: Option<&str>) -> Result<usize, Refusal> {
+    let loads = &program.loads;
+    let names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
+    let names = names.join(", ");
+    match load {
+        Some(load) => loads
+            .iter()
+            .position(|one| one.name == load)
+            .ok_or_else(|| (say!("the run has no load `{load}`"), say!("its loads: {names}"))),
+        None if loads.len() == 1 => Ok(0),
+        None => Err((
+            say!("the run has several loads"),
+            say!("choose one with `throng control --load NAME`: {names}"),
+        )),
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use throng_base::{Clock, Exit, clock::wall_now};
 use throng_fleet::wire::{Ordered, Plan};
 use throng_host::HostFacts;
-use throng_program::Program;
 use throng_results::{MachineInfo, Run, RunInfo, timestamp};
 
 use crate::bundle::{self, Given};
@@ -16,13 +15,13 @@ use crate::desk::monitors::Hosts;
 use crate::desk::{Desk, Outlets, Posts};
 use crate::guard::Guard;
 use crate::guard::permit::permit;
-use crate::wire::{Past, Told};
+use crate::wire::{Past, PlanDetails};
 use crate::{Conduct, Operator, Settings, StopRequests};
 
 /// What is known of it, whoever it is known from.
 pub(super) struct Begun {
     pub(super) plan: Plan,
-    pub(super) told: Told,
+    pub(super) told: PlanDetails,
     pub(super) start_unix_ns: u64,
     /// By place in the plan.
     pub(super) machines: Vec<Machine>,
@@ -59,9 +58,7 @@ impl Begun {
             name: name.clone(),
             host: machine.host.clone(),
             shards: machine.shards,
-            first: part.first,
-            width: part.width,
-            of: part.of,
+            part: part.part,
             labels,
             ..MachineInfo::default()
         });
@@ -84,12 +81,7 @@ impl Begun {
         let labels = settings.labels.clone();
         let given = Given { environment, labels, as_it_was: true, ..Given::default() };
         let loaded = bundle::load(&self.bundle, &given, errors)?;
-        let mut program = Program {
-            seed: self.told.seed,
-            run_id: self.told.run_id.clone(),
-            setup_values: self.told.values.iter().cloned().map(Into::into).collect(),
-            ..loaded.program
-        };
+        let mut program = self.told.inputs.put_into(&loaded.program);
         if self.is_over {
             program.teardown = None;
             program.monitors = Vec::new();

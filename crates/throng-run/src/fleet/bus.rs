@@ -12,9 +12,6 @@ use throng_fleet::wire::{Plan, Signed, to_json};
 use throng_results::BuildInfo;
 use tokio::time::timeout;
 
-/// The directory with the keys of a fleet, where none is named.
-pub const FLEET: &str = "throng-fleet";
-
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// How a build is named on the bus: all machines of a fleet have the same.

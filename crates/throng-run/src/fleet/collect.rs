@@ -185,7 +185,7 @@ fn said_first(lines: &Path) -> std::io::Result<(u64, Option<u64>)> {
     for line in BufReader::new(plain::open(lines)?).split(b'\n').take(2) {
         match serde_json::from_slice(&line?) {
             Ok(Message::Ready { shards: told, .. }) => shards = told,
-            Ok(Message::Begun { unix_ns }) => return Ok((shards, Some(unix_ns))),
+            Ok(Message::Begun(start)) => return Ok((shards, Some(start.unix_ns))),
             _ => break,
         }
     }

@@ -17,14 +17,14 @@ use crate::{bundle, files};
 pub(super) type Packed = (String, Vec<u8>);
 
 /// A directory for the moment, which nobody else may read.
-pub(super) struct Moment(PathBuf);
+pub(super) struct TemporaryDirectory(PathBuf);
 
-impl Moment {
-    fn new() -> Result<Moment, Box<Diagnostic>> {
+impl TemporaryDirectory {
+    fn new() -> Result<TemporaryDirectory, Box<Diagnostic>> {
         let path = std::env::temp_dir().join(format!("throng-{:016x}", random::fresh()));
         let made = files::private_directory(&path);
         made.map_err(|error| unwritable(&path, &error))?;
-        Ok(Moment(path))
+        Ok(TemporaryDirectory(path))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -32,7 +32,7 @@ impl Moment {
     }
 }
 
-impl Drop for Moment {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -49,8 +49,8 @@ fn unwritable(path: &Path, error: &io::Error) -> Box<Diagnostic> {
 ///
 /// # Errors
 /// Names what cannot be written, and paths that lead out of it.
-pub(super) fn unpack(packed: &[Packed]) -> Result<Moment, Box<Diagnostic>> {
-    let moment = Moment::new()?;
+pub(super) fn unpack(packed: &[Packed]) -> Result<TemporaryDirectory, Box<Diagnostic>> {
+    let moment = TemporaryDirectory::new()?;
     for (path, bytes) in packed {
         let within = files::inside(&moment.0, path).ok_or(io::ErrorKind::InvalidInput.into());
         let written = within.and_then(|path| files::private_file(&path, bytes));
@@ -82,7 +82,7 @@ fn unsendable(path: &str) -> Box<Diagnostic> {
 /// # Errors
 /// Names files that cannot be sent.
 pub(super) fn pack(conduct: &Conduct<'_>, info: &RunInfo) -> Result<Vec<Packed>, Box<Diagnostic>> {
-    let moment = Moment::new()?;
+    let moment = TemporaryDirectory::new()?;
     let mut info = info.clone();
     (info.generator.machines, info.generator.shards) = (Vec::new(), 0);
     let text = bundle::write(&moment.0, (&conduct.recorded, None), u64::MAX, &mut info);

@@ -20,7 +20,7 @@ use super::{
     COMMAND_TIME, READY_TIME, Ready, Resume, bus, call_off, control, parcel, posts, ready_of, unfit,
 };
 use crate::desk::monitors::Hosts;
-use crate::{Operator, Settings, StopRequests, hear};
+use crate::{FLEET, Operator, Settings, StopRequests, hear};
 
 /// For what its agents told first to be read again.
 const REPLAY_TIME: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ pub(crate) async fn resume(asked: &Resume, errors: &dyn Operator) -> Exit {
         Ok(signals) => signals,
         Err(exit) => return exit,
     };
-    let directory = asked.settings.fleet.as_deref().unwrap_or(Path::new(bus::FLEET));
+    let directory = asked.settings.fleet.as_deref().unwrap_or(Path::new(FLEET));
     let refused = |diagnostic: Box<Diagnostic>| {
         errors.diagnostic(&diagnostic);
         if diagnostic.code == "fleet-keys" { Exit::Usage } else { Exit::HostUnfit }
@@ -134,7 +134,7 @@ impl Takeover {
         let orders =
             orders.take_while(|(place, it)| is(&it.signed_text(&plan.run, *place), &it.signature));
         Left {
-            start_unix_ns: start.map(|it| it.unix_ns),
+            start_unix_ns: start.map(|it| it.start.unix_ns),
             orders: orders.map(|(_, it)| it).collect(),
             is_over: over,
             plan,
@@ -272,7 +272,7 @@ impl Takeover {
     }
 
     /// The files of the run, in a directory for as long as they are needed.
-    async fn bundle(&self, plan: &Plan) -> Found<parcel::Moment> {
+    async fn bundle(&self, plan: &Plan) -> Found<parcel::TemporaryDirectory> {
         let mut files = Vec::new();
         for file in &plan.files {
             let blob = self.bus.fetch(&file.sha256).await.map_err(|error| self.failed(&error))?;

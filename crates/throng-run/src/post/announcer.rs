@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use throng_base::{Clock, StepId, system::to_parent};
 use throng_engine::{Announced, Bridge};
+use throng_fleet::wire::Announcement;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior, interval};
-
-use crate::wire::Carried;
 
 /// What may wait to be written. More is lost, which the others notice.
 const WAITING_MAX: usize = 64;
@@ -21,7 +20,7 @@ const WAITING_MAX: usize = 64;
 pub(crate) struct Announcer {
     bridge: Bridge,
     clock: Clock,
-    heard: UnboundedReceiver<Carried<Announced>>,
+    heard: UnboundedReceiver<Announcement<Announced>>,
     /// Somebody may still tell something.
     hears: bool,
     tick: Interval,
@@ -31,14 +30,14 @@ pub(crate) struct Announcer {
 
 enum Turn {
     Tell,
-    Hear(Option<Carried<Announced>>),
+    Hear(Option<Announcement<Announced>>),
 }
 
 impl Announcer {
     pub(crate) fn new(
         bridge: Bridge,
         clock: Clock,
-        heard: UnboundedReceiver<Carried<Announced>>,
+        heard: UnboundedReceiver<Announcement<Announced>>,
     ) -> Announcer {
         let (out, waiting) = sync_channel(WAITING_MAX);
         let writer = std::thread::spawn(move || write_all(&waiting));
@@ -57,7 +56,7 @@ impl Announcer {
         };
         match turn {
             Turn::Tell => self.tell(),
-            Turn::Hear(Some(Carried { announced, error_ns })) => {
+            Turn::Hear(Some(Announcement { announced, error_ns })) => {
                 let error = Duration::from_nanos(error_ns);
                 self.bridge.hear(&announced, error, self.clock.now());
             }

@@ -4,27 +4,59 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use throng_base::Said;
-use throng_base::units::{format_count, write_duration};
+use throng_base::flags::{count, duration, in_words, rate};
+use throng_base::units::{self, format_count, write_duration};
+use throng_program::load::PRECISION_MAX;
 use throng_program::{Amount, Coming, Drive, Load, Phase, Rate};
 
 use super::{Facts, Span};
 use crate::read::Context;
 use crate::syntax::Place;
 
-/// Each is what the command gives; None leaves the load as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What a command changes of the load of a scenario; None leaves it as it is.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Load overrides for this run")]
 pub struct LoadChanges {
-    /// The most users at a time.
+    /// Peak number of users, instead of the scenario's; all phases are scaled in proportion
+    #[arg(short = 'u', long, visible_alias = "vus", value_name = "N", value_parser = count)]
     pub users: Option<u64>,
-    /// From the first phase to the end of the last.
+    /// Total duration of the load; all phases are scaled in proportion
+    #[arg(
+        short = 'd',
+        long = "for",
+        visible_alias = "duration",
+        value_name = "DURATION",
+        value_parser = duration
+    )]
     pub time: Option<Duration>,
-    /// Of the longest phase that keeps its load: how long it is, to see whether all stays as it is.
+    /// Duration of the longest phase with a constant load, such as `24h`; the exit code is 1 if
+    /// response times, failures, memory or descriptors grow
+    #[arg(long, value_name = "DURATION", conflicts_with = "time", value_parser = duration)]
     pub soak: Option<Duration>,
-    /// The highest rate of arrivals or iterations, per second.
+    /// Peak rate of arrivals or iterations per second; all phases are scaled in proportion
+    #[arg(long, value_parser = rate)]
     pub rate: Option<f64>,
-    /// How late what is due may be done.
+    /// Maximum delay of a start, a heartbeat or the end of a pause, so that throng can process
+    /// several in one wake-up; 0 disables this
+    #[arg(long, value_name = "TIME", value_parser = precision)]
     pub precision: Option<Duration>,
+}
+
+/// A flag: how late something may be: `0`, or a time.
+pub fn precision(text: &str) -> Result<Duration, String> {
+    let precision = match text {
+        "0" => Duration::ZERO,
+        _ => units::parse_duration(text).map_err(|error| in_words(&error))?,
+    };
+    match precision > PRECISION_MAX {
+        true => Err(tell!(
+            "the maximum is 5ms: with longer delays, the generator would appear to fall behind \
+             schedule"
+        )),
+        false => Ok(precision),
+    }
 }
 
 /// Why a load has nothing that could be changed so, and what to write instead.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_base::units;
 use throng_load::plan;
-use throng_program::{Action, HttpCall, Scheme, Steering, TimedEvent, Trigger};
+use throng_program::{Action, Change, HttpCall, Scheme, Steering, TimedEvent, Trigger};
 
 use crate::ast::{self, Field};
 use crate::message::headers::read_plain_headers;
@@ -293,16 +293,19 @@ impl Reader<'_, '_, '_> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let share = |text: &str| units::parse_share(text).ok().filter(|share| *share > 0.0);
         let change = match words.as_slice() {
-            ["users", users] => units::parse_count(users).ok().map(Steering::Users),
-            ["rate", rate] => units::parse_rate(rate).ok().map(Steering::Rate),
-            ["more"] => Some(Steering::Times(1.0 + SHARE)),
-            ["less"] => Some(Steering::Times(1.0 / (1.0 + SHARE))),
-            ["more", by] => share(by).map(|share| Steering::Times(1.0 + share)),
-            ["less", by] => share(by).map(|share| Steering::Times(1.0 / (1.0 + share))),
+            ["users", users] => units::parse_count(users).ok().map(Change::Users),
+            ["rate", rate] => units::parse_rate(rate).ok().map(Change::Rate),
+            ["more"] => Some(Change::Times(1.0 + SHARE)),
+            ["less"] => Some(Change::Times(1.0 / (1.0 + SHARE))),
+            ["more", by] => share(by).map(|share| Change::Times(1.0 + share)),
+            ["less", by] => share(by).map(|share| Change::Times(1.0 / (1.0 + share))),
+            ["end-phase"] => Some(Change::EndPhase),
+            _ => None,
+        };
+        let change = match words.as_slice() {
             ["pause"] => Some(Steering::Pause),
             ["go-on"] => Some(Steering::GoOn),
-            ["end-phase"] => Some(Steering::EndPhase),
-            _ => None,
+            _ => change.map(Steering::Change),
         };
         let Some(change) = change else {
             let message = say!("`{}` is not a change of the load", shorten(&text));
@@ -311,7 +314,7 @@ impl Reader<'_, '_, '_> {
         let load = match load {
             Some(node) => self.load(node)?,
             None => {
-                let is_of_one = !matches!(change, Steering::Pause | Steering::GoOn);
+                let is_of_one = matches!(change, Steering::Change(_));
                 if is_of_one && self.names.loads.len() > 1 {
                     let message = say!("the scenario has several loads");
                     let error = self.cx.error("missing-key", message, node.place);

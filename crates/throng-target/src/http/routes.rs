@@ -358,7 +358,7 @@ impl Admin {
             Admin::Service(method, target) => {
                 let said = match &setup.kind {
                     Kind::Chat => chat::route(setup, &method, &target),
-                    Kind::Push(_) => push::route(setup, &method, &target, body),
+                    Kind::Push => push::route(setup, &method, &target, body),
                     _ => None,
                 };
                 match said {

@@ -15,7 +15,7 @@ use crate::{FaultOptions, Kind, Options, PushOptions, Running, start};
 
 fn service(push: PushOptions, options: Options) -> Running {
     let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    start(Kind::Push(push), Options { admin, ..options }).unwrap()
+    start(Kind::Push, Options { admin, push, ..options }).unwrap()
 }
 
 fn plain() -> Running {

@@ -3,32 +3,55 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::Args;
 use throng_base::Said;
+use throng_base::flags::{any_count, count, unit};
 use throng_base::units::{self, UnitError};
 
 use super::bucket::RateLimit;
 use super::machine::{Shape, Usl};
 use super::speed::{SlowSpells, Speed, WarmUp};
-use crate::latency::Latency;
+use crate::latency::{Latency, latency};
 
 /// What a server can carry; without a service time and a limit of the rate, anything.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Capacity (http)")]
 pub struct CapacityOptions {
-    /// How long one request takes one server of the queue.
+    /// Service time of a request, which occupies one server of the queue: `exponential 1ms`
+    #[arg(long, value_name = "LATENCY", value_parser = latency)]
     pub service: Option<Latency>,
-    /// How many requests are served at once: one without a number, or all with
-    /// [`CapacityOptions::usl`].
+    /// Maximum number of requests served at the same time; further requests wait in order of
+    /// arrival. The default is 1, or unlimited with --usl
+    #[arg(long, value_name = "N", value_parser = servers)]
     pub servers: Option<u32>,
-    /// How many requests may wait for a server; more get 503 at once.
+    /// Respond with 503 to a request if this many are already waiting; with 0, no request waits
+    #[arg(long, value_name = "N", value_parser = any_count)]
     pub queue_max: Option<u64>,
-    /// How the requests in service slow each other.
+    /// Slow down concurrent requests according to the universal scalability law: `0.02,0.0005`
+    #[arg(long, value_name = "CONTENTION,CROSSTALK", value_parser = unit::<Usl>)]
     pub usl: Option<Usl>,
-    /// More requests than this get 429 at once.
+    /// Respond with 429 to requests above this rate. A token bucket allows bursts of 100 ms worth
+    /// of requests, or of the given number: `500/s:20`
+    #[arg(long, value_name = "RATE[:BURST]", value_parser = unit::<RateLimit>)]
     pub rate_limit: Option<RateLimit>,
-    /// Requests are served also when their client has gone; otherwise they leave the queue.
+    /// Serve requests even if their client has disconnected or reset the stream; by default, such
+    /// requests are removed from the queue
+    #[arg(long)]
     pub work_on: bool,
+    /// Duration of the server's warm-up, and its speed during that time: `60s:60%`
+    #[arg(long, value_name = "TIME:SPEED", value_parser = unit::<WarmUp>)]
     pub warm_up: Option<WarmUp>,
+    /// In each interval, run slower by this share for the given time: `45s:5s:15%`
+    #[arg(
+        long,
+        value_name = "EVERY:TIME:SLOWER",
+        value_parser = unit::<SlowSpells>
+    )]
     pub slow_spells: Option<SlowSpells>,
+}
+
+fn servers(text: &str) -> Result<u32, String> {
+    count(text).map(|servers| u32::try_from(servers).unwrap_or(u32::MAX))
 }
 
 /// More servers than any pool has.

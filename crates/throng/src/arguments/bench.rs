@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use throng_base::flags::{count, duration, size};
 use throng_program::HttpVersion;
+use throng_run::{HostLimits, SearchOptions};
 use throng_scenario::bench::BenchStage;
+use throng_scenario::precision;
 
-use super::capacity::SearchArguments;
 use super::route::RouteArguments;
-use super::run::{LimitArguments, OutputArguments};
+use super::run::OutputArguments;
 use super::scheme::SchemeArguments;
-use super::values::{Rates, count, duration, http_version, precision, rates, size, source, stage};
+use super::values::{Rates, http_version, rates, source, stage};
 
 const BENCH_HELP: &str = "Examples:\n\
      \x20 throng bench http://127.0.0.1:8080/ -c 100 -d 30s\n\
@@ -131,7 +133,7 @@ pub(crate) struct BenchArguments {
     #[command(flatten)]
     pub(crate) route: RouteArguments,
     #[command(flatten)]
-    pub(crate) limits: LimitArguments,
+    pub(crate) limits: HostLimits,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
 
@@ -144,7 +146,7 @@ pub(crate) struct BenchArguments {
     )]
     pub(crate) capacity: Vec<String>,
     #[command(flatten)]
-    pub(crate) search: SearchArguments,
+    pub(crate) search: SearchOptions,
 
     /// Print the scenario equivalent to this command line, and send nothing
     #[arg(long)]
@@ -156,9 +158,9 @@ pub(crate) struct BenchArguments {
 
 impl BenchArguments {
     /// A search varies the rate, if nothing else is said: a closed loop has no capacity.
-    pub(crate) fn searched(&self) -> SearchArguments {
+    pub(crate) fn searched(&self) -> SearchOptions {
         let vary = self.search.vary.clone().or_else(|| Some("rate".into()));
-        SearchArguments { vary, ..self.search.clone() }
+        SearchOptions { vary, ..self.search.clone() }
     }
 }
 

@@ -1,8 +1,7 @@
 //! What `throng control` is told.
 
 use clap::{Args, Subcommand};
-
-use super::values::{count, rate, share};
+use throng_base::flags::{count, rate, share};
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArguments {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use throng_base::flags::{duration, share};
 
 use super::bench::BenchArguments;
-use super::values::{duration, share};
 
 const DUEL_HELP: &str = "Examples:\n\
     \x20 throng duel http://127.0.0.1:8080/ http://127.0.0.1:8081/ -c 20\n\

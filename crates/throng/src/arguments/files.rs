@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::choice::Choice;
+use super::choice::Choice;
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\

@@ -1,14 +1,14 @@
-//! The flags of a fleet: of its operator, and of the machines that take part.
+//! The flags of a fleet's operator.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use throng_run::fleet::bus::FLEET;
+use throng_base::flags::duration;
+use throng_run::FLEET;
 
-use super::run::{LimitArguments, OutputArguments};
-use super::values::{count, duration, label, rate};
+use super::run::OutputArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct FleetArguments {
@@ -76,33 +76,4 @@ pub(crate) struct CollectArguments {
     pub(crate) run: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct AgentArguments {
-    /// File with the token of this machine, from `throng fleet token NAME`; `-` reads it from
-    /// standard input; the token itself is also accepted
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) join: String,
-    /// Directory for run inputs and unsent results
-    #[arg(long = "dir", value_name = "DIR", default_value = "throng-agent")]
-    pub(crate) directory: PathBuf,
-    /// Label of this machine, by which runs can select it: `region=east`; may be given more than
-    /// once
-    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
-    pub(crate) labels: Vec<(String, String)>,
-    /// Maximum number of users on this agent
-    #[arg(long, value_name = "N", value_parser = count)]
-    pub(crate) users_max: Option<u64>,
-    /// Maximum number of starts per second on this agent
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    pub(crate) rate_max: Option<f64>,
-    /// Leave after the first run
-    #[arg(long)]
-    pub(crate) once: bool,
-    /// Do not use colors; the environment variable NO_COLOR does the same
-    #[arg(long)]
-    pub(crate) no_color: bool,
-    #[command(flatten)]
-    pub(crate) limits: LimitArguments,
 }

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-
-use super::values::{count, duration, rate};
+use throng_base::flags::{count, duration, rate};
 
 #[derive(Args, Debug)]
 #[command(

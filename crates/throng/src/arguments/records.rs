@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-
-use super::values::{count, label};
+use throng_base::flags::{count, label};
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArguments {

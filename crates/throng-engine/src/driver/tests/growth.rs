@@ -1,9 +1,9 @@
 //! Users who come in steps, fall out, are held back, or are given up.
 
 use throng_metrics::Gauges;
-use throng_program::{Amount, Churn, Connect, Parting, Stay};
+use throng_program::{Amount, Change, Churn, Connect, Parting, Stay};
 
-use throng_load::{Amendment, Change};
+use throng_load::Amendment;
 
 use super::*;
 use crate::control::{GROWTH_AHEAD, Holder};
@@ -156,7 +156,7 @@ fn what_was_given_up_never_comes() {
 }
 
 fn amend(control: &Control, said: Time, change: Change) {
-    control.amend(0, Amendment { at: said + GROWTH_AHEAD, change, users_max: 300 });
+    control.amend(0, Amendment { at: said + GROWTH_AHEAD, change: change.into(), users_max: 300 });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Loads that are changed while they run: all shards together do what one does.
 
-use throng_program::{Rate, Spacing};
+use throng_program::{Change, Rate, Spacing};
 
 use super::*;
 use crate::profile::tests::any_rate;
@@ -30,8 +30,8 @@ impl Done {
     }
 }
 
-fn amendment(milliseconds: u64, change: Change) -> Amendment {
-    Amendment { at: ms(milliseconds), change, users_max: NEVER_TOO_MANY }
+fn amendment(milliseconds: u64, change: impl Into<Adjustment>) -> Amendment {
+    Amendment { at: ms(milliseconds), change: change.into(), users_max: NEVER_TOO_MANY }
 }
 
 fn word(action: Action) -> Option<&'static str> {
@@ -314,14 +314,14 @@ fn a_machine_that_makes_a_portion_leaves_the_others_what_is_theirs() {
         phase(rate(1000.0), Some(4 * S)),
     ];
     let portions = [
-        amendment(1000, Change::Portion(0.5)),
-        amendment(3000, Change::Portion(0.25)),
+        amendment(1000, Adjustment::Portion(0.5)),
+        amendment(3000, Adjustment::Portion(0.25)),
         // What the load wants is changed meanwhile.
         amendment(4000, Change::Users(800)),
-        amendment(5000, Change::Portion(1.0)),
-        amendment(9000, Change::Portion(0.5)),
+        amendment(5000, Adjustment::Portion(1.0)),
+        amendment(9000, Adjustment::Portion(0.5)),
         amendment(10_000, Change::Rate(2000.0)),
-        amendment(11_000, Change::Portion(1.0)),
+        amendment(11_000, Adjustment::Portion(1.0)),
     ];
     for shards in [1, 2, 7] {
         let done = played(&load, shards, &portions);
@@ -345,7 +345,7 @@ fn a_portion_that_is_whole_again_has_changed_nothing_of_what_follows() {
     let portions = [0.9, 0.37, 0.1, 0.2, 1.0]
         .into_iter()
         .zip(1..)
-        .map(|(portion, at)| amendment(300 * at, Change::Portion(portion)));
+        .map(|(portion, at)| amendment(300 * at, Adjustment::Portion(portion)));
     let portions: Vec<Amendment> = portions.collect();
     let done = played(&load, 3, &portions);
     let staying = [700, 1000, 1300, 1600, 2100].map(|at| done.staying(ms(at)));

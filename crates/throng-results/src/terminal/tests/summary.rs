@@ -1,5 +1,7 @@
 //! The short summary: whole, and never longer or wider than a terminal.
 
+use throng_base::LoadPart;
+
 use super::*;
 use crate::directory::{GeneratorInfo, MachineInfo};
 use crate::summary::{ChangeOf, ErrorRow, Example, InvalidReason, Row, ThresholdRow};
@@ -108,9 +110,7 @@ fn merged() -> Summary {
         name: name.into(),
         host: sample::host(),
         shards: 2,
-        first,
-        width: 1,
-        of: 3,
+        part: LoadPart { first, width: 1, of: 3 },
         offset_ns: first as i64 * 1_000_000,
         ..MachineInfo::default()
     };

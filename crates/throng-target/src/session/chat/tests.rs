@@ -400,7 +400,7 @@ fn every_nth_join_is_forgotten() {
 #[test]
 fn what_is_gathered_is_written_together() {
     let batch = Duration::from_millis(100);
-    let running = chat(Options { batch, workers: Some(1), ..Options::default() });
+    let running = chat(Options { batch: Some(batch), workers: Some(1), ..Options::default() });
     let (mut stream, _) = enter(&running, 1, 1);
     let (mut other, _) = enter(&running, 1, 2);
     let packets: Vec<u8> = (1..=5).flat_map(|id| speak(id as u32, id, "x")).collect();

@@ -8,26 +8,29 @@ use std::path::{Path, PathBuf};
 use throng_base::{Diagnostic, Exit, Said, Source, units};
 use throng_engine::ReflectError;
 use throng_program::Scheme;
-use throng_run::files::write_whole;
-use throng_run::guard::Guard;
-use throng_run::not_started;
-use throng_scenario::bench::{Bench, BenchRoute, write};
+use throng_scenario::bench::{Bench, write};
 use throng_scenario::{CompileOptions, Url, compile};
-use throng_terminal::screen::{Screen, output};
 
-use crate::Ended;
-use crate::arguments::{ProtocolArguments, ReflectionArguments, metadata};
+use crate::files::write_whole;
+use crate::guard::Guard;
+use crate::{Operator, not_started};
 
 /// What a set of descriptors is called that came by reflection.
-pub(crate) const FILE: &str = "reflection.desc";
+pub const FILE: &str = "reflection.desc";
 
 /// Asks the target of a command line for these services, or for all that it has; gives a set of
-/// descriptors. What is wrong is told.
-pub(crate) fn reflect(bench: &Bench, services: &[String], errors: Screen) -> Result<Vec<u8>, Exit> {
+/// descriptors.
+///
+/// # Errors
+/// The exit code; the operator was told what is wrong.
+pub fn reflect(bench: &Bench, services: &[String], errors: &dyn Operator) -> Result<Vec<u8>, Exit> {
     let options = CompileOptions::of_process(Vec::new(), PathBuf::new());
     let program = compile(&Source::new(FILE, write(&way(bench))), &options);
-    let (program, _) = program.map_err(|told| errors.refused_all(&told))?;
-    let guard = Guard::read(&errors)?;
+    let (program, _) = program.map_err(|told| {
+        errors.diagnostics(&told);
+        Exit::Usage
+    })?;
+    let guard = Guard::read(errors)?;
     let found = throng_engine::reflect(&program, services, &bench.headers, &guard.lists);
     // What a server says of a name that it does not know tells no other.
     let found = match found {
@@ -38,7 +41,7 @@ pub(crate) fn reflect(bench: &Bench, services: &[String], errors: Screen) -> Res
     };
     match found {
         Ok(discovery) => Ok(discovery.descriptor_set()),
-        Err(ReflectError::Start(error)) => Err(not_started(&error, &errors)),
+        Err(ReflectError::Start(error)) => Err(not_started(&error, errors)),
         Err(ReflectError::Failed { message, help }) => {
             errors.diagnostic(&Diagnostic::error("reflection-failed", message).help(help));
             Err(Exit::TargetUnreachable)
@@ -71,36 +74,40 @@ fn way(bench: &Bench) -> Bench {
     }
 }
 
-/// `throng protocol --reflect`.
-pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors: Screen) -> Ended {
-    let ReflectionArguments { output: file, headers, insecure, cacert, .. } = &arguments.reflection;
-    let parsed = Url::parse(url).ok();
-    if !parsed.is_some_and(|url| url.scheme.is_grpc()) {
-        let message = say!("`{url}` is not the URL of a gRPC server");
-        let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
-        return Err(errors.refused(&Diagnostic::error("bad-url", message).help(help)));
+/// A command line that asks the server of this URL.
+///
+/// # Errors
+/// The URL is none of gRPC.
+pub fn of_url(url: &str) -> Result<Bench, Box<Diagnostic>> {
+    if Url::parse(url).is_ok_and(|url| url.scheme.is_grpc()) {
+        return Ok(Bench { url: url.into(), ..Bench::default() });
     }
-    let headers = metadata(headers).map_err(|told| errors.refused(&told))?;
-    let bench = Bench {
-        url: url.to_string(),
-        headers,
-        verify_tls: insecure.then_some(false),
-        ca: cacert.clone(),
-        route: BenchRoute::default(),
-        ..Bench::default()
-    };
-    let set = reflect(&bench, &[], errors)?;
-    match file {
-        None => output(&set),
-        Some(path) => {
-            let written = write_whole(path, &mut OpenOptions::new(), |file| file.write_all(&set));
-            written.map_err(|error| errors.refused(&unwritable(path, &error)))?;
-            let size = units::format_bytes(set.len() as f64);
-            let (path, proto) = (path.display(), tell!("use it in a scenario with `proto`"));
-            errors.line(&format!("{path}: {size}; {proto}"));
-        }
-    }
-    Ok(Exit::Success)
+    let message = say!("`{url}` is not the URL of a gRPC server");
+    let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
+    Err(Box::new(Diagnostic::error("bad-url", message).help(help)))
+}
+
+/// Asks a server (`throng protocol --reflect`) and writes the descriptors to a file; without one,
+/// returns them.
+///
+/// # Errors
+/// The exit code; the operator was told what is wrong.
+pub fn write_descriptors(
+    bench: &Bench,
+    file: Option<&Path>,
+    errors: &dyn Operator,
+) -> Result<Option<Vec<u8>>, Exit> {
+    let set = reflect(bench, &[], errors)?;
+    let Some(path) = file else { return Ok(Some(set)) };
+    let written = write_whole(path, &mut OpenOptions::new(), |file| file.write_all(&set));
+    written.map_err(|error| {
+        errors.diagnostic(&unwritable(path, &error));
+        Exit::Usage
+    })?;
+    let size = units::format_bytes(set.len() as f64);
+    let (path, proto) = (path.display(), tell!("use it in a scenario with `proto`"));
+    errors.line(&format!("{path}: {size}; {proto}"));
+    Ok(None)
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Diagnostic {

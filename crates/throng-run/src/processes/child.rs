@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use throng_base::{Clock, Diagnostic, Exit, clock::wall_now};
 use throng_engine::{Announced, Options, Spare, prepare};
-use throng_program::Program;
+use throng_fleet::wire::{Announcement, Start};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::guard::Guard;
@@ -18,16 +18,16 @@ use crate::guard::permit::audits_reach;
 use crate::post::Post;
 use crate::post::announcer::Announcer;
 use crate::post::auditor::Auditor;
-use crate::wire::{Carried, Heard, Message, Order, Part, Start, share_of};
+use crate::wire::{Assignment, Heard, Message, Order};
 use crate::{Conduct, not_started};
 
 /// What part this process is told to be; nothing where no desk has started it.
-pub fn told() -> Option<Part> {
+pub fn assignment() -> Option<Assignment> {
     read()
 }
 
 /// Is a part of the run until its load is over.
-pub fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
+pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
     let errors = conduct.operator;
     let wanted = part.scenario.as_ref();
     if wanted.is_some_and(|wanted| conduct.recorded.text(&[]) != *wanted) {
@@ -37,12 +37,7 @@ pub fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
         );
         return Exit::Usage;
     }
-    conduct.program = Arc::new(Program {
-        seed: part.seed,
-        run_id: part.run_id.clone(),
-        setup_values: part.values.iter().cloned().map(Into::into).collect(),
-        ..(*conduct.program).clone()
-    });
+    conduct.program = Arc::new(part.inputs.put_into(&conduct.program));
     let guard = match Guard::read(errors) {
         Ok(guard) => guard,
         Err(exit) => return exit,
@@ -61,7 +56,7 @@ pub fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
         return Exit::Usage;
     }
     let options = conduct.options(&guard, part.neighbours.max(1));
-    let options = Options { share: share_of(&part.machine), ..options };
+    let options = Options { share: part.machine.part.share(), ..options };
     let ready = match prepare(&conduct.program, &options) {
         Ok(ready) => ready,
         Err(error) => return not_started(&error, errors),
@@ -69,9 +64,9 @@ pub fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
     let Spare { users: users_spare, limit: spare_limit } = ready.users_spare;
     tell(&Message::Ready { shards: ready.shards as u64, users_spare, spare_limit });
     // Where there is no start, the desk is gone: nothing was sent.
-    let Some(Start { unix_ns }) = read() else { return Exit::Success };
-    tell(&Message::Begun { unix_ns });
-    let ahead = std::time::Duration::from_nanos(unix_ns).saturating_sub(wall_now());
+    let Some(start) = read::<Start>() else { return Exit::Success };
+    tell(&Message::Begun(start));
+    let ahead = std::time::Duration::from_nanos(start.unix_ns).saturating_sub(wall_now());
     let mut run = ready.begin(Clock::start_in(ahead));
     let (lines, told) = unbounded_channel();
     let (orders, announced) = hear();
@@ -79,7 +74,7 @@ pub fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
     let (bridge, clock) = (run.bridge.take(), run.clock.clone());
     let auditor = part.audits.then(|| run.presences.clone()).flatten().map(|presences| {
         let ways = (presences, &clock);
-        Auditor::begin(&conduct.program, share_of(&part.machine), ways, lines.clone())
+        Auditor::begin(&conduct.program, part.machine.part.share(), ways, lines.clone())
     });
     let post = Post::new(&conduct.program, run, &conduct.limits, (0, lines)).auditing(auditor);
     runtime.block_on(async {
@@ -91,7 +86,7 @@ pub fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
 }
 
 /// The orders that come, and what other machines announce; nobody gives any when the desk is gone.
-fn hear() -> (UnboundedReceiver<Order>, UnboundedReceiver<Carried<Announced>>) {
+fn hear() -> (UnboundedReceiver<Order>, UnboundedReceiver<Announcement<Announced>>) {
     let (sender, orders) = unbounded_channel();
     let (carrier, announced) = unbounded_channel();
     std::thread::spawn(move || {

@@ -1,12 +1,14 @@
-//! `throng agent`: a machine that takes part in the runs of a fleet. It dials out to the bus, says
-//! what it is, and waits; the load of a run is made by a child process within the limits that the
-//! owner of the machine has set here, whatever a run asks for.
+//! `throng agent`: connects to the bus, registers this machine, and takes part in runs until it is
+//! stopped. A child process generates the load of a run, within the limits of the machine's owner.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use clap::Args;
+use throng_base::flags::{count, label, rate};
 use throng_base::units::format_count;
 use throng_base::{Diagnostic, Exit, Said, clock::wall_now, plain};
 use throng_bus::Link;
@@ -18,19 +20,48 @@ use throng_fleet::presence::Incarnation;
 use throng_fleet::wire::{Ceiling, Raw, Registered, WIRE};
 use throng_plan::machine::Machine;
 use throng_program::Sources;
-use throng_run::agent::Supervisor;
-use throng_run::files::private_directory;
-use throng_run::fleet::bus::build_name;
-use throng_terminal::Screen;
-use throng_terminal::signals::stop_requested;
+use throng_results::BuildInfo;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
-use crate::Ended;
-use crate::arguments::{AgentArguments, LimitArguments};
+use super::Supervisor;
+use crate::files::private_directory;
+use crate::fleet::bus::build_name;
+use crate::{HostLimits, Operator, StopRequests};
 
 /// What was sent wholly is kept for so long, for those who lost the disk of the bus.
 const KEPT_TIME: Duration = Duration::from_hours(7 * 24);
+
+/// What the owner of a machine has set for its agent.
+#[derive(Args, Debug)]
+pub struct AgentOptions {
+    /// File with the token of this machine, from `throng fleet token NAME`; `-` reads it from
+    /// standard input; the token itself is also accepted
+    #[arg(long, value_name = "TOKEN")]
+    pub join: String,
+    /// Directory for run inputs and unsent results
+    #[arg(long = "dir", value_name = "DIR", default_value = "throng-agent")]
+    pub directory: PathBuf,
+    /// Label of this machine, by which runs can select it: `region=east`; may be given more than
+    /// once
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
+    /// Maximum number of users on this agent
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub users_max: Option<u64>,
+    /// Maximum number of starts per second on this agent
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub rate_max: Option<f64>,
+    /// Leave after the first run
+    #[arg(long)]
+    pub once: bool,
+    /// Do not use colors; the environment variable NO_COLOR does the same
+    #[arg(long)]
+    pub no_color: bool,
+    #[command(flatten)]
+    pub limits: HostLimits,
+}
+
 /// Of a file with a token.
 const TOKEN_BYTES_MAX: usize = 1 << 16;
 /// Threads of an engine have tables of descriptors of their own.
@@ -43,51 +74,61 @@ fn cut_off(name: &str, why: &Said) -> Diagnostic {
     Diagnostic::error("fleet-unfit", message).help(help)
 }
 
-pub(crate) fn agent(arguments: &AgentArguments) -> Ended {
-    let errors = Screen::errors(arguments.no_color);
-    let token = token(&arguments.join).map_err(|told| errors.refused(&told))?;
-    let (directory, lock) = match own_directory(&arguments.directory, &token.identity.name) {
+/// Takes part in runs until the operator stops the agent, or the fleet refuses it.
+pub fn agent(
+    options: &AgentOptions,
+    token: Token,
+    build: &BuildInfo,
+    errors: &dyn Operator,
+) -> Exit {
+    let (directory, lock) = match own_directory(&options.directory, &token.identity.name) {
         Ok(own) => own,
         Err(why) => {
-            let message = say!("{}: {why}", arguments.directory.display());
+            let message = say!("{}: {why}", options.directory.display());
             let help = say!("set --dir to a writable directory");
             errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
-            return Err(Exit::HostUnfit);
+            return Exit::HostUnfit;
         }
     };
-    let bus = Nats::connect(token.identity.clone());
-    let bus = bus.map_err(|why| errors.refused(&Diagnostic::error("fleet-keys", why)))?;
-    let ceiling = Ceiling { users: arguments.users_max, rate: arguments.rate_max };
-    let flags = flags(&arguments.limits);
+    let bus = match Nats::connect(token.identity.clone()) {
+        Ok(bus) => bus,
+        Err(why) => {
+            errors.diagnostic(&Diagnostic::error("fleet-keys", why));
+            return Exit::Usage;
+        }
+    };
+    let ceiling = Ceiling { users: options.users_max, rate: options.rate_max };
+    let flags = options.limits.flags();
     let host = Raw::new(&throng_host::facts(env!("CARGO_PKG_VERSION")));
     let supervisor = Supervisor { directory, flags, ceiling, host: host.clone() };
     supervisor.tidy(KEPT_TIME);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else { return Err(Exit::HostUnfit) };
+    let Ok(runtime) = runtime else { return Exit::HostUnfit };
     let address = token.identity.address;
-    let about = about(arguments, token, (ceiling, host));
+    let about = about(options, token, (ceiling, host), build);
     let name = about.name.clone();
     errors.say(say!("agent `{name}`: connecting to {address}"));
     let (tell, happened) = unbounded_channel();
     let agent = Agent::new(bus, supervisor, about, tell);
     let exit = LocalSet::new().block_on(&runtime, async {
-        let mut heard = tokio::task::spawn_local(listen(happened, errors, arguments.once));
+        let mut heard = pin!(listen(happened, errors, options.once));
         let leave = async {
-            stop_requested().await;
+            errors.stop_requested().await;
             errors.say(say!(
                 "agent `{name}` leaves: its users finish their step first; interrupt again \
-                     to leave now"
+                 to leave now"
             ));
         };
         let leave_now = async {
-            stop_requested().await;
-            stop_requested().await;
+            let mut requests = errors.stop_requests().unwrap_or_else(|_| StopRequests::none());
+            requests.next().await;
+            requests.next().await;
         };
         tokio::select! {
             ended = agent.work(leave) => match ended {
                 Ok(()) => {
                     // What it said last is still to be printed.
-                    let _ = heard.await;
+                    heard.await;
                     Exit::Success
                 }
                 Err(why) => {
@@ -96,11 +137,11 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Ended {
                 }
             },
             () = leave_now => Exit::Success,
-            _ = &mut heard => Exit::Success,
+            () = &mut heard => Exit::Success,
         }
     });
     drop(lock);
-    Ok(exit)
+    exit
 }
 
 /// What this agent has on the disk. No other may send what lies there, so it is locked for as long
@@ -116,15 +157,18 @@ fn own_directory(directory: &Path, name: &str) -> Result<(PathBuf, File), Said> 
     }
 }
 
-/// From a file, from the standard input, or as it was pasted; then it is taken out of the list of
-/// processes, which everybody on this machine may read.
-pub(crate) fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
-    let is_pasted = join.starts_with("throng-join-");
-    if is_pasted {
-        crate::system::hide_argument(join);
-    }
+/// Whether this is a token itself, which other users of this host must not see.
+pub fn is_token(join: &str) -> bool {
+    join.starts_with("throng-join-")
+}
+
+/// A token from a file, from the standard input, or as it is.
+///
+/// # Errors
+/// It cannot be read, or is not valid now.
+pub fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
     let path = if join == "-" { "/dev/stdin" } else { join };
-    let text = match is_pasted {
+    let text = match is_token(join) {
         true => join.to_string(),
         false => plain::read_given_text(Path::new(path), TOKEN_BYTES_MAX).map_err(|error| {
             let error = Said::of_error(&error);
@@ -142,7 +186,12 @@ pub(crate) fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
 }
 
 /// What this machine is, and what its owner allows.
-fn about(arguments: &AgentArguments, token: Token, (ceiling, host): (Ceiling, Raw)) -> About {
+fn about(
+    options: &AgentOptions,
+    token: Token,
+    (ceiling, host): (Ceiling, Raw),
+    build: &BuildInfo,
+) -> About {
     let machine = Machine::this_host(&Sources::default(), 1);
     let descriptors = machine.descriptors.saturating_mul(TABLES_MAX).min(machine.files);
     let life = u64::try_from(wall_now().as_millis()).unwrap_or(u64::MAX);
@@ -151,12 +200,12 @@ fn about(arguments: &AgentArguments, token: Token, (ceiling, host): (Ceiling, Ra
         registered: Registered {
             wire: WIRE,
             life: Incarnation(life),
-            version: build_name(&crate::version::build()),
+            version: build_name(build),
             cores: machine.cores,
-            memory_bytes: arguments.limits.max_memory.unwrap_or(machine.memory_bytes),
+            memory_bytes: options.limits.max_memory.unwrap_or(machine.memory_bytes),
             descriptors,
             ports: machine.ports.saturating_mul(machine.addresses),
-            labels: arguments.labels.iter().cloned().collect(),
+            labels: options.labels.iter().cloned().collect(),
             ceiling,
             host,
         },
@@ -167,24 +216,8 @@ fn about(arguments: &AgentArguments, token: Token, (ceiling, host): (Ceiling, Ra
     }
 }
 
-/// Limits as a child is told them.
-fn flags(limits: &LimitArguments) -> Vec<String> {
-    let LimitArguments { max_cpu, max_memory, max_bandwidth, max_packets, back_off, nice, force } =
-        limits;
-    let flags = [
-        max_cpu.map(|share| format!("--max-cpu={}%", share * 100.0)),
-        max_memory.map(|bytes| format!("--max-memory={bytes}B")),
-        max_bandwidth.map(|bits| format!("--max-bandwidth={}kbit/s", bits / 1e3)),
-        max_packets.map(|rate| format!("--max-packets={rate}/s")),
-        back_off.map(|share| format!("--back-off={}%", share * 100.0)),
-        nice.map(|nice| format!("--nice={nice}")),
-        force.then(|| "--force".to_string()),
-    ];
-    flags.into_iter().flatten().collect()
-}
-
 /// Says what happens; ends behind the first run, where that is wanted.
-async fn listen(mut happened: UnboundedReceiver<Happened>, errors: Screen, once: bool) {
+async fn listen(mut happened: UnboundedReceiver<Happened>, errors: &dyn Operator, once: bool) {
     let mut was_up = false;
     while let Some(happened) = happened.recv().await {
         match happened {

@@ -1,14 +1,16 @@
-//! `throng monitor`: this host for whoever tests a service on it. It only reads, does nothing that
-//! a reader asks for, stands back behind everything else, and stops when nobody reads any more.
+//! `throng monitor`: serves the metrics of this host to runs on other hosts: over HTTP, over the
+//! bus of a fleet, or on standard output. It changes nothing, has a low priority, and stops when
+//! there are no readers.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use rustls::ServerConfig;
+use clap::Args;
+use throng_base::flags::duration;
 use throng_base::units::parse_duration;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
 use throng_bus::keys::Token;
@@ -17,21 +19,16 @@ use throng_bus::{Bus as _, Link as BusLink};
 use throng_engine::pem;
 use throng_fleet::monitor::Question;
 use throng_fleet::wire::names;
-use throng_host::probe::Format;
 use throng_host::probe::listeners::WINDOW_MAX;
+use throng_host::probe::{Format, Wanted};
 use throng_host::set_nice;
-use throng_monitor::{Asked, Readings};
-use throng_run::fleet::bus;
-use throng_run::live::link::{Access, Link};
-use throng_terminal::Screen;
-use throng_terminal::signals::stop_requested;
-use throng_web::server::{Connections, in_thread};
+use throng_monitor::{Asked, Readings, Service};
+use throng_web::server::{Connections, ServerConfig, in_thread, tls_config};
 use throng_web::{Reply, Request};
 
-use crate::Ended;
-use crate::agent::token;
-use crate::arguments::MonitorArguments;
-use crate::fleet;
+use crate::Operator;
+use crate::fleet::bus;
+use crate::live::link::{Access, Link};
 
 /// Of an output that nothing reads.
 const IDLE_MAX: Duration = Duration::from_secs(60);
@@ -44,35 +41,169 @@ const WINDOW: Duration = Duration::from_secs(5);
 const NICE: i32 = 10;
 const EVERY_MIN: Duration = Duration::from_millis(100);
 
-pub(crate) fn monitor(arguments: MonitorArguments) -> Ended {
-    let errors = Screen::errors(false);
+/// What is read, and how it is served.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n\
+     \x20 throng monitor --process nginx --port 8080\n\
+     \x20 throng monitor --listen 10.0.0.5:9465       other hosts need the token of the link\n\
+     \x20 ssh shop-1 throng monitor --stdio           readings on standard output\n\
+     \x20 throng monitor --join shop-1.token          read over the bus of a fleet\n\
+     \n\
+     It does not change the host, and never reads command lines or environment variables. \
+     docs/monitor.md lists all series.")]
+pub struct MonitorOptions {
+    /// Address for `GET /metrics`; use a non-loopback address for other hosts, which need the token
+    /// of the printed link
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:9465",
+        conflicts_with = "stdio"
+    )]
+    pub listen: String,
+    /// Serve over TLS with this certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "stdio")]
+    pub cert: Option<PathBuf>,
+    /// Private key for --cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Write the readings to standard output instead
+    #[arg(long)]
+    pub stdio: bool,
+    /// Time between two readings on standard output
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", requires = "stdio")]
+    pub every: Duration,
+    /// Join a fleet, so that its runs can read this host over the bus: a file with the token from
+    /// `throng fleet token NAME`, `-` for standard input, or the token itself
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["stdio", "listen", "cert"])]
+    pub join: Option<String>,
+    /// Watch the processes with this name, or the process with this ID; may be given more than once
+    #[arg(long = "process", value_name = "NAME|PID", value_parser = wanted)]
+    pub processes: Vec<Wanted>,
+    /// Watch only the listening sockets of this port; may be given more than once. Default: all
+    /// listening sockets
+    #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub ports: Vec<u16>,
+    /// Read `INFO` of this Redis server; a password is taken from REDISCLI_AUTH
+    #[arg(long, value_name = "HOST:PORT|SOCKET", value_parser = redis)]
+    pub redis: Vec<String>,
+    /// Read the `stub_status` page of nginx
+    #[arg(long, value_name = "URL", value_parser = url)]
+    pub nginx: Vec<String>,
+    /// Read HAProxy's statistics: from its socket, or from the URL of its page with `;csv`
+    #[arg(long, value_name = "SOCKET|URL", value_parser = haproxy)]
+    pub haproxy: Vec<String>,
+    /// Read a Prometheus endpoint on this host
+    #[arg(long, value_name = "URL", value_parser = url)]
+    pub prometheus: Vec<String>,
+    /// Run this command once per second; it must print a number, or metrics in the Prometheus
+    /// text format
+    #[arg(long = "command", value_name = "NAME=COMMAND", value_parser = command)]
+    pub commands: Vec<(String, String)>,
+    /// Stop this long after the last request
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    #[arg(conflicts_with_all = ["stdio", "stay"])]
+    pub idle: Duration,
+    /// Run until stopped, even without readers
+    #[arg(long, conflicts_with = "stdio")]
+    pub stay: bool,
+}
+
+impl MonitorOptions {
+    /// The services beside the host; `password` is that of Redis.
+    fn services(&self, password: Option<&str>) -> Vec<Service> {
+        let redis = |place: &String| Service::Redis {
+            place: place.clone(),
+            password: password.map(str::to_string),
+        };
+        let commands = self.commands.iter().cloned();
+        { self.redis.iter().map(redis) }
+            .chain(self.nginx.iter().cloned().map(|url| Service::Nginx { url }))
+            .chain(self.haproxy.iter().cloned().map(|place| Service::Haproxy { place }))
+            .chain(self.prometheus.iter().cloned().map(|url| Service::Prometheus { url }))
+            .chain(commands.map(|(name, line)| Service::Command { name, line }))
+            .collect()
+    }
+}
+
+fn redis(text: &str) -> Result<String, String> {
+    let is_address = text.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok()
+    });
+    match text.starts_with('/') || is_address {
+        true => Ok(text.to_string()),
+        false => Err(say!(
+            "write an address or a path, such as `127.0.0.1:6379` or \
+             `/run/redis.sock`"
+        )
+        .spoken()),
+    }
+}
+
+fn url(text: &str) -> Result<String, String> {
+    match ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+        true => Ok(text.to_string()),
+        false => Err(say!("write a URL, such as `http://127.0.0.1:8080/metrics`").spoken()),
+    }
+}
+
+fn haproxy(text: &str) -> Result<String, String> {
+    if text.starts_with('/') || url(text).is_ok() {
+        return Ok(text.to_string());
+    }
+    let help = say!(
+        "write a path or a URL, such as `/run/haproxy/admin.sock` or \
+         `http://127.0.0.1:8404/stats;csv`"
+    );
+    Err(help.spoken())
+}
+
+/// A name for labels, and a line for the shell.
+fn command(text: &str) -> Result<(String, String), String> {
+    let (name, line) = text.split_once('=').unwrap_or_default();
+    let is_name = !name.is_empty() && name.len() <= 64 && !name.contains(char::is_control);
+    match is_name && !line.trim().is_empty() {
+        true => Ok((name.to_string(), line.to_string())),
+        false => Err(say!("write a name and a command, such as `queue='mailq | wc -l'`").spoken()),
+    }
+}
+
+fn wanted(text: &str) -> Result<Wanted, String> {
+    text.parse::<Wanted>().map_err(|reason| reason.spoken())
+}
+
+/// Serves until the operator stops it, or there are no readers. `tell` says something to the
+/// operator from any thread.
+///
+/// # Errors
+/// Something is wrong with the options, or the address cannot be used.
+pub fn monitor(
+    options: MonitorOptions,
+    token: Option<Token>,
+    errors: &dyn Operator,
+    tell: impl Fn(Said) + Send + Sync + 'static,
+) -> Result<Exit, Box<Diagnostic>> {
     // What is already lower stays as it is.
     drop(set_nice(NICE));
-    let every = arguments.every;
-    if arguments.stdio && !(EVERY_MIN..=WINDOW_MAX).contains(&every) {
-        return Err(errors.refused(
-            &Diagnostic::error("bad-value", say!("--every must be between 100 ms and 60 s"))
-                .help(say!("write a duration, such as `--every 1s`")),
-        ));
+    let every = options.every;
+    if options.stdio && !(EVERY_MIN..=WINDOW_MAX).contains(&every) {
+        let told = Diagnostic::error("bad-value", say!("--every must be between 100 ms and 60 s"));
+        return Err(told.help(say!("write a duration, such as `--every 1s`")).into());
     }
-    // Before any thread begins: a token that was pasted is taken out of the list of processes.
-    let token =
-        arguments.join.as_deref().map(token).transpose().map_err(|told| errors.refused(&told))?;
-    let link = match arguments.stdio || token.is_some() {
+    let link = match options.stdio || token.is_some() {
         true => None,
         false => {
-            let link = Link::take(&arguments.listen, "/metrics", Access::TokenFromOutside);
-            let told = |cause| errors.refused(&not_listening(&arguments.listen, &cause));
-            Some(link.map_err(told)?)
+            let link = Link::take(&options.listen, "/metrics", Access::TokenFromOutside);
+            Some(link.map_err(|cause| not_listening(&options.listen, &cause))?)
         }
     };
-    let tls = arguments.cert.as_deref().zip(arguments.key.as_deref()).map(tls).transpose();
+    let tls = options.cert.as_deref().zip(options.key.as_deref()).map(tls).transpose();
     let tls = tls.map_err(|cause| {
         let message = say!("the certificate in --cert cannot be used: {cause}");
-        errors.refused(&Diagnostic::error("monitor-failed", message))
+        Diagnostic::error("monitor-failed", message)
     })?;
     let clock = Clock::start();
-    let services = arguments.services(std::env::var("REDISCLI_AUTH").ok().as_deref());
+    let services = options.services(std::env::var("REDISCLI_AUTH").ok().as_deref());
     let twice = services
         .iter()
         .enumerate()
@@ -80,19 +211,18 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Ended {
     if let Some((_, service)) = twice {
         let message = say!("two sources are named `{}`", service.name());
         let told = Diagnostic::error("duplicate-name", message);
-        return Err(errors.refused(
-            &told.help(say!("give each source only once, and each command a unique name")),
-        ));
+        return Err(told
+            .help(say!("give each source only once, and each command a unique name"))
+            .into());
     }
-    let asked = Asked { processes: arguments.processes, ports: arguments.ports, services };
-    let tell = move |text| errors.say(text);
+    let asked = Asked { processes: options.processes, ports: options.ports, services };
     let (readings, trouble) = Readings::begin(asked, &clock, env!("CARGO_PKG_VERSION"), tell);
     if let Some(cause) = trouble {
         errors.say(say!(
             "warning: listening sockets cannot be read ({cause}); all other values are available"
         ));
     }
-    let idle = Idle::new(&clock, (!arguments.stay).then_some(arguments.idle));
+    let idle = Idle::new(&clock, (!options.stay).then_some(options.idle));
     Ok(match (link, token) {
         (Some(link), _) => listen((link, tls), readings, idle, errors),
         (None, Some(token)) => join(token, &readings, &idle, errors),
@@ -126,7 +256,7 @@ impl Idle {
     }
 
     /// Until no reader has come for too long.
-    async fn over(&self, errors: Screen) {
+    async fn over(&self, errors: &dyn Operator) {
         while !self.is_over() {
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
@@ -134,22 +264,16 @@ impl Idle {
     }
 }
 
-fn not_listening(address: &str, cause: &Said) -> Diagnostic {
+fn not_listening(address: &str, cause: &Said) -> Box<Diagnostic> {
     let message = say!("the monitor cannot listen on `{address}`");
     let told = Diagnostic::error("monitor-failed", message).note(say!("cause: {cause}"));
-    told.help(say!("set {} to an address of this host and a free port", "--listen"))
+    Box::new(told.help(say!("set {} to an address of this host and a free port", "--listen")))
 }
 
 /// What a server shows and proves, from two files of PEM.
 fn tls((cert, key): (&Path, &Path)) -> Result<Arc<ServerConfig>, Said> {
     let (chain, key) = (pem::certificates(cert)?, pem::private_key(key)?);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let of = |error: rustls::Error| Said::of_others(error.to_string());
-    let config = ServerConfig::builder_with_provider(provider);
-    let config = config.with_safe_default_protocol_versions().map_err(of)?;
-    let mut config = config.with_no_client_auth().with_single_cert(chain, key).map_err(of)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    tls_config(chain, key).map_err(|error| Said::of_others(error.to_string()))
 }
 
 /// Answers readers until it is stopped, or none comes any more.
@@ -157,7 +281,7 @@ fn listen(
     (link, tls): (Link, Option<Arc<ServerConfig>>),
     readings: Readings,
     idle: Idle,
-    errors: Screen,
+    errors: &dyn Operator,
 ) -> Exit {
     let is_loopback = link.address().ip().is_loopback();
     let url = match tls {
@@ -190,7 +314,7 @@ fn listen(
     in_thread(async move {
         let answer = move |request: Request| std::future::ready(answer(&request));
         tokio::select! {
-            () = stop_requested() => {}
+            () = errors.stop_requested() => {}
             () = idle.over(errors) => {}
             _ = server.serve(Connections::default(), answer) => {}
         }
@@ -199,25 +323,19 @@ fn listen(
 }
 
 /// Answers readers over the bus of a fleet until it is stopped, or none comes any more.
-fn join(token: Token, readings: &Readings, idle: &Idle, errors: Screen) -> Exit {
+fn join(token: Token, readings: &Readings, idle: &Idle, errors: &dyn Operator) -> Exit {
     let (name, address) = (token.identity.name.clone(), token.identity.address);
     let answered = async {
         let bus = Nats::connect(token.identity)?;
         errors.say(say!("monitor `{}`: connecting to {address}", name.clone()));
         tokio::select! {
-            () = stop_requested() => Ok(()),
+            () = errors.stop_requested() => Ok(()),
             () = idle.over(errors) => Ok(()),
             why = watch(&bus, errors) => Err(why),
             ended = answer(&bus, &name, readings, idle) => ended,
         }
     };
-    let runtime = match fleet::runtime() {
-        Ok(runtime) => runtime,
-        Err(diagnostic) => {
-            errors.diagnostic(&diagnostic);
-            return Exit::HostUnfit;
-        }
-    };
+    let Some(runtime) = crate::runtime(errors) else { return Exit::HostUnfit };
     match runtime.block_on(answered) {
         Ok(()) => Exit::Success,
         Err(why) => {
@@ -230,7 +348,7 @@ fn join(token: Token, readings: &Readings, idle: &Idle, errors: Screen) -> Exit 
 }
 
 /// Says how the connection is, until it will never come again.
-async fn watch(bus: &Nats, errors: Screen) -> Said {
+async fn watch(bus: &Nats, errors: &dyn Operator) -> Said {
     let mut link = bus.link();
     let mut was_up = false;
     loop {
@@ -288,7 +406,7 @@ fn reply(request: &Request, readings: &Readings) -> Reply {
 
 /// Writes readings to standard output until the other end is closed, or takes nothing any more.
 #[allow(clippy::disallowed_methods)] // Readings are due at times.
-fn write(readings: Readings, clock: &Clock, every: Duration, errors: Screen) -> Exit {
+fn write(readings: Readings, clock: &Clock, every: Duration, errors: &dyn Operator) -> Exit {
     let (tell, told) = channel();
     let clock = clock.clone();
     let work = move || {

@@ -1,5 +1,5 @@
-//! `throng record`: a browser goes through a proxy, and what it did becomes a scenario, as
-//! `throng import har` makes it. All that can fail is tried before the browser is started.
+//! `throng record`: records what passes the proxy, and converts it to a scenario as `throng import
+//! har` does. Everything that can fail is tried before the browser is started.
 
 use std::fs::File;
 use std::io;
@@ -7,50 +7,99 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
+use throng_base::private::user_folder;
 use throng_base::{Diagnostic, Exit, Said, system::EEXIST};
 use throng_engine::{AllowList, certificate_words, tls_config};
+use throng_import::file::{scenario_stem, unwritable, write, written};
 use throng_import::{Format, Options};
 use throng_program::Tls;
-use throng_record::{Authority, BODY_BYTES_MAX, Event, Har, Setup, Verdict};
 use throng_run::guard::{self, Guard};
 use throng_run::live::link;
+use throng_run::{Operator, StopRequests};
 use throng_scenario::whole;
-use throng_terminal::Screen;
-use throng_terminal::signals::Signals;
 
-use crate::Ended;
-use crate::arguments::RecordArguments;
-use crate::import::{scenario_stem, tell, unwritable, write};
+use crate::{Authority, BODY_BYTES_MAX, Event, Har, Setup, Verdict};
 
-pub(crate) fn record(arguments: &RecordArguments) -> Ended {
-    let errors = Screen::errors(false);
-    let guard = Guard::read(&errors)?;
-    run(arguments, guard.lists, errors).map_err(|told| {
-        told.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
-        Exit::Usage
-    })?;
-    Ok(Exit::Success)
+/// What is recorded, and where it goes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n\
+     \x20 throng record --out shop.yaml          shows how to start a browser; Ctrl-C ends it\n\
+     \x20 throng record --out shop.yaml --host shop.test,*.shop.test\n\
+     \x20 throng record --out shop.yaml --har shop.har --insecure")]
+pub struct RecordOptions {
+    /// Scenario file to write
+    #[arg(long, short, value_name = "FILE", default_value = "recording.yaml")]
+    pub out: PathBuf,
+    /// Address that the proxy listens on; port 0 is any free port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8888")]
+    pub listen: String,
+    /// Keep the recording as a HAR file, which contains passwords and cookies
+    #[arg(long, value_name = "FILE")]
+    pub har: Option<PathBuf>,
+    /// Record only this host: a name, an address or a network, as in docs/limits.md; traffic to
+    /// other hosts is forwarded and not recorded; may be given more than once
+    #[arg(long, value_name = "HOST")]
+    pub host: Vec<String>,
+    /// Let the browser reach only this host, written as for `--host`; may be given more than once
+    #[arg(long, value_name = "HOST")]
+    pub allow: Vec<String>,
+    /// Keep images, scripts, styles and fonts, as `parallel` requests
+    #[arg(long)]
+    pub assets: bool,
+    /// Accept any certificate of the service
+    #[arg(long, short = 'k')]
+    pub insecure: bool,
+    /// Trust the certificates in this file (PEM) instead of the system certificates
+    #[arg(long, visible_alias = "ca", value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+    /// Overwrite existing files
+    #[arg(long)]
+    pub force: bool,
+    /// Do not print a line for each request
+    #[arg(long)]
+    pub quiet: bool,
 }
 
-fn run(
-    arguments: &RecordArguments,
+/// Where lines about requests go, from any thread.
+type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Records until the operator stops it, then writes the scenario. `output` is told what was
+/// written, `errors` everything else; `tell` prints a line beside `errors`.
+///
+/// # Errors
+/// The exit code; the operator was told what is wrong.
+pub fn run(
+    options: &RecordOptions,
+    output: &dyn Operator,
+    errors: &dyn Operator,
+    tell: impl Fn(&str) + Send + Sync + 'static,
+) -> Result<(), Exit> {
+    let guard = Guard::read(errors)?;
+    let recorded = recorded(options, guard.lists, (output, errors), Box::new(tell));
+    recorded.map_err(|told| {
+        told.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
+        Exit::Usage
+    })
+}
+
+fn recorded(
+    options: &RecordOptions,
     lists: Vec<AllowList>,
-    errors: Screen,
+    (output, errors): (&dyn Operator, &dyn Operator),
+    tell: Tell,
 ) -> Result<(), Vec<Diagnostic>> {
-    let scenario = &arguments.out;
-    let path = arguments.har.clone().unwrap_or_else(|| scenario.with_extension("har"));
+    let scenario = &options.out;
+    let path = options.har.clone().unwrap_or_else(|| scenario.with_extension("har"));
     let (listener, har, setup, greeting) =
-        prepared(arguments, &path, lists, errors).map_err(|error| vec![*error])?;
+        prepared(options, &path, lists, tell).map_err(|error| vec![*error])?;
     // Who is told how it ends may end it at once.
     let stop = async {
-        let signals = Signals::new();
+        let requests = errors.stop_requests();
         greeting.into_iter().for_each(|said| errors.say(said));
-        match signals {
-            Ok(mut signals) => signals.next().await,
-            Err(_) => std::future::pending().await,
-        }
+        requests.unwrap_or_else(|_| StopRequests::none()).next().await;
     };
-    let recorded = throng_record::record(listener, Arc::clone(&har), setup, stop);
+    let recorded = crate::record(listener, Arc::clone(&har), setup, stop);
     recorded.map_err(|error| vec![not_started(&Said::of_error(&error))])?;
     errors.line("");
     let kept = || say!("the recording is in {}", path.display());
@@ -68,8 +117,8 @@ fn run(
         let message = say!("nothing was recorded");
         return Err(vec![Diagnostic::error("recording-failed", message).help(help)]);
     }
-    let saved = save(arguments, &path);
-    match (&saved, &arguments.har) {
+    let saved = save(options, &path, output);
+    match (&saved, &options.har) {
         (Ok(()), None) => drop(std::fs::remove_file(&path)),
         _ => errors.say(kept()),
     }
@@ -77,19 +126,19 @@ fn run(
 }
 
 /// Makes the scenario, as `throng import har` does.
-fn save(arguments: &RecordArguments, har: &Path) -> Result<(), Vec<Diagnostic>> {
-    let scenario = &arguments.out;
+fn save(given: &RecordOptions, har: &Path, output: &dyn Operator) -> Result<(), Vec<Diagnostic>> {
+    let scenario = &given.out;
     let name = har.display().to_string();
     let file = File::open(har).map_err(|error| vec![*unwritable(har, &error)])?;
     // The user has named the hosts.
-    let hosts = if arguments.host.is_empty() { Vec::new() } else { vec!["all".into()] };
+    let hosts = if given.host.is_empty() { Vec::new() } else { vec!["all".into()] };
     let beside = scenario.parent().is_none_or(|folder| folder.as_os_str().is_empty());
     let options = Options {
         stem: scenario_stem(scenario),
-        assets: arguments.assets,
+        assets: given.assets,
         hosts,
-        takes_insecure: arguments.insecure,
-        authorities: arguments.cacert.as_ref().map(|file| match beside {
+        takes_insecure: given.insecure,
+        authorities: given.cacert.as_ref().map(|file| match beside {
             true => file.clone(),
             false => whole(file),
         }),
@@ -97,8 +146,8 @@ fn save(arguments: &RecordArguments, har: &Path) -> Result<(), Vec<Diagnostic>> 
         ..Options::default()
     };
     let imported = throng_import::import(Format::Har, file, &name, &options)?;
-    write(scenario, &imported, arguments.force).map_err(|error| vec![*error])?;
-    tell(scenario, &imported);
+    write(scenario, &imported, given.force).map_err(|error| vec![*error])?;
+    written(scenario, &imported, &mut |said| output.say(said));
     Ok(())
 }
 
@@ -106,38 +155,44 @@ fn save(arguments: &RecordArguments, har: &Path) -> Result<(), Vec<Diagnostic>> 
 type Prepared = (TcpListener, Arc<Har>, Setup, Vec<Said>);
 
 fn prepared(
-    arguments: &RecordArguments,
+    options: &RecordOptions,
     har: &Path,
     mut lists: Vec<AllowList>,
-    errors: Screen,
+    tell: Tell,
 ) -> Result<Prepared, Box<Diagnostic>> {
     let list = |flag: &'static str, words: &[String]| match words.is_empty() {
         true => Ok(None),
         false => guard::list(flag, &words.join(",")).map(Some),
     };
-    lists.extend(list("--allow", &arguments.allow)?);
-    let hosts = list("--host", &arguments.host)?;
-    if !arguments.force && arguments.out.exists() {
+    lists.extend(list("--allow", &options.allow)?);
+    let hosts = list("--host", &options.host)?;
+    if !options.force && options.out.exists() {
         let exists = io::Error::from_raw_os_error(EEXIST);
-        return Err(unwritable(&arguments.out, &exists));
+        return Err(unwritable(&options.out, &exists));
     }
-    let ca = arguments.cacert.clone();
-    let tls = Tls { verify: !arguments.insecure, ca, ..Tls::default() };
+    let ca = options.cacert.clone();
+    let tls = Tls { verify: !options.insecure, ca, ..Tls::default() };
     let tls = tls_config(&tls).map_err(|error| Box::new(not_started(&error)))?;
-    let authority = data_folder().and_then(|folder| Authority::open(&folder));
+    let authority = user_folder("XDG_DATA_HOME", ".local/share")
+        .ok_or_else(|| say!("neither XDG_DATA_HOME nor HOME is set"))
+        .and_then(|folder| Authority::open(&folder.join("throng/record")));
     let authority = authority.map_err(|error| Box::new(not_started(&error)))?;
-    let listener = listening(&arguments.listen)?;
-    let har = Har::create(har, arguments.force).map_err(|error| unwritable(har, &error))?;
+    let listener = listening(&options.listen)?;
+    let har = Har::create(har, options.force).map_err(|error| unwritable(har, &error))?;
     let address =
         listener.local_addr().map_err(|error| Box::new(not_started(&Said::of_error(&error))))?;
-    let greeting = greeting(&authority, address, arguments);
-    let is_quiet = arguments.quiet;
+    let greeting = greeting(&authority, address, options);
+    let is_quiet = options.quiet;
     let setup = Setup {
         authority,
         tls,
         certificate_words,
         judge: Box::new(move |host, addresses| judged(&lists, hosts.as_ref(), host, addresses)),
-        tell: Box::new(move |event| tell_event(event, is_quiet, errors)),
+        tell: Box::new(move |event| {
+            if let Some(line) = line_of(event, is_quiet) {
+                tell(&line);
+            }
+        }),
     };
     Ok((listener, Arc::new(har), setup, greeting))
 }
@@ -155,15 +210,6 @@ fn listening(address: &str) -> Result<TcpListener, Box<Diagnostic>> {
         let told = Diagnostic::error("recording-failed", message);
         Box::new(told.note(say!("cause: {}", Said::of_error(&error))).help(help))
     })
-}
-
-/// Of this user, as the XDG Base Directory Specification has it.
-fn data_folder() -> Result<PathBuf, Said> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let given = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());
-    let data = given.or_else(|| folder("HOME").map(|home| home.join(".local/share")));
-    let data = data.ok_or_else(|| say!("neither XDG_DATA_HOME nor HOME is set"))?;
-    Ok(data.join("throng/record"))
 }
 
 /// Each list has to allow a host; `hosts` are those that are recorded, if not all are.
@@ -185,8 +231,8 @@ fn judged(
 }
 
 /// How to start a browser that can be recorded.
-fn greeting(authority: &Authority, address: SocketAddr, arguments: &RecordArguments) -> Vec<Said> {
-    let (out, file) = (arguments.out.display(), authority.file().display().to_string());
+fn greeting(authority: &Authority, address: SocketAddr, options: &RecordOptions) -> Vec<Said> {
+    let (out, file) = (options.out.display(), authority.file().display().to_string());
     let mut lines = vec![say!("recording on http://{address} · Ctrl-C ends it and writes {out}")];
     if !address.ip().is_loopback() {
         lines.push(say!(
@@ -210,23 +256,25 @@ fn greeting(authority: &Authority, address: SocketAddr, arguments: &RecordArgume
     lines
 }
 
-fn tell_event(event: &Event, is_quiet: bool, errors: Screen) {
-    match event {
-        Event::Request(_) if is_quiet => {}
+/// What is printed of an event.
+fn line_of(event: &Event, is_quiet: bool) -> Option<String> {
+    let said = match event {
+        Event::Request(_) if is_quiet => return None,
         Event::Request(passed) => {
             let millis = passed.took.as_millis();
             let error = passed.error.as_ref().map(|error| format!(" · {error}"));
             let error = error.unwrap_or_default();
             let (method, status, url) = (&passed.method, passed.status, &passed.url);
-            errors.line(&format!("{method:<6} {status} {millis:>6} ms  {url}{error}"));
+            return Some(format!("{method:<6} {status} {millis:>6} ms  {url}{error}"));
         }
-        Event::Refused { host, list } => errors.say(say!("{host} is not allowed by {list}")),
-        Event::Tunnelled(host) => errors.say(say!("{host}: forwarded, not recorded")),
-        Event::Untrusted(host) => errors.say(say!(
+        Event::Refused { host, list } => say!("{host} is not allowed by {list}"),
+        Event::Tunnelled(host) => say!("{host}: forwarded, not recorded"),
+        Event::Untrusted(host) => say!(
             "{host}: the client does not trust the recording's certificate; import it, or leave \
              the host out with --host"
-        )),
-    }
+        ),
+    };
+    Some(said.spoken())
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use throng_results::Event;
 
 /// Where names lead, as was last told.
 #[derive(Default)]
-pub(super) struct Moves(HashMap<String, Vec<SocketAddr>>);
+pub(super) struct AddressChanges(HashMap<String, Vec<SocketAddr>>);
 
-impl Moves {
+impl AddressChanges {
     /// Whether the event tells of new addresses that another process has told of.
     pub(super) fn is_known(&mut self, event: &Event) -> bool {
         let Event::AddressesChanged { host, after, .. } = event else { return false };
@@ -42,7 +42,7 @@ mod tests {
             before: Vec::new(),
             after: after.iter().map(|one| one.parse().expect("an address")).collect(),
         };
-        let mut moves = Moves::default();
+        let mut moves = AddressChanges::default();
         let told = [["1.1.1.1:80", "1.1.1.2:80"], ["1.1.1.2:80", "1.1.1.1:80"]];
         assert_eq!(told.map(|after| moves.is_known(&found(&after))), [false, true]);
         assert!(!moves.is_known(&found(&["1.1.1.3:80"])));
