@@ -7,7 +7,8 @@ use std::thread::{self, JoinHandle};
 use throng_base::{Clock, Time};
 
 use crate::packages::{self, Environment};
-use crate::suite::{Compiled, Report, Test, cargo, compile, run_all};
+use crate::programs::{cargo, finish};
+use crate::suite::{Compiled, Report, Test, compile, run_all};
 use crate::workspace::Workspace;
 use crate::{dist, say, tidy, web, workspace};
 
@@ -150,7 +151,7 @@ fn check_disk(ci: &mut Ci) -> Result<(), String> {
 }
 
 fn check_format(ci: &mut Ci) -> Result<(), String> {
-    finish(cargo(&ci.workspace, &["fmt", "--all", "--check"]))
+    finish(&mut cargo(&ci.workspace.root, &["fmt", "--all", "--check"]))
 }
 
 fn check_tidy(_: &mut Ci) -> Result<(), String> {
@@ -167,7 +168,7 @@ fn check_web(ci: &mut Ci) -> Result<(), String> {
 }
 
 fn build_release(ci: &mut Ci) -> Result<(), String> {
-    finish(cargo(&ci.workspace, &["build", "--release", "-p", "throng"]))?;
+    finish(&mut cargo(&ci.workspace.root, &["build", "--release", "-p", "throng"]))?;
     ci.environment.push(("THRONG_BIN", ci.workspace.target.join("release/throng").into()));
     Ok(())
 }
@@ -187,9 +188,4 @@ fn test(ci: &mut Ci) -> Result<(), String> {
         (0, true) => Err("tests failed".to_string()),
         (lints, _) => Err(format!("{lints} warnings of the compiler and clippy, see above")),
     }
-}
-
-fn finish(mut command: Command) -> Result<(), String> {
-    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{status}")) }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::suite::cargo;
+use crate::programs::cargo;
 use crate::{say, workspace};
 
 const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-gnu"];
@@ -34,7 +34,7 @@ pub(crate) fn run() -> Result<(), String> {
     write(&stand_in).map_err(|error| format!("{}: {error}", stand_in.display()))?;
     for target in TARGETS {
         say(&format!("== {target}"));
-        let mut command = cargo(&workspace, &["check", "-p", "throng", "--target", target]);
+        let mut command = cargo(&workspace.root, &["check", "-p", "throng", "--target", target]);
         for tool in ["CC", "CXX", "AR"] {
             command.env(format!("{tool}_{}", target.replace('-', "_")), &stand_in);
         }

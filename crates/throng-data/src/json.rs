@@ -3,10 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
-use throng_expression::Value;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use throng_expression::{Passed, Value};
 
 /// The mistake in a text that is no JSON: what it is, and in which column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +20,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, Mistake> {
 
 /// Whether the text is one JSON value that the other functions will read.
 pub(crate) fn check(text: &str) -> Result<(), Mistake> {
-    serde_json::from_str::<Checked>(text).map(|_| ()).map_err(|error| mistake(&error))
+    serde_json::from_str::<Passed>(text).map(|_| ()).map_err(|error| mistake(&error))
 }
 
 /// Hands the entries with one of these names to `found`, when the text is an object; `names` are
@@ -43,60 +41,6 @@ fn mistake(error: &serde_json::Error) -> Mistake {
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
     Mistake { what: what.to_string(), column: error.column() }
-}
-
-/// A value that is looked through and not kept. Unlike serde's `IgnoredAny` it refuses whatever
-/// [`Value`] refuses, such as numbers that are too large and half surrogates.
-struct Checked;
-
-impl<'de> Deserialize<'de> for Checked {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Checked, D::Error> {
-        deserializer.deserialize_any(CheckedVisitor)
-    }
-}
-
-struct CheckedVisitor;
-
-impl<'de> Visitor<'de> for CheckedVisitor {
-    type Value = Checked;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Checked, A::Error> {
-        while items.next_element::<Checked>()?.is_some() {}
-        Ok(Checked)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Checked, A::Error> {
-        while entries.next_entry::<Checked, Checked>()?.is_some() {}
-        Ok(Checked)
-    }
 }
 
 struct Selected<'a> {
@@ -120,29 +64,7 @@ impl<'de> Visitor<'de> for Selected<'_> {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
+    scalars!(());
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}

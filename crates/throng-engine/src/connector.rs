@@ -316,7 +316,8 @@ async fn reach(
     order.progress.stage.set(Stage::Tls);
     let name = network.server_names[usize::from(order.target)].clone();
     // Boxed, so that opening connections without TLS are not as large.
-    let work = Box::pin(handshake(tls, name, below, speaks_no_tls));
+    let in_plain = if target.database.is_some() { secure::speaks_plain } else { speaks_no_tls };
+    let work = Box::pin(handshake(tls, name, below, in_plain));
     Ok((timed(shard, order, Stage::Tls, work).await?, before))
 }
 

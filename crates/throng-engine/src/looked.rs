@@ -33,7 +33,7 @@ pub(crate) struct Looked<'a> {
     pub(crate) tally: Option<&'a Tally>,
     /// Of a declared message: where its fields lie, and of which kind it is.
     pub(crate) declared: Option<(&'a Protocol, &'a Decoded, MessageId)>,
-    /// The packets of the same reply before this one.
+    /// The other packets of the same reply or push.
     pub(crate) parts: Option<&'a PartsOfReply>,
     /// Of a message of protobuf: what it is one of.
     pub(crate) proto: Option<(&'a Schema, MessageType)>,
@@ -170,8 +170,8 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// The packets of a reply before its last one: how many came of each kind, and the first of each
-/// that is looked at.
+/// The packets of a reply before its last one, or of a push behind its first one: how many came of
+/// each kind, and the first of each that is looked at.
 #[derive(Debug, Default)]
 pub(crate) struct PartsOfReply(Vec<PartOfReply>);
 
@@ -183,6 +183,19 @@ struct PartOfReply {
 }
 
 impl PartsOfReply {
+    /// Those of a push behind its first one.
+    pub(crate) fn of_push(protocol: &Protocol, packets: &[&[u8]]) -> PartsOfReply {
+        let (mut parts, mut decoded) = (PartsOfReply::default(), Decoded::default());
+        for packet in packets {
+            if let Ok(read) = protocol.decode(packet, &mut decoded)
+                && parts.add(read.message)
+            {
+                parts.keep(packet);
+            }
+        }
+        parts
+    }
+
     /// One more came; whether it is the first of its kind.
     pub(crate) fn add(&mut self, message: MessageId) -> bool {
         let known = self.0.iter_mut().find(|part| part.message == message);

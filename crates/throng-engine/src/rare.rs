@@ -16,6 +16,16 @@ use crate::looked::{Kept, PartsOfReply, Tally};
 use crate::spent::OpeningTimes;
 use crate::template::SentTo;
 
+/// A message that is written together with those of other steps.
+pub(crate) struct Joined {
+    /// Where in the bytes it ends.
+    pub(crate) end: usize,
+    /// How many bytes it has, and what its reply carries.
+    pub(crate) sent: (u64, u32),
+    /// Chance and number as they were before, if it has to be written once more.
+    pub(crate) before: (Random, u32),
+}
+
 /// What was needed for one exchange or another.
 #[derive(Default)]
 pub(crate) struct Rare {
@@ -57,6 +67,8 @@ pub(crate) struct Rare {
     pub(crate) parts: PartsOfReply,
     /// How many messages came meanwhile that contain several records and are not separated.
     pub(crate) joined: u32,
+    /// Messages of the steps behind it that the socket takes together with its own.
+    pub(crate) behind: Vec<Joined>,
     /// What was sent is in the ledger: of which row, and what tells it apart there.
     pub(crate) sent: Option<(u16, u64)>,
     /// So many seconds the answer asks to be left alone, if any.
@@ -90,6 +102,7 @@ impl Rare {
         self.sent_to.clear();
         self.kept.clear();
         self.parts.clear();
+        self.behind.clear();
         self.authorization.clear();
         self.metadata.clear();
         (self.challenge, self.call) = (None, None);

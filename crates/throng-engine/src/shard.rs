@@ -28,7 +28,7 @@ use crate::lookups::Lookups;
 use crate::network::Connector;
 use crate::prepared::Prepared;
 use crate::presence::Presence;
-use crate::rare::Rare;
+use crate::rare::{Joined, Rare};
 use crate::recorder::Example;
 use crate::rendezvous::Places;
 use crate::routes::Routes;
@@ -103,6 +103,8 @@ pub(crate) struct Shard {
     pub(crate) block_buffer: RefCell<Vec<u8>>,
     /// For what is read, from the first byte to what becomes of it.
     pub(crate) lent: RefCell<Lent>,
+    /// The messages of several steps that are written together.
+    pub(crate) joined: RefCell<Vec<Joined>>,
     /// What is put into a frame.
     pub(crate) content_buffer: RefCell<Vec<u8>>,
     /// What answers leave behind for the next ones.
@@ -186,6 +188,7 @@ impl Shard {
             write_buffer: RefCell::default(),
             frame_buffer: RefCell::default(),
             block_buffer: RefCell::default(),
+            joined: RefCell::default(),
             content_buffer: RefCell::default(),
             rares: RefCell::default(),
             found: RefCell::default(),

@@ -126,7 +126,7 @@ pub(crate) const TRANSACTIONS_BYTES: [u64; 2] = transaction::SIZES;
 /// budget, behind which every socket seems to be full.
 const TURNS_MAX: u32 = 32;
 
-/// What a shard knows of how a user waits; bits, as a user is small.
+/// What a shard knows of how a user waits, and more; bits, as a user is small.
 #[derive(Clone, Copy, Default)]
 struct Waits(u8);
 
@@ -137,6 +137,8 @@ impl Waits {
     const IS_HASTY: u8 = 1 << 1;
     /// It needs no moment at which it is woken.
     const STANDS_BY: u8 = 1 << 2;
+    /// A database has a transaction of the user open: no matter of the shard, but there is room.
+    const IN_TRANSACTION: u8 = 1 << 3;
 
     fn has(self, bit: u8) -> bool {
         self.0 & bit != 0

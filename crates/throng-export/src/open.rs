@@ -12,7 +12,7 @@ use crate::prometheus::Scraped;
 use crate::remote_write::{Histograms, RemoteWrite};
 use crate::sender::Sender;
 use crate::statsd::Statsd;
-use crate::text::{Csv, JsonLines};
+use crate::text::Lines;
 
 /// Makes a receiver: its file is written and its port taken before anything is sent.
 pub(crate) fn open(output: &Output, info: &RunInfo) -> Result<Box<dyn Export>, Box<Diagnostic>> {
@@ -35,8 +35,8 @@ pub(crate) fn open(output: &Output, info: &RunInfo) -> Result<Box<dyn Export>, B
         OutputKind::Otlp => Box::new(Otlp::new(Sender::new(place))),
         OutputKind::Statsd => Box::new(Statsd::new(place).map_err(failed)?),
         OutputKind::Influx => Box::new(Influx::new(Sender::new(place))),
-        OutputKind::Csv => Box::new(Csv::create(place).map_err(failed)?),
-        OutputKind::Jsonl => Box::new(JsonLines::create(place).map_err(failed)?),
+        OutputKind::Csv => Box::new(Lines::csv(place).map_err(failed)?),
+        OutputKind::Jsonl => Box::new(Lines::json(place).map_err(failed)?),
         OutputKind::Hdr => Box::new(HdrLog::create(place, info).map_err(failed)?),
     })
 }

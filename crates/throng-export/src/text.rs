@@ -15,50 +15,57 @@ use crate::{Export, Second};
 const LABELS: [&str; 9] =
     ["step", "kind", "result", "cause", "code", "state", "stage", "direction", "metric"];
 
-pub(crate) struct Csv {
+type Row = fn(&mut BufWriter<File>, &Second<'_>, &Metric<'_>) -> io::Result<()>;
+
+/// A file with a line for each metric.
+pub(crate) struct Lines {
     out: BufWriter<File>,
+    row: Row,
 }
 
-impl Csv {
-    pub(crate) fn create(path: &str) -> io::Result<Csv> {
+impl Lines {
+    pub(crate) fn csv(path: &str) -> io::Result<Lines> {
         let mut out = BufWriter::new(File::create(path)?);
         let labels = LABELS[..LABELS.len() - 1].join(",");
         let quantiles: Vec<&str> = Percentile::MAIN.iter().map(|it| it.plain()).collect();
         let quantiles = quantiles.join(",");
         writeln!(out, "time,second,metric,{labels},value,count,mean,{quantiles},max")?;
         out.flush()?;
-        Ok(Csv { out })
+        Ok(Lines { out, row: csv_row })
     }
 
-    fn row(&mut self, second: &Second<'_>, metric: &Metric<'_>) -> io::Result<()> {
-        let time = second.end_unix_ns() as f64 / 1e9;
-        write!(self.out, "{time:.3},{},{}", second.figures.second, metric.name)?;
-        for column in &LABELS[..LABELS.len() - 1] {
-            let label = metric.labels.iter().find(|(name, _)| name == column);
-            write!(self.out, ",{}", cell(label.map_or("", |(_, value)| value)))?;
-        }
-        match metric.value {
-            Value::Counter(value) | Value::Gauge(value) => {
-                writeln!(self.out, ",{value},,,,,,,,")
-            }
-            Value::Times(times) => {
-                write!(self.out, ",,{},{}", times.count(), times.mean() / 1e9)?;
-                for at in Percentile::MAIN.iter().map(|it| it.quantile()) {
-                    write!(self.out, ",{}", times.value_at(at) as f64 / 1e9)?;
-                }
-                writeln!(self.out, ",{}", times.max() as f64 / 1e9)
-            }
-        }
+    pub(crate) fn json(path: &str) -> io::Result<Lines> {
+        Ok(Lines { out: BufWriter::new(File::create(path)?), row: json_row })
+    }
+
+    fn rows(&mut self, second: &Second<'_>) -> io::Result<()> {
+        metrics(second).iter().try_for_each(|one| (self.row)(&mut self.out, second, one))?;
+        self.out.flush()
     }
 }
 
-impl Export for Csv {
+impl Export for Lines {
     fn second(&mut self, second: &Second<'_>) -> Result<(), Said> {
-        let all = metrics(second);
-        let mut rows = all.iter().map(|metric| self.row(second, metric));
-        rows.by_ref().collect::<io::Result<()>>().map_err(|error| Said::of_error(&error))?;
-        drop(rows);
-        self.out.flush().map_err(|error| Said::of_error(&error))
+        self.rows(second).map_err(|error| Said::of_error(&error))
+    }
+}
+
+fn csv_row(out: &mut BufWriter<File>, second: &Second<'_>, metric: &Metric<'_>) -> io::Result<()> {
+    let time = second.end_unix_ns() as f64 / 1e9;
+    write!(out, "{time:.3},{},{}", second.figures.second, metric.name)?;
+    for column in &LABELS[..LABELS.len() - 1] {
+        let label = metric.labels.iter().find(|(name, _)| name == column);
+        write!(out, ",{}", cell(label.map_or("", |(_, value)| value)))?;
+    }
+    match metric.value {
+        Value::Counter(value) | Value::Gauge(value) => writeln!(out, ",{value},,,,,,,,"),
+        Value::Times(times) => {
+            write!(out, ",,{},{}", times.count(), times.mean() / 1e9)?;
+            for at in Percentile::MAIN.iter().map(|it| it.quantile()) {
+                write!(out, ",{}", times.value_at(at) as f64 / 1e9)?;
+            }
+            writeln!(out, ",{}", times.max() as f64 / 1e9)
+        }
     }
 }
 
@@ -74,49 +81,29 @@ fn cell(text: &str) -> String {
     }
 }
 
-pub(crate) struct JsonLines {
-    out: BufWriter<File>,
-}
-
-impl JsonLines {
-    pub(crate) fn create(path: &str) -> io::Result<JsonLines> {
-        Ok(JsonLines { out: BufWriter::new(File::create(path)?) })
+fn json_row(out: &mut BufWriter<File>, second: &Second<'_>, metric: &Metric<'_>) -> io::Result<()> {
+    let mut row = Map::new();
+    row.insert("time".into(), json!(second.end_unix_ns() as f64 / 1e9));
+    row.insert("second".into(), json!(second.figures.second));
+    row.insert("metric".into(), json!(metric.name));
+    for (name, value) in &metric.labels {
+        row.insert((*name).into(), json!(value));
     }
-
-    fn row(&mut self, second: &Second<'_>, metric: &Metric<'_>) -> io::Result<()> {
-        let mut row = Map::new();
-        row.insert("time".into(), json!(second.end_unix_ns() as f64 / 1e9));
-        row.insert("second".into(), json!(second.figures.second));
-        row.insert("metric".into(), json!(metric.name));
-        for (name, value) in &metric.labels {
-            row.insert((*name).into(), json!(value));
+    match metric.value {
+        Value::Counter(value) | Value::Gauge(value) => {
+            row.insert("value".into(), json!(value));
         }
-        match metric.value {
-            Value::Counter(value) | Value::Gauge(value) => {
-                row.insert("value".into(), json!(value));
+        Value::Times(times) => {
+            row.insert("count".into(), json!(times.count()));
+            row.insert("mean".into(), json!(times.mean() / 1e9));
+            for (word, at) in Percentile::MAIN.iter().map(|it| (it.plain(), it.quantile())) {
+                row.insert(word.into(), json!(times.value_at(at) as f64 / 1e9));
             }
-            Value::Times(times) => {
-                row.insert("count".into(), json!(times.count()));
-                row.insert("mean".into(), json!(times.mean() / 1e9));
-                for (word, at) in Percentile::MAIN.iter().map(|it| (it.plain(), it.quantile())) {
-                    row.insert(word.into(), json!(times.value_at(at) as f64 / 1e9));
-                }
-                row.insert("max".into(), json!(times.max() as f64 / 1e9));
-            }
+            row.insert("max".into(), json!(times.max() as f64 / 1e9));
         }
-        serde_json::to_writer(&mut self.out, &row)?;
-        self.out.write_all(b"\n")
     }
-}
-
-impl Export for JsonLines {
-    fn second(&mut self, second: &Second<'_>) -> Result<(), Said> {
-        let all = metrics(second);
-        let mut rows = all.iter().map(|metric| self.row(second, metric));
-        rows.by_ref().collect::<io::Result<()>>().map_err(|error| Said::of_error(&error))?;
-        drop(rows);
-        self.out.flush().map_err(|error| Said::of_error(&error))
-    }
+    serde_json::to_writer(&mut *out, &row)?;
+    out.write_all(b"\n")
 }
 
 #[cfg(test)]

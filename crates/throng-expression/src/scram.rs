@@ -3,6 +3,7 @@
 //! the login to databases.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use base64::Engine as _;
@@ -60,36 +61,43 @@ impl Hash {
     }
 }
 
-/// What logins of a thread share: all users of an account have the same key.
-#[derive(Debug, Default)]
-pub struct Room(Option<Salted>);
+/// So many keys a thread keeps: an account of each user, or one of all.
+const KEYS_MAX: usize = 4096;
 
-#[derive(Debug)]
-struct Salted {
-    hash: Hash,
-    password: Box<[u8]>,
-    salt: Box<[u8]>,
-    iterations: NonZeroU32,
-    key: Box<[u8]>,
+/// The salted passwords that a thread has derived, each by a digest of what it is derived from.
+#[derive(Debug, Default)]
+struct Keys {
+    all: HashMap<[u8; 32], [u8; 32]>,
+    /// The digests in `all`.
+    known: Vec<[u8; 32]>,
 }
 
-impl Room {
-    fn key(&mut self, hash: Hash, password: &[u8], challenge: &Challenge<'_>) -> &[u8] {
+impl Keys {
+    fn of(&mut self, hash: Hash, password: &[u8], challenge: &Challenge<'_>) -> [u8; 32] {
         let Challenge { salt, iterations, .. } = challenge;
-        let is_same = |known: &Salted| {
-            known.hash == hash
-                && *known.password == *password
-                && *known.salt == **salt
-                && known.iterations == *iterations
-        };
-        let known = self.0.take().filter(is_same).unwrap_or_else(|| {
-            let mut key = vec![0; hash.bytes()].into_boxed_slice();
-            hash.derive(*iterations, salt, password, &mut key);
-            let (password, salt) = (password.into(), salt.as_slice().into());
-            Salted { hash, password, salt, iterations: *iterations, key }
-        });
-        &self.0.insert(known).key
+        let (count, bytes) = (iterations.get().to_le_bytes(), salt.len().to_le_bytes());
+        let from = [&[hash as u8][..], &count, &bytes, salt, password].concat();
+        let mut name = [0; 32];
+        name.copy_from_slice(Hash::Sha256.of(&from).as_ref());
+        if let Some(key) = self.all.get(&name) {
+            return *key;
+        }
+        let mut key = [0; 32];
+        hash.derive(*iterations, salt, password, &mut key[..hash.bytes()]);
+        if self.known.len() < KEYS_MAX {
+            self.known.push(name);
+        } else {
+            // Any other one: accounts that take turns would always miss the one that left first.
+            let at = usize::from(u16::from_le_bytes([name[0], name[1]])) % KEYS_MAX;
+            self.all.remove(&std::mem::replace(&mut self.known[at], name));
+        }
+        self.all.insert(name, key);
+        key
     }
+}
+
+thread_local! {
+    static KEYS: RefCell<Keys> = RefCell::default();
 }
 
 /// What a server says first.
@@ -139,11 +147,11 @@ pub fn answer(
     first: &str,
     challenge: &str,
     password: &[u8],
-    room: &mut Room,
 ) -> Result<Proof, &'static Said> {
     let read = Challenge::read(first, challenge)?;
     let bare = first.strip_prefix(HEADER).ok_or(&FIRST)?;
-    let salted = room.key(hash, password, &read);
+    let salted = KEYS.with_borrow_mut(|keys| keys.of(hash, password, &read));
+    let salted = &salted[..hash.bytes()];
     let unproved = format!("c={},r={}", STANDARD.encode(HEADER), read.nonce);
     let signed = format!("{bare},{challenge},{unproved}");
     let client_key = hash.sign(salted, b"Client Key");
@@ -156,11 +164,6 @@ pub fn answer(
         last: format!("{unproved},p={}", STANDARD.encode(proof)),
         signature: format!("v={}", STANDARD.encode(expected)),
     })
-}
-
-thread_local! {
-    /// That of expressions: the two functions of a login derive its key once.
-    static ROOM: RefCell<Room> = RefCell::default();
 }
 
 pub(crate) fn first_message(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -191,8 +194,7 @@ fn prove(call: &mut Call<'_>, hash: Hash) -> Result<Proof, Fault> {
     let (first, challenge, password) = (call.text(0)?, call.text(1)?, call.octets(2)?);
     let read = Challenge::read(first, challenge).map_err(|why| Fault(why.clone()))?;
     call.charge(read.iterations.get() as usize * ITERATION_BYTES)?;
-    let proof = ROOM.with_borrow_mut(|room| answer(hash, first, challenge, password, room));
-    proof.map_err(|why| Fault(why.clone()))
+    answer(hash, first, challenge, password).map_err(|why| Fault(why.clone()))
 }
 
 static FIRST: Said = say!("the first SCRAM message is not from `scram.first`");
@@ -212,10 +214,9 @@ mod tests {
 
     #[test]
     fn a_proof_is_that_of_the_rfcs() {
-        let room = &mut Room::default();
         let first_sha1 = first("user", NONCE_SHA1);
         assert_eq!(first_sha1, "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL");
-        let proof = answer(Hash::Sha1, &first_sha1, CHALLENGE_SHA1, b"pencil", room).unwrap();
+        let proof = answer(Hash::Sha1, &first_sha1, CHALLENGE_SHA1, b"pencil").unwrap();
         let last = "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,\
                     p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=";
         assert_eq!((&*proof.last, &*proof.signature), (last, "v=rmF9pqV8S7suAoZWja4dJRkFsKQ="));
@@ -223,24 +224,43 @@ mod tests {
         let challenge = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                          s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
         let first_sha256 = first("user", "rOprNGfwEbeRWgbNEkqO");
-        let proof = answer(Hash::Sha256, &first_sha256, challenge, b"pencil", room).unwrap();
+        let proof = answer(Hash::Sha256, &first_sha256, challenge, b"pencil").unwrap();
         let last = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                     p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
         let signature = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
         assert_eq!((&*proof.last, &*proof.signature), (last, signature));
         // A key is derived once for the same password, salt and hash, and for no other.
-        let again = answer(Hash::Sha256, &first_sha256, challenge, b"pencil", room).unwrap();
+        assert_eq!(KEYS.with_borrow(|keys| keys.all.len()), 2);
+        let again = answer(Hash::Sha256, &first_sha256, challenge, b"pencil").unwrap();
         assert_eq!(again, proof);
-        let other = answer(Hash::Sha256, &first_sha256, challenge, b"pen", room).unwrap();
+        let other = answer(Hash::Sha256, &first_sha256, challenge, b"pen").unwrap();
         assert_ne!(other.last, proof.last);
-        let other = answer(Hash::Sha1, &first_sha256, challenge, b"pen", room).unwrap();
+        let other = answer(Hash::Sha1, &first_sha256, challenge, b"pen").unwrap();
         assert_ne!(other.signature, again.signature);
+        assert_eq!(KEYS.with_borrow(|keys| keys.all.len()), 4);
+    }
+
+    #[test]
+    fn keys_that_are_kept_are_those_that_are_derived_and_no_more_than_the_limit() {
+        let (mut keys, salt) = (Keys::default(), b"salt".to_vec());
+        let challenge = Challenge { nonce: "", salt, iterations: NonZeroU32::MIN };
+        let accounts = KEYS_MAX + KEYS_MAX / 4;
+        for _ in 0..3 {
+            for account in 0..accounts {
+                let password = account.to_le_bytes();
+                let mut key = [0; 32];
+                Hash::Sha256.derive(challenge.iterations, b"salt", &password, &mut key);
+                assert_eq!(keys.of(Hash::Sha256, &password, &challenge), key);
+            }
+            assert_eq!((keys.all.len(), keys.known.len()), (KEYS_MAX, KEYS_MAX));
+            assert!(keys.known.iter().all(|name| keys.all.contains_key(name)));
+        }
     }
 
     #[test]
     fn a_challenge_that_is_none_is_refused() {
         let said = |first: &str, challenge: &str| {
-            let answer = answer(Hash::Sha1, first, challenge, b"pencil", &mut Room::default());
+            let answer = answer(Hash::Sha1, first, challenge, b"pencil");
             answer.unwrap_err().english()
         };
         let own = first("user", "abc");
@@ -258,14 +278,13 @@ mod tests {
     #[test]
     fn fuzz_a_challenge_is_answered_or_refused() {
         let own = first("user", NONCE_SHA1);
-        let room = &mut Room::default();
         throng_fuzz::mutations(&[CHALLENGE_SHA1.as_bytes()], |mutant, _| {
             let text = String::from_utf8_lossy(mutant);
             // What takes long is not what is looked for.
             if Challenge::read(&own, &text).is_ok_and(|read| read.iterations.get() > 5_000) {
                 return;
             }
-            if let Ok(proof) = answer(Hash::Sha1, &own, &text, b"pencil", room) {
+            if let Ok(proof) = answer(Hash::Sha1, &own, &text, b"pencil") {
                 assert!(proof.last.starts_with("c=biws,r=fyko"), "{text}");
             }
         });

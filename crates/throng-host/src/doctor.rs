@@ -4,17 +4,12 @@
 //! A rule reads the host and says nothing where it has nothing to say. What cannot be read is
 //! [`Severity::Unknown`], never guessed. Why each rule is as it is: `docs/doctor.md`.
 
-mod accept_queue;
 mod address_space;
 mod addresses;
-mod buffers;
 mod cgroup_memory;
 mod cgroup_pids;
 mod clock_source;
-mod conntrack;
 mod cpu_quota;
-mod datagram_memory;
-mod datagram_queues;
 mod descriptors;
 mod epoll_watches;
 mod file_max;
@@ -22,18 +17,13 @@ mod fix;
 mod host;
 mod memory;
 mod needs;
-mod nic_queues;
+mod network;
 mod nr_open;
-mod packet_backlog;
 mod page_reporting;
-mod reverse_path;
 mod source_addresses;
 mod source_ports;
 mod steal;
-mod syn_backlog;
-mod tcp_memory;
 mod threads;
-mod time_wait;
 
 use throng_base::Said;
 use throng_base::units::format_bytes;
@@ -61,25 +51,15 @@ pub struct Finding {
     pub fixes: Vec<Fix>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// The users do not fit.
-    Unfit,
-    /// They fit, but something may disturb them or the measurement.
-    Warn,
-    /// It cannot be read.
-    Unknown,
-    Fit,
-}
-
-impl Severity {
-    pub fn word(self) -> &'static str {
-        match self {
-            Severity::Unfit => "unfit",
-            Severity::Warn => "warn",
-            Severity::Unknown => "unknown",
-            Severity::Fit => "fit",
-        }
+words! {
+    Severity {
+        /// The users do not fit.
+        Unfit, "unfit";
+        /// They fit, but something may disturb them or the measurement.
+        Warn, "warn";
+        /// It cannot be read.
+        Unknown, "unknown";
+        Fit, "fit";
     }
 }
 
@@ -140,17 +120,17 @@ const RULES: [Rule; 27] = [
     epoll_watches::examine,
     threads::examine,
     cgroup_pids::examine,
-    conntrack::examine,
-    time_wait::examine,
-    accept_queue::examine,
-    syn_backlog::examine,
-    tcp_memory::examine,
-    buffers::examine,
-    datagram_memory::examine,
-    datagram_queues::examine,
-    packet_backlog::examine,
-    nic_queues::examine,
-    reverse_path::examine,
+    network::conntrack::examine,
+    network::time_wait::examine,
+    network::accept_queue::examine,
+    network::syn_backlog::examine,
+    network::tcp_memory::examine,
+    network::buffers::examine,
+    network::datagram_memory::examine,
+    network::datagram_queues::examine,
+    network::packet_backlog::examine,
+    network::nic_queues::examine,
+    network::reverse_path::examine,
     addresses::user_network::examine,
     clock_source::examine,
     cpu_quota::examine,

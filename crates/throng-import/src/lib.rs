@@ -37,39 +37,16 @@ pub use model::LeftOut;
 /// The largest file of a format that is not read as a stream.
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 
-/// What a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    Har,
-    OpenApi,
-    Postman,
-    Jmx,
-    K6,
-    Locust,
-    Curl,
-}
-
-impl Format {
-    pub const ALL: [Format; 7] = [
-        Format::Har,
-        Format::OpenApi,
-        Format::Postman,
-        Format::Jmx,
-        Format::K6,
-        Format::Locust,
-        Format::Curl,
-    ];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Format::Har => "har",
-            Format::OpenApi => "openapi",
-            Format::Postman => "postman",
-            Format::Jmx => "jmx",
-            Format::K6 => "k6",
-            Format::Locust => "locust",
-            Format::Curl => "curl",
-        }
+words! {
+    /// What a file is.
+    Format {
+        Har, "har";
+        OpenApi, "openapi";
+        Postman, "postman";
+        Jmx, "jmx";
+        K6, "k6";
+        Locust, "locust";
+        Curl, "curl";
     }
 }
 

@@ -354,17 +354,17 @@ impl Reader {
                 self.statements(body, &mut steps);
                 if !steps.is_empty() {
                     let what = say!("the condition of a loop; its steps run once");
-                    items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+                    items.push(Item::left_out(line, what));
                     items.extend(steps);
                 }
             }
             Kind::While(_, body) => {
                 let what = say!("the condition of a loop; its steps run once");
-                items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+                items.push(Item::left_out(line, what));
                 self.statements(body, items);
             }
             Kind::Other(what) if what == "assert" => {
-                items.push(Item::LeftOut(LeftOut::at_line(line, say!("a check"))));
+                items.push(Item::left_out(line, say!("a check")));
             }
             Kind::Other(_)
             | Kind::Return(None)
@@ -400,7 +400,7 @@ impl Reader {
                 true => say!("a check"),
                 false => say!("the condition of an `if`; its steps always run"),
             };
-            items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+            items.push(Item::left_out(line, what));
         }
         items.extend(steps);
     }
@@ -549,7 +549,7 @@ impl Reader {
             || path.is_empty();
         if known.is_unknown() && !is_silent {
             let path: String = path.chars().take(60).collect();
-            items.push(Item::LeftOut(LeftOut::at_line(line, say!("the call `{path}`"))));
+            items.push(Item::left_out(line, say!("the call `{path}`")));
         }
         known
     }
@@ -602,12 +602,12 @@ impl Reader {
         }
         if !METHODS.contains(&exchange.method.as_str()) {
             let method: String = method.chars().take(40).collect();
-            items.push(Item::LeftOut(LeftOut::at_line(line, say!("the call `{method}`"))));
+            items.push(Item::left_out(line, say!("the call `{method}`")));
             return Known::Unknown;
         }
         let Some(url) = argument(arguments, "url", at).or_else(|| argument(arguments, "path", at))
         else {
-            items.push(Item::LeftOut(LeftOut::at_line(line, say!("a request without a URL"))));
+            items.push(Item::left_out(line, say!("a request without a URL")));
             return Known::Unknown;
         };
         exchange.url = self.world.text_or_variable(url, "path");

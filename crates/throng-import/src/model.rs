@@ -316,20 +316,7 @@ pub(crate) fn exchanges_mut(items: &mut [Item], visit: &mut dyn FnMut(&mut Excha
     for item in items {
         match item {
             Item::Http(exchange) => visit(exchange),
-            Item::Group(_, inner) | Item::Repeat(_, inner) | Item::ForEach(_, _, inner) => {
-                exchanges_mut(inner, visit);
-            }
-            Item::If(_, one, other) => {
-                exchanges_mut(one, visit);
-                exchanges_mut(other, visit);
-            }
-            Item::Choose(branches) => {
-                branches.iter_mut().for_each(|(_, inner)| exchanges_mut(inner, visit));
-            }
-            Item::Parallel(branches) => {
-                branches.iter_mut().for_each(|inner| exchanges_mut(inner, visit));
-            }
-            _ => {}
+            other => other.inner_mut().into_iter().for_each(|inner| exchanges_mut(inner, visit)),
         }
     }
 }
@@ -339,17 +326,27 @@ pub(crate) fn sockets_mut(items: &mut [Item], visit: &mut dyn FnMut(&mut Socket)
     for item in items {
         match item {
             Item::Socket(socket) => visit(socket),
+            other => other.inner_mut().into_iter().for_each(|inner| sockets_mut(inner, visit)),
+        }
+    }
+}
+
+impl Item {
+    /// What the scenario does not have, at its place.
+    pub(crate) fn left_out(line: usize, what: Said) -> Item {
+        Item::LeftOut(LeftOut::at_line(line, what))
+    }
+
+    /// The lists of items inside this one.
+    fn inner_mut(&mut self) -> Vec<&mut Vec<Item>> {
+        match self {
             Item::Group(_, inner) | Item::Repeat(_, inner) | Item::ForEach(_, _, inner) => {
-                sockets_mut(inner, visit);
+                vec![inner]
             }
-            Item::If(_, one, other) => {
-                sockets_mut(one, visit);
-                sockets_mut(other, visit);
-            }
-            Item::Choose(branches) => {
-                branches.iter_mut().for_each(|(_, inner)| sockets_mut(inner, visit));
-            }
-            _ => {}
+            Item::If(_, one, other) => vec![one, other],
+            Item::Choose(branches) => branches.iter_mut().map(|(_, inner)| inner).collect(),
+            Item::Parallel(branches) => branches.iter_mut().collect(),
+            _ => Vec::new(),
         }
     }
 }

@@ -91,6 +91,14 @@ impl Text {
         out
     }
 
+    pub(crate) fn change_values(&mut self, mut change: impl FnMut(&str) -> String) {
+        for piece in &mut self.pieces {
+            if let Piece::Value(expression) = piece {
+                *expression = change(expression);
+            }
+        }
+    }
+
     /// The pieces between these characters: literals are cut, values never.
     pub(crate) fn split(&self, separator: char) -> Vec<Text> {
         let mut out = vec![Text::default()];

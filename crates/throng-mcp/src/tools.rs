@@ -31,6 +31,16 @@ struct Field {
     is_required: bool,
 }
 
+impl Field {
+    const fn optional(name: &'static str, kind: Kind, about: Said) -> Field {
+        Field { name, kind, about, is_required: false }
+    }
+
+    const fn required(name: &'static str, kind: Kind, about: Said) -> Field {
+        Field { name, kind, about, is_required: true }
+    }
+}
+
 /// What a field holds, and the words that it becomes.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -52,56 +62,43 @@ enum Kind {
     Pairs(&'static str),
 }
 
-const SCENARIO_TEXT: Field = Field {
-    name: TEXT,
-    kind: Kind::Input,
-    about: say!(
-        "the scenario as YAML text; paths in it are relative to the server's working directory"
-    ),
-    is_required: false,
-};
-const SCENARIO_FILE: Field = Field {
-    name: FILE,
-    kind: Kind::Word,
-    about: say!("path of the scenario file, instead of `scenario`"),
-    is_required: false,
-};
-const SET: Field = Field {
-    name: "set",
-    kind: Kind::Pairs("--set"),
-    about: say!("values for variables of the scenario, by name"),
-    is_required: false,
-};
-const USERS: Field = Field {
-    name: "users",
-    kind: Kind::Count("--users"),
-    about: say!("peak number of users, instead of the scenario's"),
-    is_required: false,
-};
-const RATE: Field = Field {
-    name: "rate",
-    kind: Kind::Option("--rate"),
-    about: say!("peak rate of arrivals or iterations, such as `500/s`, instead of the scenario's"),
-    is_required: false,
-};
-const TIME: Field = Field {
-    name: "for",
-    kind: Kind::Option("--for"),
-    about: say!("duration of the load, such as `30s`, instead of the scenario's"),
-    is_required: false,
-};
-const SEED: Field = Field {
-    name: "seed",
-    kind: Kind::Count("--seed"),
-    about: say!("random seed, to reproduce the random choices of another run"),
-    is_required: false,
-};
-const RUN: Field = Field {
-    name: "run",
-    kind: Kind::Word,
-    about: say!("the run directory; by default the newest in `throng-runs`"),
-    is_required: false,
-};
+const SCENARIO_TEXT: Field = Field::optional(
+    TEXT,
+    Kind::Input,
+    say!("the scenario as YAML text; paths in it are relative to the server's working directory"),
+);
+const SCENARIO_FILE: Field =
+    Field::optional(FILE, Kind::Word, say!("path of the scenario file, instead of `scenario`"));
+const SET: Field = Field::optional(
+    "set",
+    Kind::Pairs("--set"),
+    say!("values for variables of the scenario, by name"),
+);
+const USERS: Field = Field::optional(
+    "users",
+    Kind::Count("--users"),
+    say!("peak number of users, instead of the scenario's"),
+);
+const RATE: Field = Field::optional(
+    "rate",
+    Kind::Option("--rate"),
+    say!("peak rate of arrivals or iterations, such as `500/s`, instead of the scenario's"),
+);
+const TIME: Field = Field::optional(
+    "for",
+    Kind::Option("--for"),
+    say!("duration of the load, such as `30s`, instead of the scenario's"),
+);
+const SEED: Field = Field::optional(
+    "seed",
+    Kind::Count("--seed"),
+    say!("random seed, to reproduce the random choices of another run"),
+);
+const RUN: Field = Field::optional(
+    "run",
+    Kind::Word,
+    say!("the run directory; by default the newest in `throng-runs`"),
+);
 
 pub(super) static TOOLS: [Tool; 8] = [
     Tool {
@@ -138,18 +135,16 @@ pub(super) static TOOLS: [Tool; 8] = [
             SCENARIO_FILE,
             SET,
             SEED,
-            Field {
-                name: "session",
-                kind: Kind::Option("--session"),
-                about: say!("name of the only session to run"),
-                is_required: false,
-            },
-            Field {
-                name: "full",
-                kind: Kind::Switch("--full"),
-                about: say!("show all data that is sent and received in full"),
-                is_required: false,
-            },
+            Field::optional(
+                "session",
+                Kind::Option("--session"),
+                say!("name of the only session to run"),
+            ),
+            Field::optional(
+                "full",
+                Kind::Switch("--full"),
+                say!("show all data that is sent and received in full"),
+            ),
         ],
         sends: true,
         json: false,
@@ -170,20 +165,12 @@ pub(super) static TOOLS: [Tool; 8] = [
             RATE,
             TIME,
             SEED,
-            Field {
-                name: "thresholds",
-                kind: Kind::Options("--threshold"),
-                about: say!(
-                    "thresholds in addition to those of the scenario, such as `http p99 < 50ms`"
-                ),
-                is_required: false,
-            },
-            Field {
-                name: "labels",
-                kind: Kind::Pairs("--label"),
-                about: say!("labels of the run, by name"),
-                is_required: false,
-            },
+            Field::optional(
+                "thresholds",
+                Kind::Options("--threshold"),
+                say!("thresholds in addition to those of the scenario, such as `http p99 < 50ms`"),
+            ),
+            Field::optional("labels", Kind::Pairs("--label"), say!("labels of the run, by name")),
         ],
         sends: true,
         json: true,
@@ -205,12 +192,11 @@ pub(super) static TOOLS: [Tool; 8] = [
         ),
         fields: &[
             RUN,
-            Field {
-                name: "slowest",
-                kind: Kind::Switch("--slowest"),
-                about: say!("show where the time of the slowest attempts went instead"),
-                is_required: false,
-            },
+            Field::optional(
+                "slowest",
+                Kind::Switch("--slowest"),
+                say!("show where the time of the slowest attempts went instead"),
+            ),
         ],
         sends: false,
         json: true,
@@ -220,24 +206,13 @@ pub(super) static TOOLS: [Tool; 8] = [
         title: say!("Compare runs"),
         about: say!("Compares recorded runs with a baseline and reports changes beyond noise."),
         fields: &[
-            Field {
-                name: "baseline",
-                kind: Kind::Word,
-                about: say!("run directory of the baseline"),
-                is_required: true,
-            },
-            Field {
-                name: "runs",
-                kind: Kind::Words,
-                about: say!("run directories to compare with it"),
-                is_required: true,
-            },
-            Field {
-                name: "fail_if",
-                kind: Kind::Options("--fail-if"),
-                about: say!("conditions that fail the comparison, such as `http p99 > +10%`"),
-                is_required: false,
-            },
+            Field::required("baseline", Kind::Word, say!("run directory of the baseline")),
+            Field::required("runs", Kind::Words, say!("run directories to compare with it")),
+            Field::optional(
+                "fail_if",
+                Kind::Options("--fail-if"),
+                say!("conditions that fail the comparison, such as `http p99 > +10%`"),
+            ),
         ],
         sends: false,
         json: true,
@@ -249,12 +224,11 @@ pub(super) static TOOLS: [Tool; 8] = [
             "Explains the code of a message, such as `unknown-key` in `error[unknown-key]`, and \
              how to fix it."
         ),
-        fields: &[Field {
-            name: "code",
-            kind: Kind::Word,
-            about: say!("the code; by default, all codes are listed"),
-            is_required: false,
-        }],
+        fields: &[Field::optional(
+            "code",
+            Kind::Word,
+            say!("the code; by default, all codes are listed"),
+        )],
         sends: false,
         json: false,
     },

@@ -100,11 +100,11 @@ pub struct Capacity {
     pub peak: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoadUnit {
-    PerS,
-    Users,
+words! {
+    LoadUnit {
+        PerS, "per_s";
+        Users, "users";
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,19 +137,19 @@ pub enum FailedBy {
     Gone,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GeneratorLimit {
-    Lateness,
-    Cpu,
-    Ports,
-    Memory,
-    /// No user was free for a start.
-    Users,
-    /// More users need more descriptors.
-    Descriptors,
-    /// Each user needs a row of data, and there are no more.
-    Rows,
+words! {
+    GeneratorLimit {
+        Lateness, "lateness", "lateness";
+        Cpu, "cpu", "CPU";
+        Ports, "ports", "source ports";
+        Memory, "memory", "memory";
+        /// No user was free for a start.
+        Users, "users", "too few users";
+        /// More users need more descriptors.
+        Descriptors, "descriptors", "open files";
+        /// Each user needs a row of data, and there are no more.
+        Rows, "rows", "too few rows of data";
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -208,19 +208,19 @@ pub struct Knee {
     pub collapse: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// To find a load that fails, from below.
-    Climb,
-    /// To narrow the range between the highest load that passed and the lowest that failed.
-    Bracket,
-    /// To collect counts on both sides of the border.
-    Refine,
-    /// To see the promise met for longer.
-    Confirm,
-    /// To see what too much load does, and whether the service recovers.
-    Beyond,
+words! {
+    Purpose {
+        /// To find a load that fails, from below.
+        Climb, "climb", "climb";
+        /// To narrow the range between the highest load that passed and the lowest that failed.
+        Bracket, "bracket", "bracket";
+        /// To collect counts on both sides of the border.
+        Refine, "refine", "refine";
+        /// To see the promise met for longer.
+        Confirm, "confirm", "confirm";
+        /// To see what too much load does, and whether the service recovers.
+        Beyond, "beyond", "overload";
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

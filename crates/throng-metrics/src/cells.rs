@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use throng_base::Said;
 
 use crate::merge::Merge;
 

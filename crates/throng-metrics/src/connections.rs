@@ -1,7 +1,6 @@
 //! Connections: who ended them, and how long they were there.
 
 use serde::{Deserialize, Serialize};
-use throng_base::Said;
 
 use crate::figures::Connections;
 use crate::histogram::Histogram;

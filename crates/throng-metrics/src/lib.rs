@@ -30,8 +30,6 @@ pub mod merge;
 #[doc(hidden)]
 #[macro_use]
 pub mod flat;
-#[macro_use]
-mod words;
 
 pub mod audit;
 pub mod capacity;

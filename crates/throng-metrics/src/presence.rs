@@ -3,94 +3,43 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use throng_base::{Said, Time};
+use throng_base::Time;
 
-/// The event that last changed whether a user is online.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// It has never been online.
-    #[default]
-    Never,
-    /// Its first login.
-    Login,
-    /// It logged in again, on the node where it was before.
-    Back,
-    /// It logged in again, on another node.
-    Moved,
-    /// It left as planned: FIN, or the close handshake of its protocol.
-    Left,
-    /// It reset its connection.
-    ResetByUs,
-    /// It vanished: nothing was sent.
-    Vanished,
-    /// It closed its sending side only.
-    HalfClosed,
-    /// The target closed its connection.
-    ClosedByTarget,
-    /// The target or the network reset its connection.
-    Reset,
-    /// The target no longer answered.
-    TimedOut,
-    /// The end of the run cut it off.
-    CutOff,
+words! {
+    /// The event that last changed whether a user is online.
+    #[derive(Default)]
+    Change {
+        /// It has never been online.
+        #[default]
+        Never, "never", "never online";
+        /// Its first login.
+        Login, "login", "first login";
+        /// It logged in again, on the node where it was before.
+        Back, "back", "login after an absence";
+        /// It logged in again, on another node.
+        Moved, "moved", "login on another node";
+        /// It left as planned: FIN, or the close handshake of its protocol.
+        Left, "left", "planned leave";
+        /// It reset its connection.
+        ResetByUs, "reset-by-us", "reset by throng";
+        /// It vanished: nothing was sent.
+        Vanished, "vanished", "silent disconnect";
+        /// It closed its sending side only.
+        HalfClosed, "half-closed", "half-closed by throng";
+        /// The target closed its connection.
+        ClosedByTarget, "closed-by-target", "closed by the target";
+        /// The target or the network reset its connection.
+        Reset, "reset", "reset by the target or the network";
+        /// The target no longer answered.
+        TimedOut, "timed-out", "no response from the target";
+        /// The end of the run cut it off.
+        CutOff, "cut-off", "cut off at the end of the run";
+    }
 }
 
 impl Change {
-    pub const ALL: [Change; 12] = [
-        Change::Never,
-        Change::Login,
-        Change::Back,
-        Change::Moved,
-        Change::Left,
-        Change::ResetByUs,
-        Change::Vanished,
-        Change::HalfClosed,
-        Change::ClosedByTarget,
-        Change::Reset,
-        Change::TimedOut,
-        Change::CutOff,
-    ];
-
     pub fn is_online(self) -> bool {
         matches!(self, Change::Login | Change::Back | Change::Moved)
-    }
-
-    /// The word that records and JSON carry.
-    pub fn word(self) -> &'static str {
-        match self {
-            Change::Never => "never",
-            Change::Login => "login",
-            Change::Back => "back",
-            Change::Moved => "moved",
-            Change::Left => "left",
-            Change::ResetByUs => "reset-by-us",
-            Change::Vanished => "vanished",
-            Change::HalfClosed => "half-closed",
-            Change::ClosedByTarget => "closed-by-target",
-            Change::Reset => "reset",
-            Change::TimedOut => "timed-out",
-            Change::CutOff => "cut-off",
-        }
-    }
-
-    /// For people.
-    pub fn text(self) -> Said {
-        match self {
-            Change::Never => say!("never online"),
-            Change::Login => say!("first login"),
-            Change::Back => say!("login after an absence"),
-            Change::Moved => say!("login on another node"),
-            Change::Left => say!("planned leave"),
-            Change::ResetByUs => say!("reset by throng"),
-            Change::Vanished => say!("silent disconnect"),
-            Change::HalfClosed => say!("half-closed by throng"),
-            Change::ClosedByTarget => say!("closed by the target"),
-            Change::Reset => say!("reset by the target or the network"),
-            Change::TimedOut => say!("no response from the target"),
-            Change::CutOff => say!("cut off at the end of the run"),
-        }
     }
 }
 

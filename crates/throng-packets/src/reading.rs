@@ -317,7 +317,8 @@ impl Judge<'_> {
         let info = self.protocol.info(packet.message);
         let number = place.stream.map_or(0, |(ends, _)| ends.number);
         let direction = place.stream.map(|(_, direction)| direction);
-        if !info.answers.is_empty() {
+        let is_reply = info.answers.iter().any(|asked| !self.protocol.info(*asked).push);
+        if !info.answers.is_empty() && (is_reply || !info.push) {
             let asker = direction.map(Direction::opposite);
             let key = (number, asker, packet.correlation);
             if packet.goes_on {
@@ -507,7 +508,8 @@ impl Side {
         bytes: &[u8],
         sink: Sink<'_>,
     ) {
-        let web = self.web.get_or_insert_with(|| Box::new(Web::new(direction)));
+        let is_text = judge.protocol.declaration().is_text;
+        let web = self.web.get_or_insert_with(|| Box::new(Web::new(direction, is_text)));
         web.read(bytes, &mut |position, message| {
             let place = Place { position, ..place };
             match message {

@@ -17,10 +17,12 @@ use throng_base::{Diagnostic, Said, Share, clean};
 use throng_data::{AtEnd, DataError, Source, Table, Take};
 use throng_engine::last_user_with;
 use throng_load::{Assumed, Expected, Forecast, Planned};
+use throng_metrics::AbortRule;
 use throng_program::{
     Amount, Arrivals, Churn, Coming, Drive, Lookup, Phase, Program, Rate, SourceBlock, Spacing,
 };
 use throng_results::terminal::Style;
+use throng_scenario::keys::VERBS;
 use throng_scenario::outline::{Line, Outline, SessionOutline, outline};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -57,10 +59,10 @@ pub fn check(program: &Program, style: &Style) -> Result<Checked, DataError> {
         report.audits(),
         report.monitors(),
         report.expectation(&tables),
-        report.thresholds(),
     ];
-    let shown = sections.iter().filter(|section| !section.is_empty());
-    let text = shown.flat_map(|section| [section, "\n"]).collect();
+    let shown =
+        sections.into_iter().chain(report.conditions()).filter(|section| !section.is_empty());
+    let text = shown.flat_map(|section| [section, "\n".into()]).collect();
     Ok(Checked { warnings, text })
 }
 
@@ -366,16 +368,27 @@ impl Report<'_> {
         out
     }
 
-    fn thresholds(&self) -> String {
-        if self.program.thresholds.is_empty() {
-            return String::new();
-        }
-        let mut out = format!("{}\n", self.style.bold(&tell!("thresholds")));
-        for threshold in self.program.thresholds.iter().take(ROWS_SHOWN_MAX) {
-            let _ = writeln!(out, "  {}", threshold.text);
-        }
-        self.more(&mut out, self.program.thresholds.len());
-        out
+    /// What the run is judged by, and what ends it early or pauses its growth.
+    fn conditions(&self) -> [String; 3] {
+        let of_rules =
+            |rules: &'_ [AbortRule]| rules.iter().map(|rule| rule.condition.text.clone()).collect();
+        let thresholds = self.program.thresholds.iter().map(|one| one.text.clone()).collect();
+        let lists: [(Said, Vec<String>); 3] = [
+            (say!("thresholds"), thresholds),
+            (say!("abort when"), of_rules(&self.program.abort_when)),
+            (say!("hold when"), of_rules(&self.program.hold_when)),
+        ];
+        lists.map(|(title, texts)| {
+            if texts.is_empty() {
+                return String::new();
+            }
+            let mut out = format!("{}\n", self.style.bold(&title.spoken()));
+            for text in texts.iter().take(ROWS_SHOWN_MAX) {
+                let _ = writeln!(out, "  {text}");
+            }
+            self.more(&mut out, texts.len());
+            out
+        })
     }
 
     fn more(&self, out: &mut String, count: usize) {
@@ -425,13 +438,17 @@ fn usual_notes(session: &SessionOutline) -> Vec<&str> {
 
 /// Whether a note is one of those that `defaults` may give to the step of this line.
 fn can_say(line: &str, note: &str) -> bool {
-    let verbs: &[&str] = match first_word(note) {
-        "header" | "cookie" => &["http", "connect"],
-        "timeout" => &["http", "grpc", "expect", "request"],
-        "on_error" | "retry" => &["http", "grpc", "connect", "send", "expect", "request", "stay"],
-        _ => &[],
-    };
-    verbs.contains(&first_word(line))
+    let verb = first_word(line);
+    match first_word(note) {
+        "header" | "cookie" => matches!(verb, "http" | "connect"),
+        // Those of these have other defaults.
+        "timeout" if matches!(verb, "connect" | "rendezvous") => false,
+        key @ ("timeout" | "on_error" | "retry") => {
+            let verb = VERBS.iter().find(|(word, _)| *word == verb);
+            verb.is_some_and(|(_, map)| map.find(key).is_some())
+        }
+        _ => false,
+    }
 }
 
 fn first_word(text: &str) -> &str {

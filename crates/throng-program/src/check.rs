@@ -50,7 +50,8 @@ pub enum Pick {
     /// From the due time to the last byte, in nanoseconds.
     Time,
     Digest(Digest),
-    /// Of what a statement of SQL returned: `rows`, or `column.NAME` of the first row. Of a reply
+    /// Of what a statement of SQL returned: `rows`, `affected`, `insert_id`, or `column.NAME` of the
+    /// first row. Of a reply
     /// of several packets: `packets`, or `packets.NAME`.
     Result(String),
     Expression(Expression),

@@ -79,6 +79,6 @@ impl Sql {
     pub fn looks_at_rows(&self) -> bool {
         let checked = self.checks.iter().map(|check| &check.pick);
         let mut picks = checked.chain(self.saves.iter().map(|save| &save.pick));
-        picks.any(|pick| matches!(pick, Pick::Result(name) if name != "rows"))
+        picks.any(|pick| matches!(pick, Pick::Result(name) if name.starts_with("column.")))
     }
 }

@@ -175,7 +175,6 @@ pub struct Lent {
     /// What an event is about that does not lie in the input: it came in pieces, or was decoded.
     room: Vec<u8>,
     mqtt: mqtt::Room,
-    sql: sql::Room,
 }
 
 /// So much room is kept.
@@ -228,7 +227,7 @@ impl Machine {
         lent: &'r mut Lent,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'r>>, Violation> {
-        let Lent { limits, inflater, room, mqtt, sql } = lent;
+        let Lent { limits, inflater, room, mqtt } = lent;
         let mut rest = input.rest();
         let event = match self {
             Machine::Http1(reader) => {
@@ -275,7 +274,7 @@ impl Machine {
             }
             Machine::Sql(client) => {
                 let bytes_max = limits.websocket.message_bytes_max;
-                let read = client.next(&mut rest, bytes_max, (sql, room), out);
+                let read = client.next(&mut rest, bytes_max, room, out);
                 read.map_err(Violation::Sql)?.map(Event::Sql)
             }
         };

@@ -331,20 +331,10 @@ impl Proxy {
         }
         let service = &place.service;
         let scheme = match (is_socket, service.is_secure) {
-            (false, is_secure) => {
-                if is_secure {
-                    "https"
-                } else {
-                    "http"
-                }
-            }
-            (true, is_secure) => {
-                if is_secure {
-                    "wss"
-                } else {
-                    "ws"
-                }
-            }
+            (false, true) => "https",
+            (false, false) => "http",
+            (true, true) => "wss",
+            (true, false) => "ws",
         };
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let url = format!("{scheme}://{}{path}", service.authority());

@@ -31,7 +31,7 @@ use crate::event::{Event, TEXT_CHARS_MAX, moved};
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::monitors::{self, Monitors};
 use crate::once::OnceRun;
-use crate::picture::Picture;
+use crate::summary::picture::Picture;
 use crate::summary::{
     Attempts, Change, ChangeOf, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow,
     Example, Generator, Growth, HeartbeatRow, Hold, InstanceRow, Latency, LevelRow, Log, LogLine,

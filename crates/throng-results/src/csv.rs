@@ -158,7 +158,7 @@ fn field(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::record::Recorder;
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn texts_of_others_are_one_field_and_no_formula() {

@@ -1,6 +1,8 @@
 //! What stands in `run.json`, and how run directories are named. The format is documented in
 //! `docs/run-directory.md`; names and units here are that format.
 
+pub(crate) mod spelling;
+
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;

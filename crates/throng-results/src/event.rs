@@ -1,6 +1,5 @@
 //! What stands in `events.ndjson`: what happened once, with its time.
 
-use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
@@ -287,61 +286,38 @@ impl Event {
     #[must_use]
     pub fn masked(&self, secrets: &Secrets) -> Event {
         let mut event = self.clone();
-        let text = match &mut event {
+        let mask = |text: &mut String| *text = secrets.mask(text).into_owned();
+        let mask_message = |text: &mut String| *text = secrets.mask_message(text).into_owned();
+        let mask_said = |said: &mut Said| {
+            said.change_texts(&|text| secrets.mask(text).into_owned());
+        };
+        match &mut event {
             Event::Failure { detail: said, .. }
             | Event::Delivery { detail: said, .. }
             | Event::ScrapeFailed { detail: said, .. }
-            | Event::Stopped { reason: said, .. } => {
-                said.change_texts(&|text| secrets.mask(text).into_owned());
-                return event;
-            }
+            | Event::Stopped { reason: said, .. } => mask_said(said),
             Event::ActionEnded { name, detail, output, .. } => {
-                *name = secrets.mask(name).into_owned();
-                *output = secrets.mask_message(output).into_owned();
-                detail.change_texts(&|text| secrets.mask(text).into_owned());
-                return event;
+                mask(name);
+                mask_message(output);
+                mask_said(detail);
             }
-            Event::Log { text, .. } => {
-                *text = secrets.mask_message(text).into_owned();
-                return event;
-            }
+            Event::Log { text, .. } => mask_message(text),
             Event::Notice { text, .. }
             | Event::Series { name: text, .. }
             | Event::AddressesChanged { host: text, .. }
             | Event::ActionBegun { name: text, .. }
-            | Event::Marked { name: text, .. } => text,
+            | Event::Marked { name: text, .. } => mask(text),
             Event::Audited { round, .. } => {
                 for view in &mut round.views {
-                    let texts = view.unknown.iter_mut();
-                    texts.for_each(|text| *text = secrets.mask(text).into_owned());
-                    if let Some(said) = &mut view.trouble {
-                        said.change_texts(&|text| secrets.mask(text).into_owned());
-                    }
+                    view.unknown.iter_mut().for_each(mask);
+                    view.trouble.iter_mut().for_each(mask_said);
                 }
-                return event;
             }
-            Event::BooksRead { entry, .. } => {
-                if let Some(said) = &mut entry.trouble {
-                    said.change_texts(&|text| secrets.mask(text).into_owned());
-                }
-                return event;
-            }
-            Event::Once { once, .. } => {
-                once.mask(secrets);
-                return event;
-            }
-            Event::Capacity { capacity, .. } => {
-                capacity.mask(secrets);
-                return event;
-            }
-            Event::Duel { duel, .. } => {
-                duel.mask(secrets);
-                return event;
-            }
-            _ => return event,
-        };
-        if let Cow::Owned(masked) = secrets.mask(text) {
-            *text = masked;
+            Event::BooksRead { entry, .. } => entry.trouble.iter_mut().for_each(mask_said),
+            Event::Once { once, .. } => once.mask(secrets),
+            Event::Capacity { capacity, .. } => capacity.mask(secrets),
+            Event::Duel { duel, .. } => duel.mask(secrets),
+            _ => {}
         }
         event
     }
@@ -356,77 +332,38 @@ pub fn moved(host: &str, before: &[SocketAddr], after: &[SocketAddr]) -> String 
     format!("{host}: {} -> {}", listed(before), listed(after))
 }
 
-/// What became of an event of the scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ActionStatus {
-    Done,
-    /// It was tried and did not succeed.
-    Failed,
-    /// It took longer than it may, and was ended.
-    TimedOut,
-    /// The run ended before it, and ended it.
-    Stopped,
-    /// Its time did not come.
-    NotReached,
-    /// Its time came while the run had no controller.
-    Missed,
-    /// The run was killed before it was known, or a newer throng knows it.
-    #[default]
-    #[serde(other)]
-    Unknown,
-}
-
-impl ActionStatus {
-    /// The word that records carry.
-    pub fn word(self) -> &'static str {
-        match self {
-            ActionStatus::Done => "done",
-            ActionStatus::Failed => "failed",
-            ActionStatus::TimedOut => "timed-out",
-            ActionStatus::Stopped => "stopped",
-            ActionStatus::NotReached => "not-reached",
-            ActionStatus::Missed => "missed",
-            ActionStatus::Unknown => "unknown",
-        }
-    }
-
-    /// The word for a person.
-    pub fn text(self) -> Said {
-        match self {
-            ActionStatus::Done => say!("done"),
-            ActionStatus::Failed => say!("failed"),
-            ActionStatus::TimedOut => say!("timed out"),
-            ActionStatus::Stopped => say!("stopped"),
-            ActionStatus::NotReached => say!("did not happen"),
-            ActionStatus::Missed => say!("missed"),
-            ActionStatus::Unknown => say!("unknown"),
-        }
+words! {
+    /// What became of an event of the scenario.
+    #[derive(Default)]
+    ActionStatus {
+        Done, "done", "done";
+        /// It was tried and did not succeed.
+        Failed, "failed", "failed";
+        /// It took longer than it may, and was ended.
+        TimedOut, "timed-out", "timed out";
+        /// The run ended before it, and ended it.
+        Stopped, "stopped", "stopped";
+        /// Its time did not come.
+        NotReached, "not-reached", "did not happen";
+        /// Its time came while the run had no controller.
+        Missed, "missed", "missed";
+        /// The run was killed before it was known, or a newer throng knows it.
+        #[default]
+        #[serde(other)]
+        Unknown, "unknown", "unknown";
     }
 }
 
-/// What ended a run before its load was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StopBy {
-    /// A rule of the scenario gave it up: `stop`, `on_error: stop`.
-    Rule,
-    /// A source of data had no row left, with which the run was to end.
-    Data,
-    /// The same, though the scenario does not say that the run ends with its rows.
-    DataShort,
-    /// throng itself has a bug: a user stood still that nothing would ever have woken.
-    Bug,
-}
-
-impl StopBy {
-    /// The word that records carry.
-    pub fn word(self) -> &'static str {
-        match self {
-            StopBy::Rule => "rule",
-            StopBy::Data => "data",
-            StopBy::DataShort => "data-short",
-            StopBy::Bug => "bug",
-        }
+words! {
+    /// What ended a run before its load was done.
+    StopBy {
+        /// A rule of the scenario gave it up: `stop`, `on_error: stop`.
+        Rule, "rule";
+        /// A source of data had no row left, with which the run was to end.
+        Data, "data";
+        /// The same, though the scenario does not say that the run ends with its rows.
+        DataShort, "data-short";
+        /// throng itself has a bug: a user stood still that nothing would ever have woken.
+        Bug, "bug";
     }
 }

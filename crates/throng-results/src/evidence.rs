@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::{Said, Secrets};
 use throng_metrics::Cause;
 
-use crate::spelling;
+use crate::directory::spelling;
 
 /// Failures of a run that have evidence: the first of each step, cause and code.
 pub const EVIDENCE_MAX: usize = 64;

@@ -19,7 +19,7 @@ use crate::back_off::{BackOff, machine_name};
 use crate::directory::RunInfo;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
-use crate::picture::{Most, Picture};
+use crate::summary::picture::{Most, Picture};
 use crate::summary::{
     Change, ChangeOf, DeliveryRow, ErrorRow, Example, Generator, LevelRow, MachineRow, OwnRow,
     PhaseRow, Row, SlowRow, Summary, TargetRow, ThresholdRow,

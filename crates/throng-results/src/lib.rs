@@ -10,19 +10,14 @@
 //! - [`evidence`]: what the first failures of each kind are told by.
 //! - [`gauges`]: how many there are at a moment, in all loads together.
 //! - [`record`]: writes a run directory while the run goes on.
-//! - `lines`: reads lines, also torn and damaged ones.
 //! - [`merge`]: the lines of several machines in one order.
 //! - [`read`]: reads one back, also of a run that was killed in the middle.
-//! - `packer`: packs segments beside the run.
-//! - `segments`: the lines of a long run, packed and summed up while it goes on.
-//! - `spelling`: how JSON has fields that Rust has in another form.
 //! - [`summary`]: all figures of a run, from its record and from nothing else.
 //! - [`window`]: figures of the last so many seconds, second by second.
 //! - [`verdict`]: whether the result stands, and the exit code.
 //! - [`terminal`]: what a person sees; pure functions that make text.
 //! - [`json`]: what a program sees.
 //! - [`page`]: what a browser shows.
-//! - [`picture`]: the states of the population over the time of a run.
 //! - [`junit`]: what a build server sees.
 //! - [`markdown`]: what a pull request shows.
 //!
@@ -45,25 +40,20 @@ pub mod evidence;
 pub mod gauges;
 pub mod json;
 pub mod junit;
-mod lines;
 pub mod markdown;
 pub mod merge;
 pub mod monitors;
 pub mod once;
-mod packer;
 pub mod page;
-pub mod picture;
 pub mod read;
 pub mod record;
-mod segments;
-mod spelling;
 pub mod summary;
 pub mod terminal;
 pub mod verdict;
 pub mod window;
 
 #[cfg(test)]
-mod sample;
+mod tests;
 
 pub use audits::{AuditRow, ViewRow};
 pub use back_off::{BackOff, BackOffs, machine_name};

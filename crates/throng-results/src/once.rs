@@ -18,13 +18,13 @@ pub struct OnceRun {
     pub steps: Vec<OnceStep>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OncePart {
-    /// Before the load; the load begins only where it is done.
-    Setup,
-    /// After the load, however that ended.
-    Teardown,
+words! {
+    OncePart {
+        /// Before the load; the load begins only where it is done.
+        Setup, "setup";
+        /// After the load, however that ended.
+        Teardown, "teardown";
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,16 +62,6 @@ pub struct OnceStep {
     pub interrupted: u64,
     pub mean_ns: f64,
     pub max_ns: u64,
-}
-
-impl OncePart {
-    /// The word of the language.
-    pub fn word(self) -> &'static str {
-        match self {
-            OncePart::Setup => "setup",
-            OncePart::Teardown => "teardown",
-        }
-    }
 }
 
 impl OnceRun {

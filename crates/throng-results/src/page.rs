@@ -19,9 +19,9 @@ use throng_base::{Diagnostic, Said, packed};
 use crate::directory::RunInfo;
 use crate::event::{Event, moved};
 use crate::json::summary_json;
-use crate::picture::Picture;
 use crate::read::Run;
 use crate::summary::Summary;
+use crate::summary::picture::Picture;
 
 use monitors::Monitored;
 use renderings::{Renderings, sentence};

@@ -16,8 +16,8 @@ use crate::directory::{
     STAMP_BYTES,
 };
 use crate::event::Event;
-use crate::lines::{Accepted, Parsed, Records};
-use crate::segments::{self, Chain, Checkpoint, MINUTE_S, Sums};
+use crate::record::lines::{Accepted, Parsed, Records};
+use crate::record::segments::{self, Chain, Checkpoint, MINUTE_S, Sums};
 use crate::summary::{Damage, Summary};
 
 /// How many run directories are read for one that fits.

@@ -1,5 +1,13 @@
 //! Writes a run directory while the run goes on. Every line is one write to a file opened for
 //! appending, so that a kill at any moment leaves at most one torn line, at the end.
+//!
+//! - `lines`: reads lines, also torn and damaged ones.
+//! - `segments`: the lines of a long run, packed and summed up while it goes on.
+//! - `packer`: packs segments beside the run.
+
+pub(crate) mod lines;
+mod packer;
+pub(crate) mod segments;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -16,9 +24,9 @@ use crate::directory::{
     create_new,
 };
 use crate::event::Event;
-use crate::lines::json_onto;
-use crate::packer::Packer;
-use crate::segments::{self, SEGMENT_BYTES};
+use lines::json_onto;
+use packer::Packer;
+use segments::SEGMENT_BYTES;
 
 /// Writes the record of one run.
 pub struct Recorder {
@@ -400,7 +408,7 @@ mod tests {
         let disk = Disk::default();
         disk.0.lock().unwrap().0 = usize::MAX;
         let mut lines = Lines::new("x".into(), Box::new(disk.clone()));
-        (0..10).for_each(|_| lines.append(0, &crate::sample::interval(0, 0)).unwrap());
+        (0..10).for_each(|_| lines.append(0, &crate::tests::sample::interval(0, 0)).unwrap());
         assert_eq!(disk.0.lock().unwrap().2, 10);
     }
 

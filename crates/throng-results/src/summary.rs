@@ -4,6 +4,7 @@
 pub(crate) mod curves;
 mod latency;
 mod levels;
+pub mod picture;
 mod validity;
 
 use std::collections::BTreeMap;
@@ -22,16 +23,15 @@ use throng_metrics::{
 use crate::actions::ActionRow;
 use crate::audits::AuditRow;
 use crate::back_off::BackOffs;
-use crate::directory::{RunInfo, Totals};
+use crate::directory::{RunInfo, Totals, spelling as spelled};
 use crate::event::StopBy;
 use crate::evidence::FailureRow;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
-use crate::picture::Picture;
-use crate::spelling as spelled;
 pub use curves::{Curves, POINTS_MAX};
 pub use latency::Latency;
 pub(crate) use levels::LEVELS_DRAWN_MIN;
+use picture::Picture;
 use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};

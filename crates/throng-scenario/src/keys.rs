@@ -2,14 +2,8 @@
 //! value. The reader, messages, the JSON Schema and the reference use these tables.
 
 #[macro_use]
-mod mqtt;
-#[macro_use]
 mod network;
-#[macro_use]
-mod redis;
 mod shape;
-#[macro_use]
-mod sql;
 #[macro_use]
 mod verbs;
 
@@ -62,8 +56,6 @@ const HEADERS: Shape = Map(&OneOf(&[Text, List(&OneOf(&[Text, Nothing])), Nothin
 const FORM: Shape = HEADERS;
 /// One name may have several values.
 const METADATA: Shape = Map(&OneOf(&[Text, List(&Text)]));
-/// The fields of a protobuf message.
-const FIELDS: Shape = OneOf(&[Map(&Anything), Expression, Nothing]);
 const VARIABLES: Shape = Map(&OneOf(&[Anything, Kind(&VARIABLE)]));
 const SAVES: Shape = Map(&OneOf(&[Text, Kind(&SAVE)]));
 const COOKIES: Shape = Map(&Text);
@@ -95,9 +87,6 @@ const PROTOCOLS: Shape = OneOf(&[Text, Map(&Anything)]);
 const HEARTBEATS: Shape = OneOf(&[Words(&["none"]), Kind(&HEARTBEAT)]);
 const ONCES: Shape = OneOf(&[Steps, Kind(&ONCE)]);
 const LABELS: Shape = Map(&Text);
-const QOS: Shape = Whole;
-const SUBSCRIPTIONS: Shape = List(&OneOf(&[Text, Kind(&SUBSCRIPTION)]));
-const RETAINED: Shape = Words(&["always", "new", "never"]);
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
 const LABEL: &str = "Labels of the row, for use in thresholds: `{tier: gold}`.";
@@ -123,7 +112,12 @@ const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: 
 /// The keys of every map of a scenario, those of the files beside it too, with types and
 /// descriptions. This module makes tables from them, and [`crate::ast`] makes structs.
 macro_rules! scenario_maps {
-    ($($then:tt)*) => { mqtt_maps! { network_maps redis_maps sql_maps $($then)*
+    ($($then:tt)*) => { builtins! { maps all_maps {} {} {} {} {$($then)*} } };
+}
+
+macro_rules! all_maps {
+    (maps [] {$($connect:tt)*} {$($check:tt)*} {$($looks:tt)*} {$($maps:tt)*} {$($then:tt)*}) => {
+    network_maps! { $($then)*
     SCENARIO Scenario = "a scenario" {
         name: Text => "The run's name in reports.",
         label: Map(&Text) =>
@@ -468,21 +462,6 @@ macro_rules! scenario_maps {
         on_error: ON_ERRORS => "The action if the step fails.",
         retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
-    GRPC Grpc = "a `grpc` step" {
-        grpc: Text => "The method to call: `package.Service/Method`.",
-        target: Text => "The target to use, one of `targets`; required if several are possible.",
-        name: Text => ROW,
-        label: LABELS => LABEL,
-        message: FIELDS => "The message to send: `{sku: tea, count: 2}`.",
-        messages: List(&FIELDS) => "The messages to send, for a client-streaming method.",
-        metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
-        compress: Words(&["gzip", "none"]) => "`gzip` compresses sent messages.",
-        check: Kind(&CHECK) => CHECKS,
-        save [Saves]: SAVES => SAVED,
-        timeout: Duration => "The timeout of the whole call; also sent as `grpc-timeout`.",
-        on_error: ON_ERRORS => "The action if the step fails.",
-        retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
-    }
     CONNECT Connect = "a `connect` step" {
         connect: OneOf(&[Text, Nothing]) =>
             "Opens a connection. Its value is the path of a WebSocket upgrade, the path of an \
@@ -500,10 +479,7 @@ macro_rules! scenario_maps {
         form: FORM => FORM_BODY,
         body: OneOf(&[Text, Kind(&BODY)]) => ANY_BODY,
         protocols: TEXTS => "WebSocket subprotocols to offer.",
-        mqtt: Kind(&MQTT) => "The session of an MQTT connection: client ID, will, keep-alive.",
-        metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
-        message: FIELDS => "The first message of the gRPC call: `{room: 7}`.",
-        compress: Words(&["gzip", "none"]) => "`gzip` compresses sent messages.",
+        $($connect)*
         auth: Kind(&AUTH) => "Basic authentication for the upgrade or request.",
         timeout: Duration => "The timeout for opening the connection.",
         on_error: ON_ERRORS => "The action if the step fails.",
@@ -643,8 +619,7 @@ macro_rules! scenario_maps {
         json: Map(&Anything) => "Expected fields of the JSON message: `{cmd: msg}`.",
         pattern: Text => "A regular expression that must match somewhere in the message.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
-        topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
-        channel: Text => "The channel of the Redis message: `news`.",
+        $($looks)*
     }
     REPEAT Repeat = "a `repeat` step" {
         repeat: OneOf(&[CountRange, Words(&["forever"])]) =>
@@ -739,8 +714,8 @@ macro_rules! scenario_maps {
     }
     RETRY Retry = "`retry`" {
         on: OneOf(&[Text, List(&Text)]) =>
-            "Statuses (`429`, `5xx`, `UNAVAILABLE`) and causes (`timeout`, `reset`) for which to \
-             retry. Default: all.",
+            "Statuses (`429`, `5xx`, `UNAVAILABLE`, `LOADING`, `Server busy`) and causes (`timeout`, \
+             `reset`) for which to retry. Default: all.",
         times: OneOf(&[Count, Words(&["forever"])]) => "The number of retries. Default: 3.",
         wait: DurationRange =>
             "The wait before a retry; it doubles from the lower to the upper limit. `Retry-After` \
@@ -790,8 +765,7 @@ macro_rules! scenario_maps {
         text: Text => "Text that the reply must contain.",
         json: Map(&Anything) => "Expected fields of the JSON reply.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
-        topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
-        channel: Text => "The channel of the Redis message: `news`.",
+        $($looks)*
         close: ENDS =>
             "The target must close the connection: a WebSocket close code, a list of them, or \
              `any`.",
@@ -804,10 +778,7 @@ macro_rules! scenario_maps {
             "Response headers: `{content-type: text/plain}`.",
         cookie: Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])) =>
             "Cookies that the user has after the response: `{sid: present}`.",
-        topic: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The topic of the MQTT message.",
-        channel: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The channel of the Redis message.",
-        value: OneOf(&[Text, Kind(&FOUND_CHECK)]) => "The value of the Redis reply; nil is `null`.",
-        error: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The first word of the expected Redis error.",
+        $($check)*
         text: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "Text that the response must contain.",
         body: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The same as `text`.",
         json: Map(&Anything) =>
@@ -987,6 +958,7 @@ macro_rules! scenario_maps {
             "An access log in the common or combined format; throng replays the arrival times: \
              `access.log`.",
     }
+    $($maps)*
     } };
 }
 

@@ -15,6 +15,8 @@
 extern crate throng_base;
 
 #[macro_use]
+mod builtin;
+#[macro_use]
 pub mod keys;
 #[macro_use]
 mod ast;
@@ -25,14 +27,17 @@ mod message;
 mod native;
 mod network;
 mod parts;
+mod phrases;
 mod reach;
 mod read;
 mod run;
 mod scope;
+mod step;
 mod steps;
 mod synonyms;
 mod syntax;
 mod words;
+mod writer;
 
 pub mod bench;
 pub mod curl;
@@ -77,13 +82,14 @@ pub use url::Url;
 
 use file::{data, include, secrets, vars};
 use message::headers;
-use network::{streams, target};
+use network::{source, streams, target};
 use parts::Parts;
 use reach::Reaches;
 use read::{Context, Defaults, Found, Scope};
 use run::recorded::Seen;
 use run::{audit, deliveries, events, monitor, once, output, recorded, thresholds, trace};
 use scope::SessionNames;
+use step::failing::read_on_error;
 use steps::Compiler;
 use syntax::{Kind, Node, Place};
 
@@ -284,7 +290,7 @@ fn read_scenario(
     let rows = (&*compiler.rows.steps, &*monitors);
     let audits = audit::read_audits(cx, &fields, rows.0, &reaches);
     let rules = read_rules(cx, &fields, rows, (&loads, read), (&reaches, &audits));
-    warn_unused(cx, &parts, &reaches);
+    warn_unused(cx, (&fields, read), &parts, &reaches);
     let secures = secures(&compiler.rows.steps, [&setup, &teardown]);
     Some(Program {
         tls: target::read_tls(cx, &fields, &reaches.targets, secures),
@@ -418,8 +424,14 @@ fn expressions_row(
 }
 
 /// Warns of what is written and has no effect.
-fn warn_unused(cx: &mut Context<'_>, parts: &Parts<'_>, reaches: &Reaches) {
+fn warn_unused(
+    cx: &mut Context<'_>,
+    (fields, sessions): (&ast::Scenario<'_>, &[Session]),
+    parts: &Parts<'_>,
+    reaches: &Reaches,
+) {
     if !cx.has_errors() {
+        source::warn_network(cx, fields, sessions);
         reaches.warn_unused(cx);
         vars::warn_unused(cx);
         data::warn_unused(cx);
@@ -439,7 +451,7 @@ fn read_defaults(cx: &mut Context<'_>, node: Option<&Node>, connecting: Duration
     if let Some(node) = fields.timeout.node() {
         defaults.timeout = cx.time_limit(node);
     }
-    if let Some(failing) = fields.on_error.node().and_then(|node| steps::read_on_error(cx, node)) {
+    if let Some(failing) = fields.on_error.node().and_then(|node| read_on_error(cx, node)) {
         defaults.failing = failing;
     }
     if let Some(node) = fields.headers.node() {

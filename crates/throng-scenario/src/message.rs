@@ -2,7 +2,7 @@
 //!
 //! - [`body`], [`headers`]: what an HTTP request carries.
 //! - [`declared`], [`fields`], [`proto`]: messages with fields, of declared protocols and protobuf.
-//! - Topics of MQTT: [`mqtt`]; statuses of gRPC: [`grpc`]; replies of several packets: [`packets`].
+//! - Replies of several packets: [`packets`].
 //! - [`json`]: JSON written as YAML.
 //! - [`answer`]: what is looked at. [`checks`], [`save`]: what an answer has to be, and what is
 //!   kept of it; [`wants`]: values, comparisons and what finds them.
@@ -12,10 +12,8 @@ pub(crate) mod body;
 pub(crate) mod checks;
 pub(crate) mod declared;
 pub(crate) mod fields;
-pub(crate) mod grpc;
 pub(crate) mod headers;
 pub(crate) mod json;
-pub(crate) mod mqtt;
 pub(crate) mod packets;
 pub(crate) mod proto;
 pub(crate) mod save;

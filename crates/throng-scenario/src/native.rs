@@ -1,6 +1,6 @@
 //! What throng speaks without a declaration: a row for each protocol, with what its connections can
 //! do and how sentences call it. Readers ask the row of a connection, and never which protocol it
-//! is. A new protocol adds its row to [`ROWS`].
+//! is. Those with verbs of their own have their rows in `builtin`.
 
 use throng_base::Said;
 use throng_program::Scheme;
@@ -24,12 +24,16 @@ pub(crate) struct Native {
     /// What comes is cut into messages, and is not bytes without ends.
     pub(crate) messages: bool,
     pub(crate) headers: Headers,
+    /// The statuses of failures with this name, among those of all protocols.
+    pub(crate) failures: fn(&str) -> Vec<u16>,
     /// It has pings of its own.
     pub(crate) pings: bool,
     /// It is opened with a path.
     pub(crate) paths: bool,
     /// Methods are called there: `package.Service/Method`.
     pub(crate) methods: bool,
+    /// It is a call of such a method that stays open.
+    pub(crate) is_call: bool,
     /// A `#` in the path of a URL is a part of it, and does not end it.
     pub(crate) keeps_hash: bool,
     /// The keys of a `connect` step that opens it, and the label where it does not have them.
@@ -39,6 +43,8 @@ pub(crate) struct Native {
     pub(crate) instead: &'static [(&'static str, &'static Said, &'static Said)],
     /// The flags of `throng bench` that apply to it, of those that do not apply to all protocols.
     pub(crate) flags: &'static [&'static str],
+    /// What is written in place of `--body` where that is not one of them.
+    pub(crate) in_place_of_body: Option<&'static Said>,
     /// The verbs that need such a target, and what is said where there is none.
     pub(crate) verbs: &'static [&'static str],
     pub(crate) needs: &'static Said,
@@ -87,12 +93,24 @@ pub(crate) enum Headers {
     Values(&'static [(&'static str, &'static Said)]),
 }
 
-/// What follows `protocol` in place of a file or a declaration.
-pub(crate) const WORDS: &[&str] = &["none", "mqtt"];
+macro_rules! words {
+    (words [] $($word:literal)*) => {
+        /// What follows `protocol` in place of a file or a declaration.
+        pub(crate) const WORDS: &[&str] = &["none", $($word),*];
+    };
+}
 
-/// Before others: the row that a key of `connect` belongs to.
-static ROWS: [&Native; 10] =
-    [&WEBSOCKET, &EVENTS, &CALL, &MQTT, &REDIS, &HTTP, &GRPC, &SQL, &UDP, &BYTES];
+builtins! { words words }
+
+macro_rules! rows {
+    ($($name:ident)*) => {
+        /// Before others: the row that a key of `connect` belongs to.
+        static ROWS: &[&[&Native]] =
+            &[&[&WEBSOCKET, &EVENTS], $($name! { rows },)* &[&HTTP, &UDP, &BYTES]];
+    };
+}
+
+builtins!(each rows);
 
 static BYTES: Native = Native {
     one: &say!("a TCP connection"),
@@ -104,9 +122,11 @@ static BYTES: Native = Native {
     is_kept: false,
     messages: false,
     headers: Headers::None,
+    failures: |_| Vec::new(),
     pings: false,
     paths: false,
     methods: false,
+    is_call: false,
     keeps_hash: false,
     opening: &[],
     only: &ONLY_WEBSOCKET,
@@ -121,6 +141,7 @@ static BYTES: Native = Native {
         "--expect-text",
         "--expect-json",
     ],
+    in_place_of_body: None,
     verbs: &[],
     needs: &say!("a target with `ws://`, `wss://`, `tcp://` or `tls://` is required"),
     refuses: &[],
@@ -173,22 +194,6 @@ pub(crate) static HTTP: Native = Native {
     ..BYTES
 };
 
-pub(crate) static GRPC: Native = Native {
-    schemes: &[Scheme::Grpc, Scheme::Grpcs],
-    opens_itself: true,
-    paths: true,
-    methods: true,
-    flags: &["--auth", "--header", "--streams", "--proto", "--expect-status"],
-    verbs: &["grpc"],
-    needs: &say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),
-    refuses: &[(
-        "http",
-        &say!("call a gRPC method of this target: `- grpc: package.Service/Method`"),
-    )],
-    step: "grpc: ",
-    ..BYTES
-};
-
 pub(crate) static WEBSOCKET: Native = Native {
     one: &say!("a WebSocket"),
     schemes: &[Scheme::Ws, Scheme::Wss],
@@ -224,91 +229,7 @@ pub(crate) static EVENTS: Native = Native {
     ..BYTES
 };
 
-/// The messages of a gRPC call that stays open.
-pub(crate) static CALL: Native = Native {
-    one: &say!("a gRPC call"),
-    schemes: &[],
-    messages: true,
-    opening: &["connect", "metadata", "compress", "message"],
-    only: &say!("only gRPC calls support it"),
-    instead: &[
-        ("headers", &ONLY_WEBSOCKET, &METADATA),
-        ("protocols", &ONLY_WEBSOCKET, &METADATA),
-        ("auth", &ONLY_WEBSOCKET, &METADATA),
-    ],
-    ..BYTES
-};
-
-/// On a stream of bytes or in the messages of a WebSocket.
-static MQTT: Native = Native {
-    one: &say!("an MQTT connection"),
-    schemes: &[Scheme::Mqtt, Scheme::Mqtts],
-    by_name: Some(ByName { word: "mqtt", path: "/mqtt", subprotocol: "mqtt" }),
-    own: Some(Own {
-        name: "MQTT",
-        sends: &say!("write `- publish: TOPIC` with `text`, `json`, `hex` or `file`"),
-    }),
-    messages: true,
-    headers: Headers::Values(&[("topic", &say!("only MQTT messages have a topic"))]),
-    pings: true,
-    keeps_hash: true,
-    opening: &["mqtt"],
-    only: &say!("only MQTT connections support this"),
-    instead: &[(
-        "auth",
-        &say!("MQTT has separate keys for the user and the password"),
-        &say!("write `mqtt: {{user: name, password: word}}`"),
-    )],
-    flags: &["--auth", "--hex", "--heartbeat", "--qos", "--retain", "--client-id", "--mqtt-3"],
-    verbs: &["publish", "subscribe", "unsubscribe"],
-    needs: &say!("write the target as `mqtt://…`; for `ws://…`, add `protocol: mqtt`"),
-    step: "publish: ",
-    ..BYTES
-};
-
-static REDIS: Native = Native {
-    one: &say!("a Redis connection"),
-    schemes: &[Scheme::Redis, Scheme::Rediss],
-    own: Some(Own { name: "Redis", sends: &say!("write `- redis: GET key`") }),
-    url: UrlSays::Login,
-    messages: true,
-    headers: Headers::Values(&[
-        ("value", &say!("only Redis replies have a value")),
-        ("error", &say!("only Redis replies have an error")),
-        ("channel", &say!("only Redis messages have a channel")),
-    ]),
-    instead: &[(
-        "auth",
-        &say!("Redis reads the login from the target URL"),
-        &say!("write `target: redis://user:password@host`, or `- redis: AUTH user password`"),
-    )],
-    flags: &["--auth", "--command", "--pipeline", "--expect-text", "--expect-json"],
-    verbs: &["redis"],
-    needs: &say!("write the target as `redis://…` or `rediss://…`"),
-    step: "redis: ",
-    ..BYTES
-};
-
-static SQL: Native = Native {
-    one: &say!("a database connection"),
-    schemes: &[Scheme::Postgres, Scheme::MySql],
-    url: UrlSays::Database,
-    opens_itself: true,
-    is_kept: true,
-    flags: &["--sql"],
-    verbs: &["sql"],
-    needs: &say!("a `sql` step requires a target with `postgres://` or `mysql://`"),
-    refuses: &[(
-        "connect",
-        &say!("remove it: the first `sql` step of a user opens its connection"),
-    )],
-    step: "sql: ",
-    ..BYTES
-};
-
 static ONLY_WEBSOCKET: Said = say!("supported only with WebSocket");
-
-static METADATA: Said = say!("write `metadata: {{…}}`");
 
 /// What a scheme says; of one that is not known, no more than that bytes go both ways.
 pub(crate) fn of_scheme(scheme: Option<Scheme>) -> &'static Native {
@@ -328,7 +249,22 @@ pub fn schemes_with(flag: &str) -> Vec<Scheme> {
 
 /// Those whose connections a step opens and the user keeps.
 pub(crate) fn kept() -> impl Iterator<Item = &'static Native> {
-    ROWS.into_iter().filter(|row| row.is_kept)
+    all().filter(|row| row.is_kept)
+}
+
+/// Where methods are called.
+pub(crate) fn with_methods() -> &'static Native {
+    find(|row| row.methods).unwrap_or(&BYTES)
+}
+
+/// A call of a method that stays open.
+pub(crate) fn of_call() -> &'static Native {
+    find(|row| row.is_call).unwrap_or(&BYTES)
+}
+
+/// The statuses of failures that protocols call so.
+pub(crate) fn failures(text: &str) -> impl Iterator<Item = u16> {
+    all().flat_map(move |row| (row.failures)(text))
 }
 
 pub(crate) fn of_verb(verb: &str) -> Option<&'static Native> {
@@ -346,7 +282,11 @@ pub(crate) fn of_header(word: &str) -> Option<&'static Native> {
 }
 
 fn find(is: impl Fn(&Native) -> bool) -> Option<&'static Native> {
-    ROWS.into_iter().find(|row| is(row))
+    all().find(|row| is(row))
+}
+
+fn all() -> impl Iterator<Item = &'static Native> {
+    ROWS.iter().copied().flatten().copied()
 }
 
 impl Native {
@@ -370,6 +310,11 @@ impl Native {
         refused(self).or_else(|| refused(&HTTP)).unwrap_or_else(usual)
     }
 
+    /// That a connection does not go with a key.
+    pub(crate) fn has_no(&self, key: &str) -> Said {
+        say!("{} has no `{key}`", self.one)
+    }
+
     /// That a connection does not speak it.
     pub(crate) fn not_spoken(&self) -> Said {
         say!("the connection does not use {}", self.own.map_or("", |own| own.name))
@@ -383,10 +328,10 @@ mod tests {
     #[test]
     fn every_scheme_has_one_row_and_every_named_protocol_its_word() {
         for scheme in Scheme::ALL {
-            let rows = ROWS.iter().filter(|row| row.schemes.contains(&scheme));
+            let rows = all().filter(|row| row.schemes.contains(&scheme));
             assert_eq!(rows.count(), 1, "{scheme:?}");
         }
-        let words = ROWS.iter().filter_map(|row| Some(row.by_name?.word));
+        let words = all().filter_map(|row| Some(row.by_name?.word));
         assert_eq!(["none"].into_iter().chain(words).collect::<Vec<_>>(), WORDS);
     }
 }

@@ -2,7 +2,6 @@
 //! of short lines. They are told from the program, so scenarios of the command line have an outline
 //! like those of files.
 
-mod shown;
 mod words;
 
 use std::time::Duration;
@@ -12,7 +11,7 @@ use throng_program::{
     Block, Every, Handler, Link, OncePart, Program, Session, Statement, UserNetwork, Way,
 };
 
-use words::Words;
+use crate::phrases::Words;
 
 /// What a program will do.
 #[derive(Clone, Debug, PartialEq)]

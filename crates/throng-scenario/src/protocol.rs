@@ -453,14 +453,6 @@ impl Reader<'_, '_> {
             message.answers = self.names(node, say!("the name of a message"));
         }
         message.push = fields.push.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
-        if let (true, false, Some(key)) =
-            (message.push, fields.more.is_there(), fields.answers.key())
-        {
-            let text = say!("`{}` has both `answers` and `push`", shorten(&message.name.value));
-            let error = self.cx.error("conflicting-keys", text, key.place);
-            let help = say!("keep either `answers` or `push`, or declare two messages");
-            self.cx.note(error.label(say!("`push` is also set")).help(help));
-        }
         match ast::one_of(self.cx, &[fields.body, fields.seq, fields.packets]) {
             Some((key, node)) if fields.packets.is(key) => {
                 let words = Layer::WORDS.map(|(word, layer)| (word, Some(layer)));

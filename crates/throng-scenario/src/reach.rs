@@ -120,7 +120,7 @@ impl Reach {
     /// That opening a connection there does not go with a key.
     pub(crate) fn has_no(&self, key: &str) -> Said {
         let native = if self.is_websocket() { &native::WEBSOCKET } else { self.native() };
-        say!("{} has no `{key}`", native.one)
+        native.has_no(key)
     }
 
     /// What is said to be spoken may be that of another target: where it does not go with the

@@ -101,15 +101,17 @@ fn definition(name: &str, kind: &'static MapKind) -> Json {
         // `json.data.code: 0`
         entries.add("patternProperties", map([("^json[.\\[]", map([]))]));
     }
-    if name == "SQL_CHECK" {
-        entries.add("patternProperties", map([("^column[.]", map([]))]));
+    let patterns = PARTS.iter().flat_map(|part| part.patterns);
+    for (_, pattern) in patterns.filter(|(kind, _)| *kind == name) {
+        entries.add("patternProperties", map([(*pattern, map([]))]));
     }
     let is_open = ["MESSAGE", "EXPECTATION", "LOOKS"].contains(&name);
-    // A message of a private protocol with its fields, or the fields of one of gRPC.
+    // A message of a private protocol with its fields, or the fields of one of a call.
     if !(is_open && std::ptr::eq(kind, scenario(name))) {
         entries.add("additionalProperties", false);
     }
-    if let Some((_, needs)) = NEEDS.iter().find(|(needing, _)| *needing == name) {
+    let mut needs = PARTS.iter().flat_map(|part| part.needs).chain(NEEDS);
+    if let Some((_, needs)) = needs.find(|(needing, _)| *needing == name) {
         entries.extend(needs.entries(kind));
     }
     if name == "SCENARIO" {
@@ -135,12 +137,15 @@ fn property(kind: &str, key: &'static KeyDoc) -> Json {
     match key.later {
         Some(_) => later(key),
         None => {
-            let given = EXAMPLES.iter().find(|(kinds, names, _)| {
+            let mut all = PARTS.iter().flat_map(|part| part.examples).chain(EXAMPLES);
+            let given = all.find(|(kinds, names, _)| {
                 let kinds = kinds.split(' ').any(|one| one == "*" || one == kind);
                 kinds && names.split(' ').any(|name| name == key.name)
             });
             let examples = given.map_or(&[][..], |(_, _, examples)| *examples);
-            if matches!((kind, key.name), ("GRPC" | "EXPECT" | "REQUEST" | "HANDLER", "check")) {
+            let mut own = PARTS.iter().flat_map(|part| part.message_checks);
+            let is_message = matches!(kind, "EXPECT" | "REQUEST" | "HANDLER");
+            if key.name == "check" && (is_message || own.any(|one| *one == kind)) {
                 let mut entries = Entries::default();
                 entries.add("$ref", format!("#/definitions/{CHECK_OF_MESSAGE}"));
                 entries.extend(description(key.doc));
@@ -270,6 +275,26 @@ enum Needs {
     Together(&'static str, &'static [&'static str]),
 }
 
+/// What a protocol with verbs of its own adds, by the kinds of its maps.
+struct Part {
+    needs: &'static [(&'static str, Needs)],
+    examples: &'static [Example],
+    /// Keys besides those of the map.
+    patterns: &'static [(&'static str, &'static str)],
+    /// Whose `check` may have fields of a message.
+    message_checks: &'static [&'static str],
+}
+
+const NOTHING: Part = Part { needs: &[], examples: &[], patterns: &[], message_checks: &[] };
+
+macro_rules! parts {
+    ($($name:ident)*) => {
+        const PARTS: &[Part] = &[$($name! { schema }),*];
+    };
+}
+
+builtins!(each parts);
+
 /// What the reader asks for. That keys exclude each other is left to it.
 const NEEDS: &[(&str, Needs)] = &[
     // A file without them is one that others include.
@@ -302,8 +327,6 @@ const NEEDS: &[(&str, Needs)] = &[
     ("EVERY", Needs::All(&["time", "do"])),
     ("SPEED", Needs::One(&["read", "write"])),
     ("DELIVERY", Needs::All(&["sent", "received", "match"])),
-    ("WILL", Needs::All(&["topic"])),
-    ("SUBSCRIPTION", Needs::All(&["topic"])),
     ("MATCH", Needs::One(&["sent", "json", "regex"])),
     ("MARK", Needs::One(&["json", "regex"])),
     ("AUDIENCE", Needs::One(&["same", "to"])),
@@ -370,7 +393,9 @@ impl Needs {
 }
 
 /// What editors offer as values, besides words: kinds of maps, key, values.
-const EXAMPLES: &[(&str, &str, &[&str])] = &[
+type Example = (&'static str, &'static str, &'static [&'static str]);
+
+const EXAMPLES: &[Example] = &[
     ("SCENARIO", "target", &["http://127.0.0.1:8080"]),
     ("SCENARIO", "thresholds", &["http p99 < 50ms", "errors < 0.1%", "checks > 99.9%"]),
     ("SCENARIO", "abort_when", &["errors > 10% over 10s for 20s", "http p99 > 5s over 30s"]),
@@ -398,9 +423,6 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("LIMITS", "head body message", &["64KiB"]),
     ("DATA", "separator", &[";", "tab"]),
     ("HTTP", "http", &["GET /", "POST /"]),
-    ("GRPC", "grpc", &["package.Service/Method"]),
-    ("SQL", "sql", &["select name from users where id = $1"]),
-    ("SCENARIO", "proto", &["service.proto"]),
     ("THINK", "think", &["2s", "1s..5s"]),
     ("THINK_TIME", "exponential", &["3s"]),
     ("STAY", "stay", &["10m"]),

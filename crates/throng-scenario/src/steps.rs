@@ -2,23 +2,19 @@
 //!
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
-//! - [`http`], [`grpc`], [`message`], [`mqtt`], [`redis`], [`sql`]: steps that ask the target;
-//!   [`pause`], [`stay`], [`meeting`], [`secure`], [`act`]: others.
-//! - [`content`]: what messages are made of.
-//! - [`looks`]: which messages are meant; [`via`]: over which link.
+//! - [`http`], [`message`], and those of [`crate::builtin`]: steps that ask the target; [`pause`],
+//!   [`stay`], [`meeting`], [`secure`], [`act`]: others.
+//! - [`looks`]: which messages are meant.
 //! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
 //!   [`beside::slow`]: whether those are done in time.
 //! - [`ends`]: of connections, which are wanted.
-//! - [`failing`]: what follows a failure; [`rows`]: the rows of the report; [`used`]: rows of data.
+//! - [`used`]: rows of data.
 
 mod act;
 mod beside;
-mod content;
 mod ends;
-mod failing;
 mod flow;
-mod grpc;
 mod heard;
 mod heartbeat;
 mod http;
@@ -26,23 +22,19 @@ mod links;
 mod looks;
 mod meeting;
 mod message;
-mod mqtt;
 mod parallel;
 mod pause;
-mod redis;
 mod rest;
-mod rows;
-mod sql;
 mod stay;
 mod tally;
 mod used;
-mod via;
 
 use throng_base::Said;
 use throng_expression::Expression;
 use throng_program::{Block, Session, Statement};
 
 use crate::ast::{self, Steps, Verb};
+use crate::builtin;
 use crate::load::Facts;
 use crate::message::headers::read_session_headers;
 use crate::network::users::{check_targets, read_network};
@@ -52,15 +44,15 @@ use crate::read::names::check_names;
 use crate::read::template::constant;
 use crate::read::{Context, Defaults, Scope};
 use crate::scope::SessionNames;
+use crate::step::failing::read_on_error;
+use crate::step::rows::Rows;
+use crate::step::via::Via;
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
 pub(crate) use act::parse_byte_rate;
 pub(crate) use beside::slow::warn_slow;
-pub(crate) use failing::read_on_error;
 pub(crate) use looks::{read_looks, read_reply_looks};
-pub(crate) use rows::{Rows, Speech};
-pub(crate) use via::Via;
 
 use beside::Inside;
 use beside::slow::Body;
@@ -196,7 +188,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         let network = fields.network.node().and_then(|node| read_network(inside, node));
         let session = self.code(inside, fields, &foreseen.connects, key);
         if count.or(self.facts.users_max).is_none_or(|users| users > 1) {
-            mqtt::warn_same_id(inside, &foreseen.connects);
+            builtin::ALL.iter().for_each(|one| (one.warns)(inside, &foreseen.connects));
         }
         check_names(inside);
         let session = session?;
@@ -402,7 +394,7 @@ impl<'n> Coder<'_, 'n> {
 macro_rules! readers {
     ($(
         $word:literal $key:ident $name:ident $struct:ident $($alone:ident)?
-        $(($use:ident $module:ident::$reader:ident))?,
+        $(($use:ident $reader:path))?,
     )*) => {
         /// Compiles a step that uses a connection.
         fn read_using(
@@ -412,7 +404,7 @@ macro_rules! readers {
             rows: &mut Rows,
         ) -> Option<Statement> {
             match verb {
-                $($(Verb::$struct(map) => $module::$reader(cx, map, via, rows),)?)*
+                $($(Verb::$struct(map) => $reader(cx, map, via, rows),)?)*
                 _ => None,
             }
         }

@@ -24,11 +24,8 @@ use crate::{CompileOptions, LoadChanges, RunOptions, compile, curl};
 mod chinese;
 mod codes;
 pub(crate) mod docs;
-mod grpc;
 mod language;
 mod links;
-mod mqtt;
-mod redis;
 mod replies;
 
 /// The files that scenarios of the tests may name.

@@ -7,78 +7,81 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
+use crate::sums::Sums;
 use crate::times::Times;
 
-/// What a server has served, as `/throng/stats` tells it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Stats {
-    pub connections: ConnectionStats,
-    /// HTTP requests completely read, upgrades included, without those for `/throng/…`; over
-    /// whatever version.
-    pub requests: u64,
-    pub http2: Http2Stats,
-    pub grpc: GrpcStats,
-    /// WebSocket messages, and pieces of bytes on raw connections, that were received.
-    pub messages: u64,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    /// Answers that were errors because of [`crate::Options::errors`].
-    pub errors_sent: u64,
-    /// Requests answered by a reset because of [`crate::Options::resets`].
-    pub resets_sent: u64,
-    /// Requests refused because they were no HTTP, no WebSocket or too large.
-    pub refused: u64,
-    /// Answers that were dropped because the peer was gone before they were written.
-    pub unanswered: u64,
-    /// Connections that are logged in now.
-    pub logged_in: u64,
-    pub logins: u64,
-    /// Logins of a user who was logged in on another connection.
-    pub double_logins: u64,
-    pub heartbeats: u64,
-    /// Event streams that were answered, those of them that began behind a `Last-Event-ID`, and
-    /// the events that were given to their sockets.
-    pub event_streams: u64,
-    pub event_streams_resumed: u64,
-    pub events: u64,
-    pub broadcasts: u64,
-    /// Broadcast messages, one for each connection that gets one.
-    pub broadcast_messages: u64,
-    /// Broadcast messages not sent because the peer does not read.
-    pub broadcast_messages_dropped: u64,
-    /// Different accounts that logged in or were authorised over HTTP.
-    pub accounts: u64,
-    /// Logins and authorisations of an account that had had one before.
-    pub accounts_again: u64,
-    /// Of messages from one connection to others; only of servers that deliver.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deliveries: Option<DeliveryStats>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chat: Option<ChatStats>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mqtt: Option<MqttStats>,
-    /// What a push service tells about itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub push: Option<serde_json::Value>,
-    /// Of the limits of [`crate::CapacityOptions`]; only of a server that has some.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueStats>,
-    /// From when the last byte of a request arrived until its answer was written to the socket.
-    pub service_time: ServiceTime,
+sums! {
+    /// What a server has served, as `/throng/stats` tells it.
+    pub struct Stats {
+        pub connections: ConnectionStats,
+        /// HTTP requests completely read, upgrades included, without those for `/throng/…`; over
+        /// whatever version.
+        pub requests: u64,
+        pub http2: Http2Stats,
+        pub grpc: GrpcStats,
+        /// WebSocket messages, and pieces of bytes on raw connections, that were received.
+        pub messages: u64,
+        pub bytes_in: u64,
+        pub bytes_out: u64,
+        /// Answers that were errors because of [`crate::Options::errors`].
+        pub errors_sent: u64,
+        /// Requests answered by a reset because of [`crate::Options::resets`].
+        pub resets_sent: u64,
+        /// Requests refused because they were no HTTP, no WebSocket or too large.
+        pub refused: u64,
+        /// Answers that were dropped because the peer was gone before they were written.
+        pub unanswered: u64,
+        /// Connections that are logged in now.
+        pub logged_in: u64,
+        pub logins: u64,
+        /// Logins of a user who was logged in on another connection.
+        pub double_logins: u64,
+        pub heartbeats: u64,
+        /// Event streams that were answered, those of them that began behind a `Last-Event-ID`, and
+        /// the events that were given to their sockets.
+        pub event_streams: u64,
+        pub event_streams_resumed: u64,
+        pub events: u64,
+        pub broadcasts: u64,
+        /// Broadcast messages, one for each connection that gets one.
+        pub broadcast_messages: u64,
+        /// Broadcast messages not sent because the peer does not read.
+        pub broadcast_messages_dropped: u64,
+        /// Different accounts that logged in or were authorised over HTTP.
+        pub accounts: u64,
+        /// Logins and authorisations of an account that had had one before.
+        pub accounts_again: u64,
+        /// Of messages from one connection to others; only of servers that deliver.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub deliveries: Option<DeliveryStats>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub chat: Option<ChatStats>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub mqtt: Option<MqttStats>,
+        /// What a push service tells about itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub push: Option<serde_json::Value>,
+        /// Of the limits of [`crate::CapacityOptions`]; only of a server that has some.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub queue: Option<QueueStats>,
+        /// From when the last byte of a request arrived until its answer was written to the socket.
+        pub service_time: ServiceTime,
+    }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ConnectionStats {
-    pub open: u64,
-    pub accepted: u64,
-    pub closed_by_peer: u64,
-    pub closed_by_us: u64,
-    /// Connections that the peer reset, or that broke.
-    pub reset: u64,
-    pub accept_errors: u64,
-    /// Connections that were reset at once because of [`crate::Options::connections_max`]; they
-    /// are not in `accepted`.
-    pub refused: u64,
+sums! {
+    pub struct ConnectionStats {
+        pub open: u64,
+        pub accepted: u64,
+        pub closed_by_peer: u64,
+        pub closed_by_us: u64,
+        /// Connections that the peer reset, or that broke.
+        pub reset: u64,
+        pub accept_errors: u64,
+        /// Connections that were reset at once because of [`crate::Options::connections_max`]; they
+        /// are not in `accepted`.
+        pub refused: u64,
+    }
 }
 
 /// What of it all came over HTTP/2.
@@ -97,44 +100,46 @@ pub struct Http2Stats {
     pub goaways: u64,
 }
 
-/// What of that was gRPC, without the calls of server reflection.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct GrpcStats {
-    /// Calls that began; they are requests too. Each ends with a status, is reset, or its peer
-    /// leaves it.
-    pub calls: u64,
-    /// Messages of calls that came, and that were given to the connection.
-    pub messages_in: u64,
-    pub messages_out: u64,
-    /// How many calls ended with which status, by its name; numbers without one are `UNKNOWN`.
-    pub statuses: BTreeMap<&'static str, u64>,
+sums! {
+    /// What of that was gRPC, without the calls of server reflection.
+    pub struct GrpcStats {
+        /// Calls that began; they are requests too. Each ends with a status, is reset, or its peer
+        /// leaves it.
+        pub calls: u64,
+        /// Messages of calls that came, and that were given to the connection.
+        pub messages_in: u64,
+        pub messages_out: u64,
+        /// How many calls ended with which status, by its name; numbers without one are `UNKNOWN`.
+        pub statuses: BTreeMap<&'static str, u64>,
+    }
 }
 
-/// What became of deliveries. `owed - lost - dropped - late_unsent - swaps_unsent + twice` is
-/// `written` once nothing is held back any more.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct DeliveryStats {
-    /// Messages times the open connections that they were for.
-    pub owed: u64,
-    /// Given to a socket, or waiting for it in memory; a second copy counts.
-    pub written: u64,
-    /// Not written because of [`crate::FaultOptions::lose_every`].
-    pub lost: u64,
-    /// Written with a byte that breaks the declaration.
-    pub garbage: u64,
-    pub twice: u64,
-    /// Held back by [`crate::FaultOptions::late_by`].
-    pub late: u64,
-    /// Held back, but the connection ended before they were due.
-    pub late_unsent: u64,
-    /// Pairs that were written in the wrong order.
-    pub swapped: u64,
-    /// Held back for a swap, but the connection ended before another came.
-    pub swaps_unsent: u64,
-    /// Not written because the peer does not read, or because a worker's mailbox was full.
-    pub dropped: u64,
-    /// To one connection that was gone; they are not owed.
-    pub gone: u64,
+sums! {
+    /// What became of deliveries. `owed - lost - dropped - late_unsent - swaps_unsent + twice` is
+    /// `written` once nothing is held back any more.
+    pub struct DeliveryStats {
+        /// Messages times the open connections that they were for.
+        pub owed: u64,
+        /// Given to a socket, or waiting for it in memory; a second copy counts.
+        pub written: u64,
+        /// Not written because of [`crate::FaultOptions::lose_every`].
+        pub lost: u64,
+        /// Written with a byte that breaks the declaration.
+        pub garbage: u64,
+        pub twice: u64,
+        /// Held back by [`crate::FaultOptions::late_by`].
+        pub late: u64,
+        /// Held back, but the connection ended before they were due.
+        pub late_unsent: u64,
+        /// Pairs that were written in the wrong order.
+        pub swapped: u64,
+        /// Held back for a swap, but the connection ended before another came.
+        pub swaps_unsent: u64,
+        /// Not written because the peer does not read, or because a worker's mailbox was full.
+        pub dropped: u64,
+        /// To one connection that was gone; they are not owed.
+        pub gone: u64,
+    }
 }
 
 /// What happened in the chat rooms.
@@ -190,46 +195,47 @@ pub struct QueueStats {
     pub rate_limited: u64,
 }
 
-/// What a broker of MQTT has done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct MqttStats {
-    /// CONNECT packets that were accepted, and of these those of MQTT 5.
-    pub connects: u64,
-    pub connects_v5: u64,
-    /// Those that resumed a session.
-    pub resumed: u64,
-    /// CONNECT packets that were refused.
-    pub refused: u64,
-    /// Connections closed because their client connected again.
-    pub taken_over: u64,
-    /// DISCONNECT packets of clients.
-    pub disconnects: u64,
-    /// Connections closed because nothing came for 1.5 times the keep-alive time.
-    pub keep_alive: u64,
-    /// Connections closed because of a malformed packet, or one that may not come.
-    pub broken: u64,
-    /// Filters subscribed to and left.
-    pub subscribes: u64,
-    pub unsubscribes: u64,
-    /// Subscriptions that were confirmed and then forgotten.
-    pub forgotten: u64,
-    /// Messages that were published, by their QoS; without repeated ones of QoS 2.
-    pub published: [u64; 3],
-    /// PUBLISH packets of QoS 2 that were repeated before their PUBREL.
-    pub repeated: u64,
-    pub wills: u64,
-    /// Deliveries acknowledged by PUBACK or PUBCOMP, and acknowledgements that fit no delivery.
-    pub acknowledged: u64,
-    pub misnumbered: u64,
-    /// Messages sent again to resumed sessions; they are not in `deliveries`.
-    pub resent: u64,
-    /// Messages for a subscription that were not sent: expired, too large for the client, or more
-    /// than wait for one client.
-    pub left_out: u64,
-    /// Sessions now, those without a connection included; subscriptions; retained messages.
-    pub sessions: u64,
-    pub subscriptions: u64,
-    pub retained: u64,
+sums! {
+    /// What a broker of MQTT has done.
+    pub struct MqttStats {
+        /// CONNECT packets that were accepted, and of these those of MQTT 5.
+        pub connects: u64,
+        pub connects_v5: u64,
+        /// Those that resumed a session.
+        pub resumed: u64,
+        /// CONNECT packets that were refused.
+        pub refused: u64,
+        /// Connections closed because their client connected again.
+        pub taken_over: u64,
+        /// DISCONNECT packets of clients.
+        pub disconnects: u64,
+        /// Connections closed because nothing came for 1.5 times the keep-alive time.
+        pub keep_alive: u64,
+        /// Connections closed because of a malformed packet, or one that may not come.
+        pub broken: u64,
+        /// Filters subscribed to and left.
+        pub subscribes: u64,
+        pub unsubscribes: u64,
+        /// Subscriptions that were confirmed and then forgotten.
+        pub forgotten: u64,
+        /// Messages that were published, by their QoS; without repeated ones of QoS 2.
+        pub published: [u64; 3],
+        /// PUBLISH packets of QoS 2 that were repeated before their PUBREL.
+        pub repeated: u64,
+        pub wills: u64,
+        /// Deliveries acknowledged by PUBACK or PUBCOMP, and acknowledgements that fit no delivery.
+        pub acknowledged: u64,
+        pub misnumbered: u64,
+        /// Messages sent again to resumed sessions; they are not in `deliveries`.
+        pub resent: u64,
+        /// Messages for a subscription that were not sent: expired, too large for the client, or
+        /// more than wait for one client.
+        pub left_out: u64,
+        /// Sessions now, those without a connection included; subscriptions; retained messages.
+        pub sessions: u64,
+        pub subscriptions: u64,
+        pub retained: u64,
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -321,93 +327,20 @@ impl Board {
     }
 }
 
-impl Stats {
-    /// Adds the counts and gauges of `other`; the service time does not add up this way.
-    pub(crate) fn add(&mut self, other: &Stats) {
-        let (ours, theirs) = (&mut self.connections, &other.connections);
-        ours.open += theirs.open;
-        ours.accepted += theirs.accepted;
-        ours.closed_by_peer += theirs.closed_by_peer;
-        ours.closed_by_us += theirs.closed_by_us;
-        ours.reset += theirs.reset;
-        ours.accept_errors += theirs.accept_errors;
-        ours.refused += theirs.refused;
+impl Sums for Http2Stats {
+    fn add(&mut self, other: &Http2Stats) {
+        self.connections += other.connections;
         self.requests += other.requests;
-        self.http2.connections += other.http2.connections;
-        self.http2.requests += other.http2.requests;
-        self.http2.streams_max = self.http2.streams_max.max(other.http2.streams_max);
-        self.http2.cancelled += other.http2.cancelled;
-        self.http2.refused += other.http2.refused;
-        self.http2.goaways += other.http2.goaways;
-        self.grpc.add(&other.grpc);
-        self.messages += other.messages;
-        self.bytes_in += other.bytes_in;
-        self.bytes_out += other.bytes_out;
-        self.errors_sent += other.errors_sent;
-        self.resets_sent += other.resets_sent;
+        self.streams_max = self.streams_max.max(other.streams_max);
+        self.cancelled += other.cancelled;
         self.refused += other.refused;
-        self.unanswered += other.unanswered;
-        self.logged_in += other.logged_in;
-        self.logins += other.logins;
-        self.double_logins += other.double_logins;
-        self.heartbeats += other.heartbeats;
-        self.event_streams += other.event_streams;
-        self.event_streams_resumed += other.event_streams_resumed;
-        self.events += other.events;
-        self.broadcasts += other.broadcasts;
-        self.broadcast_messages += other.broadcast_messages;
-        self.broadcast_messages_dropped += other.broadcast_messages_dropped;
+        self.goaways += other.goaways;
     }
 }
 
-impl GrpcStats {
-    fn add(&mut self, other: &GrpcStats) {
-        self.calls += other.calls;
-        self.messages_in += other.messages_in;
-        self.messages_out += other.messages_out;
-        for (name, count) in &other.statuses {
-            *self.statuses.entry(name).or_default() += count;
-        }
-    }
-}
-
-impl DeliveryStats {
-    pub(crate) fn add(&mut self, other: &DeliveryStats) {
-        self.owed += other.owed;
-        self.written += other.written;
-        self.lost += other.lost;
-        self.garbage += other.garbage;
-        self.twice += other.twice;
-        self.late += other.late;
-        self.late_unsent += other.late_unsent;
-        self.swapped += other.swapped;
-        self.swaps_unsent += other.swaps_unsent;
-        self.dropped += other.dropped;
-        self.gone += other.gone;
-    }
-}
-
-impl MqttStats {
-    pub(crate) fn add(&mut self, other: &MqttStats) {
-        self.connects += other.connects;
-        self.connects_v5 += other.connects_v5;
-        self.resumed += other.resumed;
-        self.refused += other.refused;
-        self.taken_over += other.taken_over;
-        self.disconnects += other.disconnects;
-        self.keep_alive += other.keep_alive;
-        self.broken += other.broken;
-        self.subscribes += other.subscribes;
-        self.unsubscribes += other.unsubscribes;
-        self.forgotten += other.forgotten;
-        self.published.iter_mut().zip(other.published).for_each(|(ours, theirs)| *ours += theirs);
-        self.repeated += other.repeated;
-        self.wills += other.wills;
-        self.acknowledged += other.acknowledged;
-        self.misnumbered += other.misnumbered;
-        self.resent += other.resent;
-        self.left_out += other.left_out;
-    }
+/// A reader takes them from the times of all workers.
+impl Sums for ServiceTime {
+    fn add(&mut self, _: &ServiceTime) {}
 }
 
 /// Which users are logged in, on how many connections, over all workers. Users are known by the

@@ -22,6 +22,9 @@
 #[macro_use]
 extern crate throng_base;
 
+#[macro_use]
+mod sums;
+
 mod address;
 mod arrival;
 mod board;

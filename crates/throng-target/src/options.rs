@@ -1,6 +1,5 @@
 //! What a server is told before it starts, and what of it is impossible.
 
-use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -74,23 +73,22 @@ impl PushOptions {
     /// Refuses what cannot be, in words.
     pub(crate) fn fault(&self) -> Option<Said> {
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
-        match self {
-            _ if self.redis_wait && self.redis.is_none() => {
-                Some(say!("`--redis-wait` requires `--redis`"))
-            }
-            _ if self.skip_clear > 0.0 && self.redis.is_none() => {
-                Some(say!("`--skip-clear` requires `--redis`"))
-            }
-            _ if self.redis_timeout.is_zero() => {
-                Some(say!("the Redis timeout must be more than 0"))
-            }
-            _ if zero(self.idle_timeout) => Some(say!("the idle timeout must be more than 0")),
-            _ if zero(self.push_every) => {
-                Some(say!("the interval between pushes must be more than 0"))
-            }
-            _ => None,
-        }
+        first([
+            (self.redis_wait && self.redis.is_none(), say!("`--redis-wait` requires `--redis`")),
+            (
+                self.skip_clear > 0.0 && self.redis.is_none(),
+                say!("`--skip-clear` requires `--redis`"),
+            ),
+            (self.redis_timeout.is_zero(), say!("the Redis timeout must be more than 0")),
+            (zero(self.idle_timeout), say!("the idle timeout must be more than 0")),
+            (zero(self.push_every), say!("the interval between pushes must be more than 0")),
+        ])
     }
+}
+
+/// The first fault that there is.
+fn first<const FAULTS: usize>(faults: [(bool, Said); FAULTS]) -> Option<Said> {
+    faults.into_iter().find_map(|(is_there, fault)| is_there.then_some(fault))
 }
 
 /// Hears what a person should know while the server runs. Called from the server's threads.
@@ -181,34 +179,6 @@ impl Default for Options {
     }
 }
 
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("listen", &self.listen)
-            .field("tls", &self.tls)
-            .field("admin", &self.admin)
-            .field("workers", &self.workers)
-            .field("by_source", &self.by_source)
-            .field("connections", &self.connections)
-            .field("latency", &self.latency)
-            .field("errors", &self.errors)
-            .field("resets", &self.resets)
-            .field("refuse_streams", &self.refuse_streams)
-            .field("goaway_after", &self.goaway_after)
-            .field("streams_max", &self.streams_max)
-            .field("close_after", &self.close_after)
-            .field("slow_accept", &self.slow_accept)
-            .field("connections_max", &self.connections_max)
-            .field("accept_per_s", &self.accept_per_s)
-            .field("capacity", &self.capacity)
-            .field("batch", &self.batch)
-            .field("faults", &self.faults)
-            .field("body", &self.body)
-            .field("seed", &self.seed)
-            .finish_non_exhaustive()
-    }
-}
-
 /// More threads than any computer is served well by.
 const WORKERS_MAX: usize = 4096;
 /// The largest body that is served, a terabyte.
@@ -219,54 +189,52 @@ impl Options {
     pub(crate) fn check(&self, kind: &Kind) -> io::Result<()> {
         let share = |share: f64| (0.0..=1.0).contains(&share);
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
-        let fault = match kind {
-            Kind::Im { broadcast_every } if zero(*broadcast_every) => {
-                Some(say!("the interval between broadcasts must be more than 0"))
-            }
-            _ if !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0 => {
-                Some(say!(
-                    "the shares of errors and resets, and their sum, must be between 0 and 1"
-                ))
-            }
-            _ if !share(self.refuse_streams) => {
-                Some(say!("the share of refused streams must be between 0 and 1"))
-            }
-            _ if self.goaway_after == Some(0) || self.streams_max == 0 => {
-                Some(say!("an HTTP/2 connection must allow at least one request"))
-            }
-            _ if self.workers == Some(0) => Some(say!("a server must have at least one worker")),
-            _ if self.workers.is_some_and(|n| n > WORKERS_MAX) => {
-                Some(say!("a server can have at most 4096 workers"))
-            }
-            _ if self.body > BODY_BYTES_MAX => Some(say!("a body can be at most 1 TB")),
-            _ if zero(self.close_after) => {
-                Some(say!("the maximum connection age must be more than 0"))
-            }
-            _ if self.batch > BATCH_MAX => {
-                Some(say!("deliveries can be batched for at most one minute"))
-            }
-            _ if zero(self.slow_accept) => {
-                Some(say!("the `--slow-accept` time must be more than 0"))
-            }
-            _ if self.connections_max == Some(0) => {
-                Some(say!("a server must allow at least one connection"))
-            }
-            _ if self.accept_per_s.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) => {
-                Some(say!("the rate of accepted connections must be more than 0"))
-            }
-            _ if *kind != Kind::Http && self.capacity.any() => {
-                Some(say!("only `throng target http` has a queue and a rate limit"))
-            }
-            _ if !kind.delivers() && (self.faults.any() || !self.batch.is_zero()) => Some(say!(
-                "only chat, push and mqtt support batched deliveries and delivery faults"
-            )),
-            Kind::Push(push) if push.fault().is_some() => push.fault(),
-            _ => self
-                .faults
-                .fault()
-                .or_else(|| self.latency.fault())
-                .or_else(|| self.capacity.fault(self.latency)),
-        };
+        let is_silent = matches!(kind, Kind::Im { broadcast_every } if zero(*broadcast_every));
+        let push = if let Kind::Push(push) = kind { push.fault() } else { None };
+        let shares = !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0;
+        let is_positive = |rate: f64| rate > 0.0 && rate.is_finite();
+        let fault = first([
+            (is_silent, say!("the interval between broadcasts must be more than 0")),
+            (
+                shares,
+                say!("the shares of errors and resets, and their sum, must be between 0 and 1"),
+            ),
+            (
+                !share(self.refuse_streams),
+                say!("the share of refused streams must be between 0 and 1"),
+            ),
+            (
+                self.goaway_after == Some(0) || self.streams_max == 0,
+                say!("an HTTP/2 connection must allow at least one request"),
+            ),
+            (self.workers == Some(0), say!("a server must have at least one worker")),
+            (
+                self.workers.is_some_and(|n| n > WORKERS_MAX),
+                say!("a server can have at most 4096 workers"),
+            ),
+            (self.body > BODY_BYTES_MAX, say!("a body can be at most 1 TB")),
+            (zero(self.close_after), say!("the maximum connection age must be more than 0")),
+            (self.batch > BATCH_MAX, say!("deliveries can be batched for at most one minute")),
+            (zero(self.slow_accept), say!("the `--slow-accept` time must be more than 0")),
+            (self.connections_max == Some(0), say!("a server must allow at least one connection")),
+            (
+                self.accept_per_s.is_some_and(|rate| !is_positive(rate)),
+                say!("the rate of accepted connections must be more than 0"),
+            ),
+            (
+                *kind != Kind::Http && self.capacity.any(),
+                say!("only `throng target http` has a queue and a rate limit"),
+            ),
+            (
+                !kind.delivers() && (self.faults.any() || !self.batch.is_zero()),
+                say!("only chat, push and mqtt support batched deliveries and delivery faults"),
+            ),
+        ]);
+        let fault = fault
+            .or(push)
+            .or_else(|| self.faults.fault())
+            .or_else(|| self.latency.fault())
+            .or_else(|| self.capacity.fault(self.latency));
         match fault {
             Some(fault) => {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, throng_base::Told(fault)))

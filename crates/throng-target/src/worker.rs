@@ -34,6 +34,7 @@ use crate::queue::Orders;
 use crate::session::Role;
 use crate::setup::Setup;
 use crate::stream::Stream;
+use crate::sums::Sums;
 use crate::system;
 use crate::turn::Turn;
 use crate::websocket::{self, Opcode};

@@ -47,14 +47,15 @@ pub struct Happened {
     pub same_to_s: f64,
 }
 
-/// Which figure changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Around {
-    Rate,
-    Errors,
-    P50,
-    P99,
-    Online,
+words! {
+    /// Which figure changed.
+    Around {
+        Rate, "ok_per_s";
+        Errors, "error_share";
+        P50, "p50_ns";
+        P99, "p99_ns";
+        Online, "online";
+    }
 }
 
 /// A figure that left its usual range.
@@ -96,20 +97,6 @@ pub struct Effect {
 }
 
 impl Around {
-    pub const ALL: [Around; 5] =
-        [Around::Rate, Around::Errors, Around::P50, Around::P99, Around::Online];
-
-    /// The word that records carry.
-    pub fn word(self) -> &'static str {
-        match self {
-            Around::Rate => "ok_per_s",
-            Around::Errors => "error_share",
-            Around::P50 => "p50_ns",
-            Around::P99 => "p99_ns",
-            Around::Online => "online",
-        }
-    }
-
     /// None where the point says nothing about the target.
     fn of(self, point: &Point, width_s: f64) -> Option<f64> {
         let is_timed = point.timed >= TIMED_MIN && is_about_target(point, width_s);

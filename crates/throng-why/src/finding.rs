@@ -96,32 +96,15 @@ codes! {
     SlowStep new("slow-step", "one step causes most of the slowdown");
 }
 
-/// How sure a finding is, the surest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// It was counted.
-    Certain,
-    /// Its rule is met, and its rivals are excluded.
-    Likely,
-    /// Something else may be the cause.
-    Hint,
-}
-
-impl Level {
-    pub fn word(self) -> &'static str {
-        match self {
-            Level::Certain => "certain",
-            Level::Likely => "likely",
-            Level::Hint => "hint",
-        }
-    }
-
-    pub fn text(self) -> Said {
-        match self {
-            Level::Certain => say!("certain"),
-            Level::Likely => say!("likely"),
-            Level::Hint => say!("hint"),
-        }
+words! {
+    /// How sure a finding is, the surest first.
+    Level {
+        /// It was counted.
+        Certain, "certain", "certain";
+        /// Its rule is met, and its rivals are excluded.
+        Likely, "likely", "likely";
+        /// Something else may be the cause.
+        Hint, "hint", "hint";
     }
 }
 

@@ -24,7 +24,7 @@ pub mod stats;
 pub mod timeline;
 
 #[cfg(test)]
-mod simulation;
+mod tests;
 
 pub use around::{Around, Change, Effect, Happened, Stretch, around};
 pub use finding::{Code, Figure, Finding, Level, Needs, Rival, Span, Unknown};

@@ -1,27 +1,19 @@
 //! The rules in the order of judging, and which finding explains which others.
 
-mod accept_queue_full;
 mod amplified;
 mod closes_first;
-mod conntrack_full;
-mod descriptor_limit;
-mod disk_bound;
 mod drift;
-mod generator_bound;
 mod head_of_line;
-mod memory_short;
+mod limits;
 mod one_bad_address;
 mod own_duplicates;
 mod periodic_stall;
 mod plateau_residence;
-mod ports_exhausted;
 mod rate_limited;
 mod reconnect_storm;
 mod rising_errors;
 mod saturated;
 mod slow_step;
-mod stalled;
-mod syn_lost;
 mod target_restarted;
 mod think_bound;
 mod time_unaccounted;
@@ -34,7 +26,14 @@ mod warm_up;
 
 use throng_base::Said;
 
-use crate::finding::{Code, Finding, Judgement, Level, Unknown};
+use crate::finding::Code::{
+    self, AcceptQueueFull, Amplified, ClosesFirst, ConntrackFull, DescriptorLimit, DiskBound,
+    Drift, GeneratorBound, HeadOfLine, MemoryShort, OneBadAddress, OwnDuplicates, PeriodicStall,
+    PlateauResidence, PortsExhausted, RateLimited, ReconnectStorm, RisingErrors, Saturated,
+    SlowStep, SynLost, TargetRestarted, ThinkBound, TimeUnaccounted, TlsBound, TlsHidden, TooGood,
+    TwoPeaks, Unbalanced, WarmUp,
+};
+use crate::finding::{Finding, Judgement, Level, Unknown};
 use crate::gave_way::{GaveWay, gave_way};
 use crate::record::Record;
 use crate::stability::{Stability, stability};
@@ -60,110 +59,84 @@ pub struct Judged {
 type Rule = fn(&Record) -> Judgement;
 
 const RULES: [(Code, Rule); 30] = [
-    (Code::GeneratorBound, generator_bound::judge),
-    (Code::PortsExhausted, ports_exhausted::judge),
-    (Code::DescriptorLimit, descriptor_limit::judge),
-    (Code::ConntrackFull, conntrack_full::judge),
-    (Code::AcceptQueueFull, accept_queue_full::judge),
-    (Code::SynLost, syn_lost::judge),
-    (Code::MemoryShort, memory_short::judge),
-    (Code::TargetRestarted, target_restarted::judge),
-    (Code::OneBadAddress, one_bad_address::judge),
-    (Code::Unbalanced, unbalanced::judge),
-    (Code::PlateauResidence, plateau_residence::judge),
-    (Code::ClosesFirst, closes_first::judge),
-    (Code::ReconnectStorm, reconnect_storm::judge),
-    (Code::RateLimited, rate_limited::judge),
-    (Code::TlsBound, tls_bound::judge),
-    (Code::DiskBound, disk_bound::judge),
-    (Code::Saturated, saturated::judge),
-    (Code::TlsHidden, tls_hidden::judge),
-    (Code::ThinkBound, think_bound::judge),
-    (Code::TooGood, too_good::judge),
-    (Code::Amplified, amplified::judge),
-    (Code::OwnDuplicates, own_duplicates::judge),
-    (Code::HeadOfLine, head_of_line::judge),
-    (Code::PeriodicStall, periodic_stall::judge),
-    (Code::TwoPeaks, two_peaks::judge),
-    (Code::WarmUp, warm_up::judge),
-    (Code::Drift, drift::judge),
-    (Code::RisingErrors, rising_errors::judge),
-    (Code::TimeUnaccounted, time_unaccounted::judge),
-    (Code::SlowStep, slow_step::judge),
+    (GeneratorBound, limits::generator_bound::judge),
+    (PortsExhausted, limits::ports_exhausted::judge),
+    (DescriptorLimit, limits::descriptor_limit::judge),
+    (ConntrackFull, limits::conntrack_full::judge),
+    (AcceptQueueFull, limits::accept_queue_full::judge),
+    (SynLost, limits::syn_lost::judge),
+    (MemoryShort, limits::memory_short::judge),
+    (TargetRestarted, target_restarted::judge),
+    (OneBadAddress, one_bad_address::judge),
+    (Unbalanced, unbalanced::judge),
+    (PlateauResidence, plateau_residence::judge),
+    (ClosesFirst, closes_first::judge),
+    (ReconnectStorm, reconnect_storm::judge),
+    (RateLimited, rate_limited::judge),
+    (TlsBound, tls_bound::judge),
+    (DiskBound, limits::disk_bound::judge),
+    (Saturated, saturated::judge),
+    (TlsHidden, tls_hidden::judge),
+    (ThinkBound, think_bound::judge),
+    (TooGood, too_good::judge),
+    (Amplified, amplified::judge),
+    (OwnDuplicates, own_duplicates::judge),
+    (HeadOfLine, head_of_line::judge),
+    (PeriodicStall, periodic_stall::judge),
+    (TwoPeaks, two_peaks::judge),
+    (WarmUp, warm_up::judge),
+    (Drift, drift::judge),
+    (RisingErrors, rising_errors::judge),
+    (TimeUnaccounted, time_unaccounted::judge),
+    (SlowStep, slow_step::judge),
 ];
 
 /// What a finding that is likely or certain explains: a finding of these at the same time is none.
 const EXPLAINS: [(Code, &[Code]); 17] = [
     (
         // A generator that is late makes times longer and rates lower.
-        Code::GeneratorBound,
+        GeneratorBound,
         &[
-            Code::SynLost,
-            Code::TlsBound,
-            Code::Saturated,
-            Code::ThinkBound,
-            Code::PeriodicStall,
-            Code::TwoPeaks,
-            Code::WarmUp,
-            Code::Drift,
-            Code::SlowStep,
-            Code::TimeUnaccounted,
+            SynLost,
+            TlsBound,
+            Saturated,
+            ThinkBound,
+            PeriodicStall,
+            TwoPeaks,
+            WarmUp,
+            Drift,
+            SlowStep,
+            TimeUnaccounted,
         ],
     ),
+    (ConntrackFull, &[SynLost, AcceptQueueFull, RisingErrors, Saturated]),
+    (OwnDuplicates, &[RisingErrors]),
+    (HeadOfLine, &[TwoPeaks, SlowStep]),
+    (PortsExhausted, &[RisingErrors, Saturated, ReconnectStorm]),
+    (DescriptorLimit, &[RisingErrors, Saturated, ReconnectStorm, ClosesFirst]),
+    (AcceptQueueFull, &[SynLost, TwoPeaks, RisingErrors, Saturated, SlowStep]),
+    (SynLost, &[TwoPeaks, SlowStep]),
     (
-        Code::ConntrackFull,
-        &[Code::SynLost, Code::AcceptQueueFull, Code::RisingErrors, Code::Saturated],
-    ),
-    (Code::OwnDuplicates, &[Code::RisingErrors]),
-    (Code::HeadOfLine, &[Code::TwoPeaks, Code::SlowStep]),
-    (Code::PortsExhausted, &[Code::RisingErrors, Code::Saturated, Code::ReconnectStorm]),
-    (
-        Code::DescriptorLimit,
-        &[Code::RisingErrors, Code::Saturated, Code::ReconnectStorm, Code::ClosesFirst],
-    ),
-    (
-        Code::AcceptQueueFull,
-        &[Code::SynLost, Code::TwoPeaks, Code::RisingErrors, Code::Saturated, Code::SlowStep],
-    ),
-    (Code::SynLost, &[Code::TwoPeaks, Code::SlowStep]),
-    (
-        Code::MemoryShort,
+        MemoryShort,
         &[
-            Code::TargetRestarted,
-            Code::DiskBound,
-            Code::Saturated,
-            Code::PeriodicStall,
-            Code::TwoPeaks,
-            Code::Drift,
-            Code::RisingErrors,
-            Code::SlowStep,
+            TargetRestarted,
+            DiskBound,
+            Saturated,
+            PeriodicStall,
+            TwoPeaks,
+            Drift,
+            RisingErrors,
+            SlowStep,
         ],
     ),
-    (
-        Code::DiskBound,
-        &[Code::Saturated, Code::PeriodicStall, Code::TwoPeaks, Code::Drift, Code::SlowStep],
-    ),
-    (
-        Code::TargetRestarted,
-        &[
-            Code::RisingErrors,
-            Code::ClosesFirst,
-            Code::WarmUp,
-            Code::Saturated,
-            Code::Drift,
-            Code::SlowStep,
-            Code::TwoPeaks,
-        ],
-    ),
-    (Code::OneBadAddress, &[Code::TwoPeaks, Code::RisingErrors, Code::Unbalanced, Code::SlowStep]),
-    (Code::PlateauResidence, &[Code::ClosesFirst, Code::RisingErrors]),
-    (Code::RateLimited, &[Code::Saturated, Code::RisingErrors, Code::Amplified]),
-    (Code::TlsBound, &[Code::Saturated, Code::SlowStep, Code::TwoPeaks]),
-    (Code::PeriodicStall, &[Code::TwoPeaks]),
-    (
-        Code::Saturated,
-        &[Code::TwoPeaks, Code::WarmUp, Code::Drift, Code::PeriodicStall, Code::ThinkBound],
-    ),
+    (DiskBound, &[Saturated, PeriodicStall, TwoPeaks, Drift, SlowStep]),
+    (TargetRestarted, &[RisingErrors, ClosesFirst, WarmUp, Saturated, Drift, SlowStep, TwoPeaks]),
+    (OneBadAddress, &[TwoPeaks, RisingErrors, Unbalanced, SlowStep]),
+    (PlateauResidence, &[ClosesFirst, RisingErrors]),
+    (RateLimited, &[Saturated, RisingErrors, Amplified]),
+    (TlsBound, &[Saturated, SlowStep, TwoPeaks]),
+    (PeriodicStall, &[TwoPeaks]),
+    (Saturated, &[TwoPeaks, WarmUp, Drift, PeriodicStall, ThinkBound]),
 ];
 
 /// Judges a record by all rules.
@@ -193,7 +166,7 @@ impl Judged {
             let explained = EXPLAINS.iter().find(|(code, _)| *code == known.code);
             known.level < Level::Hint
                 && explained.is_some_and(|(_, codes)| codes.contains(&finding.code))
-                && (known.when.overlaps(finding.when) || known.code == Code::GeneratorBound)
+                && (known.when.overlaps(finding.when) || known.code == GeneratorBound)
         };
         match self.findings.iter().find(explains) {
             Some(known) => {

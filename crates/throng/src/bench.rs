@@ -83,10 +83,10 @@ fn reflected(
     bench: &mut Bench,
     errors: Screen,
 ) -> Result<Option<Vec<u8>>, Exit> {
-    if !bench.calls() || !bench.proto.is_empty() {
+    if !bench.calls() || bench.given("--proto").next().is_some() {
         return Ok(None);
     }
-    bench.proto.push(reflect::FILE.into());
+    bench.flags.push(("--proto", reflect::FILE.into()));
     if arguments.print_scenario {
         return Ok(None);
     }
@@ -274,7 +274,7 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     let version = request.http_version.or(request.http2.then_some(HttpVersion::Http2));
     bench.http_version = version.unwrap_or(bench.http_version);
     bench.streams = request.streams;
-    arguments.of_scheme.apply(bench);
+    bench.flags = arguments.of_scheme.given();
     if bench.calls() {
         errors.extend(bench.read_message());
     }
@@ -364,7 +364,8 @@ fn narrow(arguments: &BenchArguments) -> impl Iterator<Item = (&'static str, boo
         ("--header", !request.headers.is_empty()),
         ("--auth", request.auth.as_deref().is_some_and(|user| !user.contains("://"))),
     ];
-    flags.into_iter().chain(arguments.of_scheme.given())
+    let own = arguments.of_scheme.given();
+    flags.into_iter().chain(own.into_iter().map(|(flag, _)| (flag, true)))
 }
 
 /// Flags that need or exclude each other with this scheme.

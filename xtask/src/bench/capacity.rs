@@ -4,11 +4,11 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use throng_base::units;
 
-use crate::workspace;
+use crate::{programs, workspace};
 
 const PAGE: &str = "docs/decisions/capacity.md";
 /// How the table of the page begins.
@@ -78,13 +78,11 @@ fn parse(arguments: &[&str]) -> Result<Options, String> {
 /// The lines of the table, printed as they come.
 fn searched(options: &Options, root: &Path) -> Result<String, String> {
     let rates: Vec<String> = options.rates.iter().map(u64::to_string).collect();
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
-    let mut command = Command::new(cargo);
+    let words = ["run", "--release", "-q", "-p", "throng-load", "--example", "capacity", "--"];
+    let mut command = programs::cargo(root, &words);
     command
-        .args(["run", "--release", "-q", "-p", "throng-load", "--example", "capacity", "--"])
         .args([options.seeds.to_string(), options.first.to_string(), rates.join(",")])
         .args(&options.targets)
-        .current_dir(root)
         .stdout(Stdio::piped());
     let mut running = command.spawn().map_err(|error| format!("cargo: {error}"))?;
     let mut table = String::new();

@@ -12,7 +12,6 @@ use super::server::{self, Server};
 use super::tool::{self, Kind, Load, Places, Tool};
 use super::{Options, machine, memory};
 use crate::packages;
-use crate::workspace::Workspace;
 
 /// Short connections use up ports: each measurement is short and has an address of its own.
 const SHORT_SECONDS_MAX: u32 = 2;
@@ -148,18 +147,14 @@ static CASES: [Case; 9] = [
 ];
 
 /// Runs everything asked for and gives the section of the report.
-pub(super) fn run(
-    options: &Options,
-    places: &Places,
-    workspace: &Workspace,
-) -> Result<String, String> {
-    let mut text = machine::facts(options, places, workspace);
+pub(super) fn run(options: &Options, places: &Places) -> Result<String, String> {
+    let mut text = machine::facts(options, places);
     let note = match options.is("http2") {
         true => "HTTP/2 without TLS".to_string(),
         false => format!("a round of short connections lasts at most {SHORT_SECONDS_MAX} s"),
     };
     let _ = writeln!(text, "Medians of {} rounds; {note}.\n", options.rounds);
-    let mut gates = hold(options, places, workspace, &mut text)?;
+    let mut gates = hold(options, places, &mut text)?;
     let is_memory = options.is("http") && options.wants("memory");
     if is_memory && options.wants_tool(Tool::Throng.word()) {
         let (told, gate) = memory::run(places);
@@ -174,13 +169,12 @@ pub(super) fn run(
 pub(super) fn hold(
     options: &Options,
     places: &Places,
-    workspace: &Workspace,
     text: &mut String,
 ) -> Result<Vec<Gate>, String> {
     let mut gates = Vec::new();
     let cases = CASES.iter().enumerate().filter(|(_, case)| options.is(case.bench));
     for (number, case) in cases.filter(|(_, case)| options.wants(case.part)) {
-        let rows = case.hold(number, options, places, workspace)?;
+        let rows = case.hold(number, options, places)?;
         text.push_str(&report::table(case.title, case.unit, &rows, &case.base.name()));
         gates.extend(case.thresholds.iter().map(|(tool, max)| case.gate(&rows, *tool, *max)));
     }
@@ -188,14 +182,8 @@ pub(super) fn hold(
 }
 
 impl Case {
-    fn hold(
-        &self,
-        number: usize,
-        options: &Options,
-        places: &Places,
-        workspace: &Workspace,
-    ) -> Result<Vec<Row>, String> {
-        let (server, scheme) = self.server.start(places, workspace)?;
+    fn hold(&self, number: usize, options: &Options, places: &Places) -> Result<Vec<Row>, String> {
+        let (server, scheme) = self.server.start(places)?;
         let seconds = match self.kind {
             Kind::Short => options.seconds.min(SHORT_SECONDS_MAX),
             _ => options.seconds,
@@ -247,16 +235,12 @@ impl Case {
 }
 
 impl Served {
-    fn start(
-        self,
-        places: &Places,
-        workspace: &Workspace,
-    ) -> Result<(Server, &'static str), String> {
+    fn start(self, places: &Places) -> Result<(Server, &'static str), String> {
         let (throng, folder) = (&places.throng, &places.folder);
         Ok(match self {
             Served::Nginx(protocol) => (server::nginx(folder, protocol)?, "http"),
             Served::Echo => {
-                let modules = packages::ensure_node(&workspace.target)?;
+                let modules = packages::ensure_node(&places.target)?;
                 (server::ws_echo(folder, &modules)?, "ws")
             }
             Served::Target(words, scheme) => {

@@ -10,7 +10,6 @@ mod swarm;
 use super::report::{self, Line};
 use super::tool::Places;
 use super::{Folder, Options, machine, server};
-use crate::workspace::Workspace;
 use stage::Stage;
 use swarm::Asked;
 
@@ -28,22 +27,18 @@ const SWARMS: [(&str, Asked); 2] = [
     ),
 ];
 
-pub(super) fn run(
-    options: &Options,
-    places: &Places,
-    workspace: &Workspace,
-) -> Result<String, String> {
-    let mut text = machine::facts(options, places, workspace);
+pub(super) fn run(options: &Options, places: &Places) -> Result<String, String> {
+    let mut text = machine::facts(options, places);
     for (part, asked) in &SWARMS {
         if options.wants(part) {
             let title = format!("{} agents for {} s", asked.agents, asked.seconds);
-            text.push_str(&table(&title, &many(asked, places, workspace)?));
+            text.push_str(&table(&title, &many(asked, places)?));
         }
     }
     if options.wants("starts") || options.wants("counts") {
         let folder = Folder::new(&places.folder, "fleet")?;
         let mut stage = Stage::new(places, &folder.0)?;
-        stage.serve(workspace)?;
+        stage.serve(places)?;
         if options.wants("counts") {
             let lines = real::counts(&mut stage, &FLEETS)?;
             text.push_str(&table("One scenario on 1, 2, 5 and 20 agents", &lines));
@@ -56,12 +51,12 @@ pub(super) fn run(
     Ok(text)
 }
 
-fn many(asked: &Asked, places: &Places, workspace: &Workspace) -> Result<Vec<Line>, String> {
-    let program = real::swarm_program(workspace)?;
+fn many(asked: &Asked, places: &Places) -> Result<Vec<Line>, String> {
+    let program = real::swarm_program(places)?;
     let folder = Folder::new(&places.folder, "swarm")?;
     let mut stage = Stage::new(places, &folder.0)?;
     asked.admit(&stage, &program)?;
-    stage.serve(workspace)?;
+    stage.serve(places)?;
     let target = server::throng_target_everywhere(&places.throng, &folder.0, &["http"])?;
     let text = busy(target.0.port, asked.seconds);
     let recorded = real::recorded(&mut stage, &text)?;

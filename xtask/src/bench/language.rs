@@ -12,7 +12,6 @@ use super::report::{self, Gate};
 use super::server::{self, Server};
 use super::tool::{Places, Tool};
 use super::{Options, TOOL_CORE, child, duel, machine, throng};
-use crate::workspace::Workspace;
 
 /// Expressions that are timed: what they are called, and what stands in `set`.
 const EXPRESSIONS: [(&str, &str); 9] = [
@@ -33,15 +32,11 @@ const STEPS: u32 = 100;
 const COMPILE_SECONDS_MAX: f64 = 1.0;
 const GRACE: Duration = Duration::from_secs(60);
 
-pub(super) fn run(
-    options: &Options,
-    places: &Places,
-    workspace: &Workspace,
-) -> Result<String, String> {
+pub(super) fn run(options: &Options, places: &Places) -> Result<String, String> {
     let program = Tool::Throng.program(places)?;
-    let mut text = machine::facts(options, places, workspace);
+    let mut text = machine::facts(options, places);
     let mut gates = Vec::new();
-    gates.extend(duel::hold(options, places, workspace, &mut text)?);
+    gates.extend(duel::hold(options, places, &mut text)?);
     if options.wants("expressions") {
         expressions(options, places, &program, &mut text)?;
     }

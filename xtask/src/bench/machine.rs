@@ -7,14 +7,13 @@ use std::process::Command;
 use super::Options;
 use super::tool::{Places, Tool};
 use crate::packages;
-use crate::workspace::Workspace;
 
 pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The opening of a section: the machine, the versions, and the command that reproduces it.
-pub(super) fn facts(options: &Options, places: &Places, workspace: &Workspace) -> String {
+pub(super) fn facts(options: &Options, places: &Places) -> String {
     let (length, cores) = match options.is_scene() {
         true => (String::new(), "generator and target share all cores".to_string()),
         false => (
@@ -28,7 +27,7 @@ pub(super) fn facts(options: &Options, places: &Places, workspace: &Workspace) -
         options.command,
         machine(),
         load_average(),
-        versions(places, workspace).join("; ")
+        versions(places).join("; ")
     )
 }
 
@@ -60,9 +59,9 @@ fn value_of(file: &str, key: &str, separator: char) -> Option<String> {
     Some(value.trim().trim_matches('"').to_string())
 }
 
-fn versions(places: &Places, workspace: &Workspace) -> Vec<String> {
+fn versions(places: &Places) -> Vec<String> {
     let told = |label: &str, program: &Path, arguments: &[&str]| {
-        version(label, program, arguments, &workspace.root)
+        version(label, program, arguments, &places.root)
     };
     let at = |name: &str| packages::program(name).unwrap_or_else(|| name.into());
     [

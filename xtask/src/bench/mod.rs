@@ -24,10 +24,9 @@ mod tool;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use throng_base::units;
 
-use crate::workspace::{self, Workspace};
+use crate::{programs, workspace};
 use scene::Scene;
 use tool::Places;
 
@@ -118,7 +117,7 @@ impl Options {
 }
 
 /// Measures, and gives the section of the report.
-type Bench = fn(&Options, &Places, &Workspace) -> Result<String, String>;
+type Bench = fn(&Options, &Places) -> Result<String, String>;
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let name = *arguments.first().ok_or_else(|| crate::USAGE.to_string())?;
@@ -139,31 +138,29 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     if machine::cores() < 2 {
         return Err("a bench needs two cores: one for the tools, one for the servers".to_string());
     }
-    let (workspace, places) = prepare()?;
-    let section = run(&options, &places, &workspace)?;
-    publish(&workspace, &places, &options.section(), &section, options.is_whole())
+    let places = prepare()?;
+    let section = run(&options, &places)?;
+    publish(&places, &options.section(), &section, options.is_whole())
 }
 
 /// Users of a scenario, and what as many cost other tools.
-fn populate(options: &Options, places: &Places, workspace: &Workspace) -> Result<String, String> {
+fn populate(options: &Options, places: &Places) -> Result<String, String> {
     let with_peers = options.is("million") && options.users.is_empty() && !options.tls;
     // First, as a host is busy for a while with what a million connections leave behind.
-    let beside = (with_peers && options.wants("peers"))
-        .then(|| peers::run(&options.tools, places, workspace));
+    let beside = (with_peers && options.wants("peers")).then(|| peers::run(&options.tools, places));
     let scene = Scene::find(&options.name).filter(|_| options.wants("run"));
-    let run = scene.map(|scene| scene::run(scene, options, places, workspace)).transpose()?;
+    let run = scene.map(|scene| scene::run(scene, options, places)).transpose()?;
     Ok(run.unwrap_or_default() + &beside.unwrap_or_default())
 }
 
 /// The workspace, and throng's binary with a folder for what the bench writes.
-fn prepare() -> Result<(Workspace, Places), String> {
+fn prepare() -> Result<Places, String> {
     child::end_children_on_signals();
     let workspace = workspace::load()?;
     let folder = workspace.target.join("bench");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let throng = throng_binary(&workspace)?;
-    let places = Places { folder, throng, root: workspace.root.clone() };
-    Ok((workspace, places))
+    let throng = throng_binary(&workspace.root, &workspace.target)?;
+    Ok(Places { folder, throng, root: workspace.root, target: workspace.target })
 }
 
 /// A folder for the files of one bench, gone with it.
@@ -185,16 +182,10 @@ impl Drop for Folder {
 }
 
 /// Prints the section and puts it into the document: the published one if the run was a whole one.
-fn publish(
-    workspace: &Workspace,
-    places: &Places,
-    name: &str,
-    section: &str,
-    whole: bool,
-) -> Result<(), String> {
+fn publish(places: &Places, name: &str, section: &str, whole: bool) -> Result<(), String> {
     // Figures without throng are a rehearsal, not something to publish.
     let file = if whole && places.throng.is_file() {
-        workspace.root.join("docs/benchmarks.md")
+        places.root.join("docs/benchmarks.md")
     } else {
         places.folder.join("benchmarks.md")
     };
@@ -206,20 +197,12 @@ fn publish(
 }
 
 /// The binary to measure: `THRONG_BIN`, or built now, so that no figure is of an older one.
-fn throng_binary(workspace: &Workspace) -> Result<PathBuf, String> {
+fn throng_binary(root: &Path, target: &Path) -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os("THRONG_BIN") {
         return Ok(PathBuf::from(path));
     }
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
-    let status = Command::new(cargo)
-        .args(["build", "--release", "-p", "throng"])
-        .current_dir(&workspace.root)
-        .status()
-        .map_err(|error| format!("cargo: {error}"))?;
-    if !status.success() {
-        return Err(format!("throng cannot be built: {status}"));
-    }
-    Ok(workspace.target.join("release/throng"))
+    programs::finish(&mut programs::cargo(root, &["build", "--release", "-p", "throng"]))?;
+    Ok(target.join("release/throng"))
 }
 
 fn parse(arguments: &[&str], name: &str) -> Result<Options, String> {

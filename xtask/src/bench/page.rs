@@ -19,8 +19,7 @@ use super::contest::Spread;
 use super::report::{self, Gate};
 use super::tool::{Places, Tool};
 use super::{Folder, Options, machine, server};
-use crate::packages;
-use crate::workspace::Workspace;
+use crate::{packages, programs};
 
 const STEPS: usize = 200;
 const VIEWERS: usize = 10;
@@ -37,16 +36,12 @@ const GRACE: Duration = Duration::from_secs(300);
 /// The record is built and written before anything is measured, for minutes where others work too.
 const PREPARATION_MAX: Duration = Duration::from_secs(1_800);
 
-pub(super) fn run(
-    options: &Options,
-    places: &Places,
-    workspace: &Workspace,
-) -> Result<String, String> {
-    let mut text = machine::facts(options, places, workspace);
+pub(super) fn run(options: &Options, places: &Places) -> Result<String, String> {
+    let mut text = machine::facts(options, places);
     let mut gates = Vec::new();
     let folder = Folder::new(&places.folder, "page")?;
     if options.wants("report") {
-        report(options, places, (&folder.0, workspace), (&mut text, &mut gates))?;
+        report(options, places, &folder.0, (&mut text, &mut gates))?;
     }
     if options.wants("live") {
         live(options, places, &folder.0, (&mut text, &mut gates))?;
@@ -60,10 +55,10 @@ type Told<'a> = (&'a mut String, &'a mut Vec<Gate>);
 fn report(
     options: &Options,
     places: &Places,
-    (folder, workspace): (&Path, &Workspace),
+    folder: &Path,
     (text, gates): Told<'_>,
 ) -> Result<(), String> {
-    let record = day(places, folder, workspace)?;
+    let record = day(places, folder)?;
     let page = folder.join("report.html");
     let program = Tool::Throng.program(places)?;
     let mut seconds = Vec::new();
@@ -75,7 +70,7 @@ fn report(
         seconds.push((begun.now() - Time::ZERO).as_secs_f64());
     }
     let bytes = fs::metadata(&page).map_err(|error| format!("{}: {error}", page.display()))?.len();
-    let seen = browsed(places, folder, (&page, workspace))?;
+    let seen = browsed(places, folder, &page)?;
     let number = |place: &str| seen.pointer(place).and_then(Value::as_f64);
     let first = seen["first_ms"].as_array().into_iter().flatten();
     let first = Spread::of(first.filter_map(Value::as_f64).map(|ms| ms / 1e3));
@@ -123,12 +118,11 @@ fn report(
 }
 
 /// The record of a day, made by the example of `throng-results`.
-fn day(places: &Places, folder: &Path, workspace: &Workspace) -> Result<PathBuf, String> {
+fn day(places: &Places, folder: &Path) -> Result<PathBuf, String> {
     let record = folder.join("day");
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
-    let mut command = Command::new(cargo);
-    command.args(["run", "--release", "-q", "-p", "throng-results", "--example", "day", "--"]);
-    command.arg(&record).current_dir(&workspace.root);
+    let words = ["run", "--release", "-q", "-p", "throng-results", "--example", "day", "--"];
+    let mut command = programs::cargo(&places.root, &words);
+    command.arg(&record);
     done_within(
         PREPARATION_MAX,
         child::start(command, None, &places.folder, "day")?,
@@ -138,12 +132,8 @@ fn day(places: &Places, folder: &Path, workspace: &Workspace) -> Result<PathBuf,
 }
 
 /// What `benches/browser.js` saw.
-fn browsed(
-    places: &Places,
-    folder: &Path,
-    (page, workspace): (&Path, &Workspace),
-) -> Result<Value, String> {
-    let modules = packages::ensure_node(&workspace.target)?;
+fn browsed(places: &Places, folder: &Path, page: &Path) -> Result<Value, String> {
+    let modules = packages::ensure_node(&places.target)?;
     let chromium = packages::program("chromium");
     let chromium = chromium.ok_or("chromium is missing: apt-get install chromium")?;
     let mut command = Command::new("node");

@@ -16,7 +16,6 @@ use super::report::in_bytes;
 use super::tool::{self, Places};
 use super::{Folder, machine, server};
 use crate::packages;
-use crate::workspace::Workspace;
 
 const USERS: u64 = 10_000;
 /// Users a second.
@@ -111,10 +110,10 @@ struct Cost {
 
 impl Peer {
     /// The program, or how to get it.
-    fn program(&self, places: &Places, workspace: &Workspace) -> Result<PathBuf, String> {
+    fn program(&self, places: &Places) -> Result<PathBuf, String> {
         let own = match self.name {
             "throng" => places.throng.clone(),
-            _ => workspace.target.join(self.program),
+            _ => places.target.join(self.program),
         };
         let found = (!self.program.is_empty() && own.is_file()).then_some(own);
         found
@@ -140,7 +139,6 @@ impl Peer {
         users: u64,
         hold: Duration,
         places: &Places,
-        workspace: &Workspace,
     ) -> Result<Vec<Look>, String> {
         let folder = &Folder::new(&places.folder, self.name)?.0;
         let room = (users * 2).to_string();
@@ -148,7 +146,7 @@ impl Peer {
         let (target, admin) = server::throng_target_everywhere(&places.throng, folder, &words)?;
         let epmd = server::free_port()?.to_string();
         let told = told(users, hold, target.port, &epmd, folder);
-        let source = workspace.root.join("benches").join(self.script);
+        let source = places.root.join("benches").join(self.script);
         let script = fs::read_to_string(&source)
             .map_err(|error| format!("{}: {error}", source.display()))?;
         let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -175,15 +173,9 @@ impl Peer {
         Ok(watcher.looks)
     }
 
-    fn measure(
-        &self,
-        program: &Path,
-        users: u64,
-        places: &Places,
-        workspace: &Workspace,
-    ) -> Result<Cost, String> {
-        let alone = self.watch(program, 1, HOLD_ALONE, places, workspace)?;
-        let looks = self.watch(program, users, HOLD, places, workspace)?;
+    fn measure(&self, program: &Path, users: u64, places: &Places) -> Result<Cost, String> {
+        let alone = self.watch(program, 1, HOLD_ALONE, places)?;
+        let looks = self.watch(program, users, HOLD, places)?;
         let resident = |looks: &[Look], users| {
             let online = looks.iter().rfind(|look| look.logged_in >= users);
             online.map(|look| look.tool.resident_bytes)
@@ -239,14 +231,14 @@ fn filled(text: &str, told: &[(&str, String)]) -> String {
 }
 
 /// Measures all that are there and gives the text of the report.
-pub(super) fn run(wanted: &[String], places: &Places, workspace: &Workspace) -> String {
+pub(super) fn run(wanted: &[String], places: &Places) -> String {
     let mut rows = Vec::new();
     let mut versions = Vec::new();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
     for peer in PEERS.iter().filter(|peer| is_wanted(peer.name)) {
-        let cost = peer.program(places, workspace).and_then(|program| {
+        let cost = peer.program(places).and_then(|program| {
             versions.extend(peer.version(&program, &places.folder));
-            peer.measure(&program, USERS, places, workspace)
+            peer.measure(&program, USERS, places)
         });
         let said = match &cost {
             Ok(cost) => format!("{:.1} µs of CPU per connection", cost.connecting_us),

@@ -8,7 +8,6 @@ use super::served;
 use super::server::{self, Server};
 use super::tool::{Kind, Load, Places, Tool};
 use super::{Options, machine};
-use crate::workspace::Workspace;
 
 const TOOLS: [Tool; 7] = [
     Tool::Precise("100us"),
@@ -49,12 +48,8 @@ struct Case {
     rows: Vec<Row>,
 }
 
-pub(super) fn run(
-    options: &Options,
-    places: &Places,
-    workspace: &Workspace,
-) -> Result<String, String> {
-    let mut text = machine::facts(options, places, workspace);
+pub(super) fn run(options: &Options, places: &Places) -> Result<String, String> {
+    let mut text = machine::facts(options, places);
     let mut gates = Vec::new();
     let rates: Vec<u32> = RATES.into_iter().filter(|rate| options.wants_rate(*rate)).collect();
     let tools: Vec<Tool> =

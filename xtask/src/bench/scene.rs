@@ -20,7 +20,6 @@ use super::report::{self, Gate, Line, spaced};
 use super::server::{self, Redis};
 use super::tool::{self, Places, Tool};
 use super::{Folder, Options, machine, throng};
-use crate::workspace::Workspace;
 
 const TICK: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2 * 3600);
@@ -152,13 +151,8 @@ struct Outcome {
     in_redis: Option<u64>,
 }
 
-pub(super) fn run(
-    scene: &Scene,
-    options: &Options,
-    places: &Places,
-    workspace: &Workspace,
-) -> Result<String, String> {
-    let mut text = machine::facts(options, places, workspace);
+pub(super) fn run(scene: &Scene, options: &Options, places: &Places) -> Result<String, String> {
+    let mut text = machine::facts(options, places);
     let users = match (options.users.as_slice(), options.tls) {
         ([], true) => &[100_000],
         ([], false) if options.quick => &scene.users[..1],
@@ -166,7 +160,7 @@ pub(super) fn run(
         (chosen, _) => chosen,
     };
     for users in users {
-        text.push_str(&scene.hold(*users, options, places, workspace)?);
+        text.push_str(&scene.hold(*users, options, places)?);
     }
     Ok(text)
 }
@@ -178,17 +172,11 @@ impl Scene {
     }
 
     /// All rounds with so many users, of this throng and of another one in turns.
-    fn hold(
-        &self,
-        users: u64,
-        options: &Options,
-        places: &Places,
-        workspace: &Workspace,
-    ) -> Result<String, String> {
+    fn hold(&self, users: u64, options: &Options, places: &Places) -> Result<String, String> {
         let outcomes = RefCell::new(Vec::new());
         let program = Tool::Throng.program(places)?;
         let measure = |generator: &Path, is_own: bool| {
-            let outcome = self.measure(generator, &program, users, options, places, workspace)?;
+            let outcome = self.measure(generator, &program, users, options, places)?;
             let sample = outcome.sample(users)?;
             if is_own {
                 outcomes.borrow_mut().push(outcome);
@@ -236,7 +224,6 @@ impl Scene {
         users: u64,
         options: &Options,
         places: &Places,
-        workspace: &Workspace,
     ) -> Result<Outcome, String> {
         let folder = Folder::new(&places.folder, self.name)?;
         let redis = self.has_redis.then(|| Redis::start(&folder.0)).transpose()?;
@@ -252,7 +239,7 @@ impl Scene {
         let before = look::host();
         let (target, admin) = server::throng_target_everywhere(program, &folder.0, &words)?;
         let mut command = Command::new(generator);
-        command.arg("run").arg(self.scenario(options, &folder, workspace)?);
+        command.arg("run").arg(self.scenario(options, &folder, places)?);
         command.args(["--quiet", "--json", "--no-record", "--shards", &threads]);
         let scheme = match (self.counted.logged_in == look::MESSENGER.logged_in, options.tls) {
             (true, true) => "wss://",
@@ -294,9 +281,9 @@ impl Scene {
         &self,
         options: &Options,
         folder: &Folder,
-        workspace: &Workspace,
+        places: &Places,
     ) -> Result<std::path::PathBuf, String> {
-        let file = workspace.root.join(self.file);
+        let file = places.root.join(self.file);
         if !options.tls {
             return Ok(file);
         }

@@ -8,7 +8,6 @@ use super::report::{Gate, spaced};
 use super::server;
 use super::tool::{Kind, Load, Places, Tool};
 use super::{Options, machine};
-use crate::workspace::Workspace;
 
 /// Either is good enough.
 const DIFFERENCE_PERCENT_MAX: f64 = 3.0;
@@ -170,11 +169,7 @@ fn load(connections: u32, rate: Option<u32>, seconds: u32) -> Load {
     Load { rate, ..Load::new(String::new(), Kind::KeepAlive, connections, seconds) }
 }
 
-pub(super) fn truth(
-    options: &Options,
-    places: &Places,
-    workspace: &Workspace,
-) -> Result<String, String> {
+pub(super) fn truth(options: &Options, places: &Places) -> Result<String, String> {
     let tools = [Tool::Throng];
     Tool::Throng.program(places)?;
     let mut table = Table::default();
@@ -190,7 +185,7 @@ pub(super) fn truth(
     }
     let title = "Truth: times that throng reports, and times that the target measured";
     let (rows, _) = table.gates(&[]);
-    Ok(machine::facts(options, places, workspace) + &preface(title) + &rows)
+    Ok(machine::facts(options, places) + &preface(title) + &rows)
 }
 
 /// The table of `bench rate` and its thresholds.

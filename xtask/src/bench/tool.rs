@@ -81,6 +81,8 @@ pub(super) struct Places {
     pub(super) folder: PathBuf,
     pub(super) throng: PathBuf,
     pub(super) root: PathBuf,
+    /// Of cargo.
+    pub(super) target: PathBuf,
 }
 
 impl Tool {

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::elf::{is_movable, is_static};
-use super::{BINARY_BYTES_MAX, Machine, Made, deb, finish, image, stdout_of};
+use super::{BINARY_BYTES_MAX, Machine, Made, deb, finish, image};
+use crate::programs::text_of;
 use crate::say;
 
 /// What a package has, whatever else it has.
@@ -84,7 +85,7 @@ fn contained(made: &Made, machine: &Machine, binary: &Path) -> Result<String, St
     if let Err(refused) = finish(&mut chroot("true")) {
         return Ok(format!("{told}; not run in its own root: {refused}"));
     }
-    let version = stdout_of(chroot("chroot").arg(&root).args(["/usr/bin/throng", "--version"]))?;
+    let version = text_of(chroot("chroot").arg(&root).args(["/usr/bin/throng", "--version"]))?;
     Ok(format!("{told}; {} in its own root", version.lines().next().unwrap_or_default()))
 }
 

@@ -9,7 +9,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Machine, copy, epoch, finish, listed, stdout_of, tar, write as write_file};
+use super::{Machine, copy, epoch, finish, listed, tar, write as write_file};
+use crate::programs::text_of;
 use crate::workspace::Workspace;
 
 /// Authorities whose certificates are believed; of Debian's `ca-certificates`.
@@ -47,13 +48,13 @@ pub(super) fn write(
     let diff = digest(&plain)?;
     finish(Command::new("gzip").args(["-9", "--no-name", "--force"]).arg(&plain))?;
     let layer = blob(&blobs, LAYER, fs::read(folder.join("layer.tar.gz")))?;
-    let created = stdout_of(Command::new("date").args([
+    let created = text_of(Command::new("date").args([
         "--utc",
         &format!("--date=@{epoch}"),
         "+%Y-%m-%dT%H:%M:%SZ",
     ]))?;
     let mut git = Command::new("git");
-    let revision = stdout_of(git.args(["rev-parse", "HEAD"]).current_dir(&workspace.root));
+    let revision = text_of(git.args(["rev-parse", "HEAD"]).current_dir(&workspace.root));
     let labels = json!({
         "org.opencontainers.image.title": "throng",
         "org.opencontainers.image.description": "load-testing tool for long-lived connections and for HTTP",
@@ -140,7 +141,7 @@ fn blob(blobs: &Path, kind: &str, bytes: std::io::Result<Vec<u8>>) -> Result<Val
 }
 
 fn digest(file: &Path) -> Result<String, String> {
-    let told = stdout_of(Command::new("sha256sum").arg(file))?;
+    let told = text_of(Command::new("sha256sum").arg(file))?;
     told.split_once(' ').map(|(hex, _)| format!("sha256:{hex}")).ok_or(told.clone())
 }
 

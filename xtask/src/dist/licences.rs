@@ -5,21 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
-use super::listed;
+use super::{MACHINES, listed};
+use crate::programs::{cargo, text_of};
 
 /// What the file of a licence is called begins so.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "unlicense"];
 
+/// Crates and features are the same on all.
+const TARGET: &str = MACHINES[0].target;
+
 /// A list of the crates, and below it each text once, with the names of those it is of.
 pub(super) fn third_party(root: &Path) -> Result<String, String> {
-    let metadata = metadata(root)?;
     let mut list = String::from("The crates inside of throng, and their licences.\n\n");
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for package in inside(&metadata) {
+    for package in inside(root)? {
         let field = |name: &str| package[name].as_str().unwrap_or_default();
         let name = format!("{} {}", field("name"), field("version"));
         let _ = writeln!(list, "{name}: {}", field("license"));
@@ -39,46 +41,25 @@ pub(super) fn third_party(root: &Path) -> Result<String, String> {
     Ok(list)
 }
 
-fn metadata(root: &Path) -> Result<Value, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
-    let mut command = Command::new(cargo);
-    command.args(["metadata", "--format-version", "1", "--locked", "--filter-platform"]);
-    let output = command.arg("x86_64-unknown-linux-gnu").current_dir(root).output();
-    let output = output.map_err(|error| format!("cargo metadata: {error}"))?;
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
-}
-
-/// The foreign crates that `throng` is linked with, sorted: those reached by normal dependencies.
-fn inside(metadata: &Value) -> Vec<&Value> {
-    let list = |value: &'_ Value| value.as_array().cloned().unwrap_or_default();
-    let nodes = list(&metadata["resolve"]["nodes"]);
-    let id = |value: &Value| value.as_str().unwrap_or_default().to_string();
-    let is_normal = |dependency: &Value| {
-        list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null())
+/// The foreign crates that `throng` is linked with, sorted, and macros that it is written with.
+fn inside(root: &Path) -> Result<Vec<Value>, String> {
+    let words = ["tree", "--package=throng", "--edges=normal", "--prefix=none", "--format={p}"];
+    let words = [&words[..], &["--locked", "--target", TARGET]].concat();
+    let tree = text_of(&mut cargo(root, &words))?;
+    let reached: BTreeSet<_> = tree
+        .lines()
+        .filter_map(|line| line.split_once(" v"))
+        .filter_map(|(name, rest)| Some((name, rest.split_whitespace().next()?)))
+        .collect();
+    let words = ["metadata", "--format-version=1", "--locked", "--filter-platform", TARGET];
+    let metadata: Value = serde_json::from_str(&text_of(&mut cargo(root, &words))?)
+        .map_err(|error| error.to_string())?;
+    let is_inside = |package: &&Value| {
+        let named = package["name"].as_str().zip(package["version"].as_str());
+        !package["source"].is_null() && named.is_some_and(|named| reached.contains(&named))
     };
-    let linked: BTreeMap<String, Vec<String>> = nodes
-        .iter()
-        .map(|node| {
-            let all = list(&node["deps"]);
-            let normal = all.iter().filter(|one| is_normal(one)).map(|one| id(&one["pkg"]));
-            (id(&node["id"]), normal.collect())
-        })
-        .collect();
-    let Some(packages) = metadata["packages"].as_array() else { return Vec::new() };
-    let own = packages.iter().find(|package| package["name"] == "throng");
-    let mut open: Vec<String> = own.map(|own| id(&own["id"])).into_iter().collect();
-    let mut reached = BTreeSet::new();
-    while let Some(one) = open.pop() {
-        if reached.insert(one.clone()) {
-            open.extend(linked.get(&one).cloned().unwrap_or_default());
-        }
-    }
-    let is_foreign = |package: &&Value| !package["source"].is_null();
-    let mut found: Vec<&Value> = packages
-        .iter()
-        .filter(is_foreign)
-        .filter(|package| reached.contains(&id(&package["id"])))
-        .collect();
-    found.sort_by_key(|package| package["name"].as_str());
-    found
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let mut found: Vec<Value> = packages.filter(is_inside).cloned().collect();
+    found.sort_by_key(|package| package["name"].to_string());
+    Ok(found)
 }

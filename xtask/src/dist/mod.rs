@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::programs::{cargo, text_of};
 use crate::say;
 use crate::workspace::{self, Workspace};
 
@@ -154,11 +155,10 @@ fn build_all(workspace: &Workspace, machines: &[&Machine], out: &Path) -> Result
 
 /// A static binary: glibc is inside of it, so that it runs whatever a Linux brings.
 fn build(workspace: &Workspace, machine: &Machine) -> Result<PathBuf, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
     let upper = machine.target.to_uppercase().replace('-', "_");
-    let mut command = Command::new(cargo);
     let flags = ["rustc", "--locked", "--profile", "dist", "-p", "throng", "--bin", "throng"];
-    command.args(flags).args(["--target", machine.target]).current_dir(&workspace.root);
+    let mut command = cargo(&workspace.root, &flags);
+    command.args(["--target", machine.target]);
     // Of what links alone: at this level the crates are optimised together (`[profile.dist]`). A
     // package with a level of its own loses the profile's `strip`.
     command.args(["--", "-C", "opt-level=3", "-C", "strip=symbols"]);
@@ -214,16 +214,12 @@ exec CC "$@"
 /// links for every machine.
 fn linker() -> Result<PathBuf, String> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string());
-    let ask = |words: &[&str]| {
-        let told = Command::new(&rustc).args(words).output();
-        let told = told.map_err(|error| format!("{rustc}: {error}"))?;
-        Ok::<_, String>(String::from_utf8_lossy(&told.stdout).into_owned())
-    };
+    let ask = |words: &[&str]| text_of(Command::new(&rustc).args(words));
     let version = ask(&["-vV"])?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.ok_or("rustc does not say for which machine it is")?;
     let root = ask(&["--print", "sysroot"])?;
-    let folder = Path::new(root.trim()).join("lib/rustlib").join(host).join("bin/gcc-ld");
+    let folder = Path::new(&root).join("lib/rustlib").join(host).join("bin/gcc-ld");
     match folder.join("ld.lld").exists() {
         true => Ok(folder),
         false => {
@@ -329,7 +325,7 @@ fn version(root: &Path) -> Result<String, String> {
 /// When the commit was made, for files that are the same whenever they are made.
 fn epoch(root: &Path) -> String {
     let mut git = Command::new("git");
-    let told = stdout_of(git.args(["log", "-1", "--format=%ct"]).current_dir(root));
+    let told = text_of(git.args(["log", "-1", "--format=%ct"]).current_dir(root));
     told.ok().filter(|told| !told.is_empty()).unwrap_or_else(|| "0".to_string())
 }
 
@@ -357,7 +353,7 @@ fn archive_of(
 fn sum_of(file: &Path) -> Result<String, String> {
     let name = file.file_name().ok_or("a file without a name")?;
     let folder = file.parent().ok_or("a file without a folder")?;
-    Ok(stdout_of(Command::new("sha256sum").arg(name).current_dir(folder))? + "\n")
+    Ok(text_of(Command::new("sha256sum").arg(name).current_dir(folder))? + "\n")
 }
 
 /// What a binary of ours prints, in English.
@@ -392,18 +388,9 @@ fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     fs::set_permissions(to, mode).map_err(|error| format!("{}: {error}", to.display()))
 }
 
+/// Runs a program to its end, without what it prints.
 fn finish(command: &mut Command) -> Result<(), String> {
-    stdout_of(command).map(drop)
-}
-
-/// What a program prints, without the end of its last line.
-fn stdout_of(command: &mut Command) -> Result<String, String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| format!("{program}: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_string()),
-        false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
-    }
+    text_of(command).map(drop)
 }
 
 #[cfg(test)]

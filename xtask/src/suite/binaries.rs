@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::programs::cargo;
 use crate::say;
 use crate::workspace::Workspace;
 
@@ -57,24 +58,9 @@ impl Test {
 /// them is the last alone.
 const LONG: &[&str] = &["capacity", "fleet", "joined", "takeover", "tutorials", "why_staged"];
 
-/// Cargo as it is to be started from here.
-pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
-    let mut command = Command::new(cargo);
-    command.args(arguments).current_dir(&workspace.root);
-    // `cargo run` tells this program about xtask; handed on, that makes build scripts run anew.
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            command.env_remove(name);
-        }
-    }
-    command
-}
-
 pub(crate) fn compile(workspace: &Workspace) -> Result<Compiled, String> {
     let mut command =
-        cargo(workspace, &["test", "--workspace", "--no-run", "--message-format=json"]);
+        cargo(&workspace.root, &["test", "--workspace", "--no-run", "--message-format=json"]);
     command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cargo: {error}"))?;
     let (mut binaries, mut lints) = (Vec::new(), 0);

@@ -11,7 +11,7 @@ use throng_base::Clock;
 use crate::workspace;
 use crate::{packages, say};
 
-pub(crate) use binaries::{Compiled, Test, cargo, compile};
+pub(crate) use binaries::{Compiled, Test, compile};
 pub(crate) use fuzz::fuzz;
 pub(crate) use runner::{Report, run_all};
 

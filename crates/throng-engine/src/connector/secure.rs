@@ -33,7 +33,7 @@ pub(crate) fn secure(shard: &Lane, target: u16, plain: Transport) -> Transport {
 }
 
 /// A target that has agreed to speak TLS and does not.
-fn speaks_plain(heard: &[u8]) -> Failure {
+pub(super) fn speaks_plain(heard: &[u8]) -> Failure {
     let heard = shown(heard);
     Failure::new(Cause::TlsFailed, say!("the target sent `{heard}` in plain text instead of TLS"))
 }

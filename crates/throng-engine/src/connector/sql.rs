@@ -132,6 +132,11 @@ pub(super) async fn open(
 fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
     match first {
         [b'H', b'T', b'T', b'P', b'/'] => Failure::new(Cause::WrongScheme, SPEAKS_HTTP),
+        // An alert; the greeting of MySQL's version 10.
+        [21, 3, ..] => Failure::new(Cause::WrongScheme, SPEAKS_TLS),
+        [_, 0, 0, 0, 10] if failure.cause == Cause::WrongScheme => {
+            Failure::new(Cause::WrongScheme, SPEAKS_MYSQL)
+        }
         _ => failure,
     }
 }
@@ -166,4 +171,7 @@ const NO_MYSQL_TLS: Said = say!(
 );
 const NO_TLS: Said =
     say!("the server does not support TLS: remove `sslmode=require`, or enable TLS on the server");
+const SPEAKS_TLS: Said =
+    say!("the server on this port uses TLS from the first byte, so it is not a database");
+const SPEAKS_MYSQL: Said = say!("the server on this port speaks MySQL: write `mysql://`");
 const SPEAKS_HTTP: Said = say!("the server on this port uses HTTP: write `http://`");

@@ -14,6 +14,7 @@ use std::time::Duration;
 use throng_base::{Said, StepId, Time, Told};
 use throng_metrics::Cause;
 use throng_program::Slow;
+use throng_protocol::framed::MessageId;
 use throng_protocol::machine::{Form, Machine};
 
 use super::exchange::Exchange;
@@ -142,6 +143,8 @@ struct Kept {
     later: Backlog<Later>,
     /// Messages that were dropped, as there was no room for them.
     dropped: u64,
+    /// Packets of a push that goes on: which message is the first, and all of them.
+    push: Option<(MessageId, Vec<u8>)>,
 }
 
 /// How a connection ended that we did not end, and what the steps that miss it say.
@@ -272,7 +275,8 @@ impl Connection {
             unsent.add(own, shared);
             return self.pay(waiting, purse).map(|()| 0).map_err(no_memory);
         }
-        let sent = self.write(pieces, now, cx)?;
+        let (sent, written) = self.write(pieces, now, cx);
+        written?;
         if sent < pieces.len() {
             self.unsent = Some(Box::new(Unsent::new(own, shared, sent)));
             self.pay(waiting, purse).map_err(no_memory)?;
@@ -342,8 +346,14 @@ impl Connection {
         self.transport.unacknowledged().is_some_and(|bytes| bytes >= written)
     }
 
-    /// Writes as much as the socket takes, and as a slow connection may.
-    fn write(&mut self, pieces: Pieces<'_>, now: Time, cx: &mut Context<'_>) -> io::Result<usize> {
+    /// Writes as much as the socket takes, and as a slow connection may; how many bytes it took,
+    /// also before an error.
+    pub(super) fn write(
+        &mut self,
+        pieces: Pieces<'_>,
+        now: Time,
+        cx: &mut Context<'_>,
+    ) -> (usize, io::Result<()>) {
         let mut sent = 0;
         while sent < pieces.len() {
             let mut most = pieces.len() - sent;
@@ -359,8 +369,8 @@ impl Connection {
                 }
             }
             match self.transport.poll_write_pieces(cx, pieces.behind(sent).first(most)) {
-                Poll::Ready(written) => {
-                    let written = written?;
+                Poll::Ready(Err(error)) => return (sent, Err(error)),
+                Poll::Ready(Ok(written)) => {
                     sent += written;
                     if let Some(slow) = &mut self.slow {
                         slow.pace.has_written(written);
@@ -369,8 +379,8 @@ impl Connection {
                 Poll::Pending => break,
             }
         }
-        self.unflushed = self.flush(cx)?;
-        Ok(sent)
+        let flushed = self.flush(cx).map(|unflushed| self.unflushed = unflushed);
+        (sent, flushed)
     }
 
     /// Goes on with what the socket did not take before; how many bytes it took now.
@@ -385,7 +395,9 @@ impl Connection {
             slow.wake = Time::NEVER;
         }
         if let Some(mut unsent) = self.unsent.take() {
-            sent = self.write(unsent.left(), now, cx)?;
+            let written;
+            (sent, written) = self.write(unsent.left(), now, cx);
+            written?;
             unsent.has_sent(sent);
             if unsent.left().len() > 0 {
                 self.unsent = Some(unsent);
@@ -445,7 +457,8 @@ impl Connection {
 
     /// What it keeps of what came, and of what waits to be sent.
     fn kept_bytes(&self) -> usize {
-        let kept = self.kept.as_ref().map_or(0, |kept| kept.later.bytes());
+        let pushed = |kept: &Kept| kept.push.as_ref().map_or(0, |(_, packets)| packets.capacity());
+        let kept = self.kept.as_ref().map_or(0, |kept| kept.later.bytes() + pushed(kept));
         let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.heap_bytes());
         self.machine.heap_bytes() + unsent + kept
     }
@@ -478,7 +491,28 @@ impl Connection {
     }
 
     pub(super) fn keeps_something(&self) -> bool {
-        self.kept.is_some()
+        let keeps = |kept: &Kept| kept.push.is_none() || !kept.later.is_empty() || kept.dropped > 0;
+        self.kept.as_deref().is_some_and(keeps)
+    }
+
+    /// The first message of a push whose last packet has not come.
+    pub(super) fn begun_push(&self) -> Option<MessageId> {
+        self.kept.as_ref()?.push.as_ref().map(|(first, _)| *first)
+    }
+
+    /// Packets of a push that goes on.
+    pub(super) fn keep_push(&mut self, first: MessageId, packets: Vec<u8>) {
+        self.kept.get_or_insert_default().push = Some((first, packets));
+    }
+
+    /// The packets of a push that have come.
+    pub(super) fn take_push(&mut self) -> Option<Vec<u8>> {
+        let kept = self.kept.as_mut()?;
+        let (_, packets) = kept.push.take()?;
+        if kept.later.is_empty() && kept.dropped == 0 {
+            self.kept = None;
+        }
+        Some(packets)
     }
 
     /// The messages that are kept, as the connection ends, if the budget has room for them.
@@ -504,7 +538,7 @@ impl Connection {
     pub(super) fn take_kept(&mut self) -> Backlog<Later> {
         let Some(kept) = &mut self.kept else { return Backlog::default() };
         let later = std::mem::take(&mut kept.later);
-        if kept.dropped == 0 {
+        if kept.dropped == 0 && kept.push.is_none() {
             self.kept = None;
         }
         later

@@ -5,9 +5,9 @@ use std::time::Duration;
 use throng_base::{Time, UserId};
 use throng_program::Retry;
 
-use super::State;
 use super::task::{Active, Begun, Doing, GONE};
 use super::transaction::End;
+use super::{State, Waits};
 use crate::prepared::LoadPlan;
 use crate::recorder::Iteration;
 use crate::trace::What;
@@ -24,6 +24,13 @@ pub(super) fn choose(load: &LoadPlan, id: UserId) -> u16 {
 
 /// How long it took is reckoned when it is over.
 pub(super) const FINISHED: Iteration = Iteration::Finished(None);
+
+/// What statements of SQL have left open ends with the iteration: others wait for its locks.
+fn roll_back(user: &mut State) {
+    if user.waits.change(Waits::IN_TRANSACTION, false) {
+        user.lines.roll_back();
+    }
+}
 
 impl Active<'_> {
     /// Goes on with the next instruction, which is due when this one ended.
@@ -70,6 +77,7 @@ impl Active<'_> {
     fn iteration_begins(&mut self) {
         let since = if self.task.is_scheduled { self.task.due } else { self.user.now };
         self.shard.iteration_is_done(self.user.session, self.user.slot, since);
+        roll_back(self.user);
         self.user.running = true;
         self.user.iterations += 1;
         self.task.doing = Doing::Step;
@@ -82,6 +90,7 @@ impl Active<'_> {
     /// The running iteration is over, if there is one.
     pub(super) fn iteration_over(&mut self, how: Iteration) {
         if std::mem::take(&mut self.user.running) {
+            roll_back(self.user);
             let finished = how == FINISHED;
             let how = match finished {
                 true => {

@@ -195,6 +195,22 @@ impl Lines {
         self.get_mut(line).connection.as_mut()
     }
 
+    /// Rolls back the transactions that are open on databases. Nobody waits for the results; what
+    /// follows is executed behind them.
+    pub(super) fn roll_back(&mut self) {
+        for number in 0..self.count() {
+            if let Some(connection) = self.connection_mut(number)
+                && let Machine::Sql(client) = &mut connection.machine
+            {
+                let mut out = Vec::new();
+                client.roll_back(&mut out);
+                if !out.is_empty() {
+                    connection.keep_control(&out);
+                }
+            }
+        }
+    }
+
     /// Whether the sockets have taken everything.
     pub(super) fn is_sent(&self) -> bool {
         self.iter().all(Line::is_sent)

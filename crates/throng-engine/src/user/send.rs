@@ -122,6 +122,60 @@ fn send_commands(
     Ok(sent.map(|()| Sent { bytes: cut as u64, number, ..Sent::default() }))
 }
 
+/// Writes a message of bytes alone, as it goes over the connection; gives the number that its
+/// reply carries.
+pub(super) fn encode_plain(
+    state: &mut State,
+    line: u8,
+    message: &Message,
+    out: &mut Vec<u8>,
+) -> Result<u32, Finding> {
+    let (shard, begin) = (Rc::clone(&state.shard), out.len());
+    let number = match &message.content {
+        Content::Plain { content, .. } => {
+            scope!(state, &shard).render(content, out)?;
+            0
+        }
+        Content::Declared(declared) => encode(state, line, declared, out)?.1,
+        _ => 0,
+    };
+    out.truncate(message.cut.map_or(out.len(), |cut| out.len().min(begin + cut as usize)));
+    Ok(number)
+}
+
+/// Writes a declared message behind what is there; gives its kind, and the number that its
+/// reply carries.
+fn encode(
+    state: &mut State,
+    line: u8,
+    declared: &Composed<framed::Template>,
+    out: &mut Vec<u8>,
+) -> Result<(MessageKind, u32), Finding> {
+    let shard = Rc::clone(&state.shard);
+    let Some(protocol) = &state.link_in(&shard, line).protocol else {
+        let detail = say!("the session has no protocol");
+        return Err((Cause::GeneratorFailed, detail));
+    };
+    let most = protocol.correlation_max(declared.template.message);
+    let number = match u32::try_from(most).unwrap_or(u32::MAX) {
+        0 => 0,
+        _ if declared.template.gives_correlation() => 0,
+        // 0 is for what nobody has asked for.
+        most => {
+            state.number = if state.number >= most { 1 } else { state.number + 1 };
+            state.number
+        }
+    };
+    let mut scope = scope!(state, &shard);
+    let mut leaf = |leaf: u16, out: &mut Vec<u8>| value_of(declared, leaf, &mut scope, out);
+    let encoded = protocol.encode(&declared.template, u64::from(number), &mut leaf, out);
+    let kind = match protocol.declaration().is_text {
+        true => MessageKind::Text,
+        false => MessageKind::Binary,
+    };
+    encoded.map(|()| (kind, number)).map_err(|error| not_encoded(error, &scope))
+}
+
 impl State {
     /// Sends a message; the outer error is a message that could not be written. What was sent lies
     /// in the shard's buffer for a moment, unless it is the same for all users.
@@ -144,7 +198,11 @@ impl State {
                 scope.render(content, &mut written)?;
                 (*kind, 0)
             }
-            Content::Declared(declared) => self.encode(line, declared)?,
+            Content::Declared(declared) => {
+                let mut out = shard.content_buffer.borrow_mut();
+                out.clear();
+                encode(self, line, declared, &mut out)?
+            }
             Content::Mqtt(order) => return send_order(self, line, (order, message.cut), cx),
             Content::Redis(commands) => {
                 return send_commands(self, line, (commands, message.cut), cx);
@@ -161,41 +219,6 @@ impl State {
         let content = shard.content_buffer.borrow();
         let sent = self.send_content(line, kind, &content, message.cut, cx);
         Ok(sent.map(|bytes| Sent { bytes, number, ..Sent::default() }))
-    }
-
-    /// Writes a declared message into the shard's buffer; gives its kind, and the number that its
-    /// reply carries.
-    fn encode(
-        &mut self,
-        line: u8,
-        declared: &Composed<framed::Template>,
-    ) -> Result<(MessageKind, u32), Finding> {
-        let shard = Rc::clone(&self.shard);
-        let Some(protocol) = &self.link_in(&shard, line).protocol else {
-            let detail = say!("the session has no protocol");
-            return Err((Cause::GeneratorFailed, detail));
-        };
-        let most = protocol.correlation_max(declared.template.message);
-        let number = match u32::try_from(most).unwrap_or(u32::MAX) {
-            0 => 0,
-            _ if declared.template.gives_correlation() => 0,
-            // 0 is for what nobody has asked for.
-            most => {
-                self.number = if self.number >= most { 1 } else { self.number + 1 };
-                self.number
-            }
-        };
-        let mut out = shard.content_buffer.borrow_mut();
-        out.clear();
-        let mut scope = scope!(self, &shard);
-        let mut leaf = |leaf: u16, out: &mut Vec<u8>| value_of(declared, leaf, &mut scope, out);
-        let template = &declared.template;
-        let encoded = protocol.encode(template, u64::from(number), &mut leaf, &mut out);
-        let kind = match protocol.declaration().is_text {
-            true => MessageKind::Text,
-            false => MessageKind::Binary,
-        };
-        encoded.map(|()| (kind, number)).map_err(|error| not_encoded(error, &scope))
     }
 
     fn send_content(

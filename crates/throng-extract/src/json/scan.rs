@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
-use throng_expression::{Value, within_range};
+use throng_expression::{Passed, Value, within_range};
 
 use super::path::{JsonPart, JsonPath};
 use super::{NotJson, plain_bytes};
@@ -192,7 +192,9 @@ impl<'de> Visitor<'de> for Read<'_, '_> {
                     branch.clear(self.out);
                     map.next_value_seed(Read { branch, out: self.out })?;
                 }
-                None => map.next_value_seed(Skip)?,
+                None => {
+                    map.next_value::<Passed>()?;
+                }
             }
         }
         Ok(())
@@ -208,7 +210,7 @@ impl<'de> Visitor<'de> for Read<'_, '_> {
         let mut at = 0;
         for (index, branch) in &self.branch.indexes {
             while at < *index {
-                if items.next_element_seed(Skip)?.is_none() {
+                if items.next_element::<Passed>()?.is_none() {
                     return Ok(());
                 }
                 at += 1;
@@ -218,7 +220,7 @@ impl<'de> Visitor<'de> for Read<'_, '_> {
             }
             at += 1;
         }
-        while items.next_element_seed(Skip)?.is_some() {}
+        while items.next_element::<Passed>()?.is_some() {}
         Ok(())
     }
 }
@@ -245,61 +247,5 @@ impl<'p> Visitor<'_> for Key<'p> {
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
         Ok(self.names.iter().find(|(name, _)| name == key).map(|(_, branch)| branch))
-    }
-}
-
-/// Passes over a value, and refuses all that a value which is built would be refused for: serde's
-/// own way of ignoring lets bad escapes, huge numbers and any depth pass.
-struct Skip;
-
-impl<'de> DeserializeSeed<'de> for Skip {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Skip {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while map.next_key_seed(Key { names: &[] })?.is_some() {
-            map.next_value_seed(Skip)?;
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Skip)?.is_some() {}
-        Ok(())
     }
 }

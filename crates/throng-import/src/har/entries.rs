@@ -182,23 +182,6 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::
     Ok(word.text.and_then(|text| text.parse().ok()).filter(|number: &f64| number.is_finite()))
 }
 
-/// What a visitor makes of a value that is neither a list nor a map: nothing.
-macro_rules! no_scalars {
-    () => {
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(None)
-        }
-
-        no_scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
-        no_scalars!(visit_str: &str);
-    };
-    ($($visit:ident: $type:ty),*) => {
-        $(fn $visit<E>(self, _: $type) -> Result<Self::Value, E> {
-            Ok(None)
-        })*
-    };
-}
-
 /// A map; what is not one is as if it were not there.
 fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
@@ -226,7 +209,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for AnyMap<T> {
         Ok(None)
     }
 
-    no_scalars!();
+    scalars!(None);
 }
 
 fn list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
@@ -277,7 +260,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for AnyList<T> {
         Ok(None)
     }
 
-    no_scalars!();
+    scalars!(None);
 }
 
 /// Finds `log.entries` and gives each entry to `each` while the file is read; whether it is there.

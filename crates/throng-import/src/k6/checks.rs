@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::json::Json;
-use crate::model::{Check, Item, LeftOut, Save};
+use crate::model::{Check, Item, Save};
 use crate::script::world::{Known, World};
 use crate::script::{Expr, Kind};
 
@@ -15,14 +15,14 @@ pub(super) fn read(
     items: &mut Vec<Item>,
 ) {
     let Some(Expr::Map(entries)) = checks else {
-        return items.push(Item::LeftOut(LeftOut::at_line(line, say!("a check"))));
+        return items.push(Item::left_out(line, say!("a check")));
     };
     for (name, condition) in entries {
         let name = world.text(name).map_or("check".into(), |name| name.to_string());
         let is_read = id.is_some_and(|id| one(world, id, condition));
         if !is_read {
             let name: String = name.chars().take(60).collect();
-            items.push(Item::LeftOut(LeftOut::at_line(line, say!("the check `{name}`"))));
+            items.push(Item::left_out(line, say!("the check `{name}`")));
         }
     }
 }

@@ -169,19 +169,19 @@ impl Reader {
                 let steps = self.statements(body);
                 if !steps.is_empty() {
                     let what = say!("the condition of a loop; its steps run once");
-                    items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+                    items.push(Item::left_out(line, what));
                     items.extend(steps);
                 }
             }
             Kind::While(_, body) => {
                 let steps = self.statements(body);
                 let what = say!("the condition of a loop; its steps run once");
-                items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+                items.push(Item::left_out(line, what));
                 items.extend(steps);
             }
             Kind::Other(what) if matches!(what.as_str(), "break" | "continue" | "throw") => {}
             Kind::Other(what) => {
-                items.push(Item::LeftOut(LeftOut::at_line(line, say!("`{what}` of the script"))));
+                items.push(Item::left_out(line, say!("`{what}` of the script")));
             }
             Kind::Return(None)
             | Kind::Function(_)
@@ -202,7 +202,7 @@ impl Reader {
         let is_step = |items: &[Item]| items.iter().any(|item| !matches!(item, Item::LeftOut(_)));
         if is_step(&then) || is_step(&otherwise) {
             let what = say!("the condition of an `if`; its steps always run");
-            items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+            items.push(Item::left_out(line, what));
         }
         items.extend(then);
         items.extend(otherwise);
@@ -297,7 +297,7 @@ impl Reader {
         const SILENT: [&str; 4] = ["console.log", "console.error", "console.warn", "console.info"];
         if known.is_unknown() && !SILENT.contains(&path) && !path.is_empty() {
             let path: String = path.chars().take(60).collect();
-            items.push(Item::LeftOut(LeftOut::at_line(line, say!("the call `{path}`"))));
+            items.push(Item::left_out(line, say!("the call `{path}`")));
         }
         known
     }
@@ -383,7 +383,7 @@ impl Reader {
             Some(Expr::Map(entries)) => entries.iter().map(|(_, value)| value.clone()).collect(),
             _ => {
                 let what = say!("requests in `http.batch` that are not listed in the call");
-                return items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+                return items.push(Item::left_out(line, what));
             }
         };
         let mut branches = Vec::new();

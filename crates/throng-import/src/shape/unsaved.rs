@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::model::{Exchange, Item, Recording, Variable, exchanges_mut};
-use crate::text::{Piece, Text};
+use crate::text::Text;
 
 pub(super) fn replace(recording: &mut Recording) {
     let in_setup = saved(&mut recording.setup);
@@ -47,17 +47,7 @@ fn rename(
     setup: &HashSet<String>,
     unknown: &mut Vec<String>,
 ) {
-    if !text.has_values() {
-        return;
-    }
-    let mut out = Text::default();
-    for piece in text.pieces() {
-        match piece {
-            Piece::Literal(literal) => out.push(literal),
-            Piece::Value(value) => out.push_value(renamed(value, own, setup, unknown)),
-        }
-    }
-    *text = out;
+    text.change_values(|value| renamed(value, own, setup, unknown));
 }
 
 /// The expression with the right place in front of each saved name.

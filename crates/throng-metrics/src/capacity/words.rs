@@ -5,10 +5,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_base::units::{format_count, format_duration};
 
-use super::{
-    Basis, Capacity, Collapse, EndedBy, FailedBy, GeneratorLimit, Level, LevelVerdict, LoadUnit,
-    Purpose,
-};
+use super::{Basis, Capacity, Collapse, EndedBy, FailedBy, Level, LevelVerdict, LoadUnit};
 
 /// Below this, seconds have a decimal.
 const SECONDS_WHOLE_MIN: f64 = 10.0;
@@ -271,64 +268,6 @@ impl FailedBy {
             FailedBy::Offline => "offline",
             FailedBy::Silence => "silence",
             FailedBy::Gone => "gone",
-        }
-    }
-}
-
-impl LoadUnit {
-    /// As programs read it.
-    pub fn word(self) -> &'static str {
-        match self {
-            LoadUnit::PerS => "per_s",
-            LoadUnit::Users => "users",
-        }
-    }
-}
-
-impl GeneratorLimit {
-    pub fn text(self) -> Said {
-        match self {
-            GeneratorLimit::Lateness => say!("lateness"),
-            GeneratorLimit::Cpu => say!("CPU"),
-            GeneratorLimit::Ports => say!("source ports"),
-            GeneratorLimit::Memory => say!("memory"),
-            GeneratorLimit::Users => say!("too few users"),
-            GeneratorLimit::Descriptors => say!("open files"),
-            GeneratorLimit::Rows => say!("too few rows of data"),
-        }
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            GeneratorLimit::Lateness => "lateness",
-            GeneratorLimit::Cpu => "cpu",
-            GeneratorLimit::Ports => "ports",
-            GeneratorLimit::Memory => "memory",
-            GeneratorLimit::Users => "users",
-            GeneratorLimit::Descriptors => "descriptors",
-            GeneratorLimit::Rows => "rows",
-        }
-    }
-}
-
-impl Purpose {
-    pub fn text(self) -> Said {
-        match self {
-            Purpose::Climb => say!("climb"),
-            Purpose::Bracket => say!("bracket"),
-            Purpose::Refine => say!("refine"),
-            Purpose::Confirm => say!("confirm"),
-            Purpose::Beyond => say!("overload"),
-        }
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Purpose::Climb => "climb",
-            Purpose::Bracket => "bracket",
-            Purpose::Refine => "refine",
-            Purpose::Confirm => "confirm",
-            Purpose::Beyond => "beyond",
         }
     }
 }

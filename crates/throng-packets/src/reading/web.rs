@@ -1,4 +1,5 @@
-//! WebSockets in captures: the upgrade is passed over, binary messages are packets.
+//! WebSockets in captures: the upgrade is passed over, and messages are packets. Other requests
+//! over HTTP to the same port are passed over, too.
 
 use throng_base::Said;
 use throng_protocol::websocket::{Deflate, FrameReader, Inflater, Limits, Message, Role};
@@ -13,6 +14,8 @@ pub(super) struct Web {
     head: Vec<u8>,
     reader: FrameReader,
     inflater: Inflater,
+    /// Text messages are packets, too.
+    is_text: bool,
     /// Bytes of the stream so far.
     position: u64,
 }
@@ -28,7 +31,7 @@ enum State {
 type Sink<'s> = &'s mut dyn FnMut(u64, Result<&[u8], Said>);
 
 impl Web {
-    pub(super) fn new(direction: Direction) -> Web {
+    pub(super) fn new(direction: Direction, is_text: bool) -> Web {
         let role = match direction {
             Direction::Up => Role::Server,
             Direction::Down => Role::Client,
@@ -36,7 +39,8 @@ impl Web {
         // What was agreed on need not be known: a frame says whether it is compressed, and a reader
         // of messages that refer to earlier ones reads all others, too.
         let reader = FrameReader::new(role, Some(Deflate::CONTEXT_TAKEOVER));
-        Web { state: State::Head, head: Vec::new(), reader, inflater: Inflater::new(), position: 0 }
+        let (state, head, inflater) = (State::Head, Vec::new(), Inflater::new());
+        Web { state, head, reader, inflater, is_text, position: 0 }
     }
 
     pub(super) fn after_gap(mut self) -> Web {
@@ -44,7 +48,7 @@ impl Web {
         self
     }
 
-    /// Hands out the payloads of binary messages, and what is wrong with others.
+    /// Hands out the payloads of messages, and what is wrong with others.
     pub(super) fn read(&mut self, bytes: &[u8], sink: Sink<'_>) {
         let position = self.position;
         self.position += bytes.len() as u64;
@@ -62,9 +66,11 @@ impl Web {
                 }
                 let end = self.head.windows(4).position(|part| part == b"\r\n\r\n");
                 if let Some(end) = end {
-                    self.state = State::Frames;
                     let head = std::mem::take(&mut self.head);
-                    self.frames(&head[end + 4..], position, sink);
+                    self.state = if is_upgrade(&head[..end]) { State::Frames } else { State::Lost };
+                    if self.state == State::Frames {
+                        self.frames(&head[end + 4..], position, sink);
+                    }
                 } else if self.head.len() > HEAD_BYTES_MAX {
                     self.state = State::Lost;
                     self.head = Vec::new();
@@ -79,6 +85,9 @@ impl Web {
         loop {
             match self.reader.next(&mut rest, &limits, &mut self.inflater, &mut room) {
                 Ok(Some(Message::Binary(packet))) => sink(position, Ok(packet)),
+                Ok(Some(Message::Text(text))) if self.is_text => {
+                    sink(position, Ok(text.as_bytes()));
+                }
                 Ok(Some(Message::Text(_))) => {
                     let reason = say!("this is a text message; packets must be binary messages");
                     sink(position, Err(reason));
@@ -92,4 +101,10 @@ impl Web {
             }
         }
     }
+}
+
+/// Whether a head asks for an upgrade, or agrees to it.
+fn is_upgrade(head: &[u8]) -> bool {
+    let is_word = |part: &[u8]| part.eq_ignore_ascii_case(b"\nupgrade:");
+    head.windows(b"\nupgrade:".len()).any(is_word)
 }

@@ -39,6 +39,26 @@ fn every_step_says_what_no_step_lacks() {
     assert!(usual(leave).is_empty(), "there is only one step");
 }
 
+#[test]
+fn defaults_are_said_once_with_every_protocol() {
+    let said = |target: &str, steps: &str| {
+        let head = "defaults: {timeout: 5s, on_error: leave}\nload: [{users: 10, for: 1h}]";
+        let session = format!("sessions: {{s: {{steps: [connect, {steps}]}}}}");
+        let text = format!("target: {target}\n{head}\n{session}");
+        let session = outline(&program_of(&text), 1).sessions.remove(0);
+        super::usual_notes(&session).into_iter().map(str::to_string).collect::<Vec<_>>()
+    };
+    let both = ["on_error leave", "timeout 5s"];
+    assert_eq!(said("redis://a", "redis: PING, redis: PING"), both);
+    assert_eq!(
+        said("mqtt://a", "{publish: t, text: a}, {publish: t, qos: 1}, {subscribe: t}"),
+        both
+    );
+    assert_eq!(said("tcp://a:1", "{send: {text: a}}, {expect: any}"), both);
+    let slower = "redis: PING, {redis: PING, timeout: 9s}";
+    assert_eq!(said("redis://a", slower), ["on_error leave"]);
+}
+
 fn expected(steps: &str) -> Expected {
     let head = "target: http://a\nload: [{users: 10, for: 1h}]\nsessions:\n  s:\n    steps:\n";
     let steps: String = steps.lines().map(|line| format!("      {line}\n")).collect();

@@ -834,7 +834,8 @@ impl<'d> Builder<'d> {
                 Shape::List(list) => node.bound.is_none() && lists[*list as usize].is_open,
                 shape => shape.extent().is_some_and(Extents::is_open),
             };
-            let item_is_open = item_is_open && !matches!(node.job, Job::Kind(_));
+            let is_alone = matches!(node.job, Job::Kind(_)) || node.member.is_some();
+            let item_is_open = item_is_open && !is_alone;
             // One of several fields that depend on each other's conditions may take the rest.
             let are_alternatives = fields[index..].iter().all(|field| field.condition.is_some());
             let is_followed = index + 1 < fields.len() && !are_alternatives;

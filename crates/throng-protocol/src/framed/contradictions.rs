@@ -1,12 +1,14 @@
 //! What contradicts itself between the parts of a declaration: framing, kinds, replies,
 //! heartbeats.
 
+mod parts;
+
 use throng_base::Said;
 
 use super::constant::constant_of;
 use super::declaration::{
     BYTES_ALLOWED_MAX, BYTES_MAX, Counts, Declaration, Field, Framing, Kind, Literal, Message,
-    Mistake, More, Place, Placed, Role, Transport,
+    Mistake, Place, Placed, Role, Transport,
 };
 use super::path::suggestion;
 use super::table::{Base, Frame, Job, Length, Node, Repeats, Selector, Shape, Table};
@@ -414,7 +416,8 @@ impl Finder<'_> {
                 }
             }
             self.parts(message);
-            let is_part = message.more.is_some();
+            let is_part = message.more.is_some()
+                || message.answers.iter().any(|first| self.is_long_push(&first.value));
             if let (true, false, Some(answered)) = (message.push, is_part, message.answers.first())
             {
                 let text = say!("`{name}` is a push, but `answers` lists `{}`", answered.value);
@@ -424,28 +427,6 @@ impl Finder<'_> {
                 let mistake = self.say("protocol-bad-reply", place, text, say!("a push"), help);
                 mistake.other = Some((answered.place, say!("a reply")));
             }
-        }
-    }
-
-    /// What goes on is a reply, and every reply has an end.
-    fn parts(&mut self, message: &Message) {
-        let declaration = self.declaration;
-        let (name, place) = (&message.name.value, message.name.place);
-        if message.more.is_some() && message.answers.is_empty() {
-            let text = say!("`{name}` has `more`, but it is not a reply");
-            let help = say!("add `answers`, or remove `more`");
-            self.say("protocol-bad-reply", place, text, say!("not a reply"), help);
-        }
-        let answers = |one: &&Message| one.answers.iter().any(|answered| answered.value == *name);
-        let mut replies = declaration.messages.iter().filter(answers);
-        let mut others = replies.clone();
-        let ends = |one: &Message| one.more != Some(More::Always);
-        if let (Some(part), false) = (replies.next(), others.any(ends)) {
-            let text = say!("a reply to `{name}` never ends");
-            let help = say!("declare a message without `more` that answers `{name}`");
-            let label = say!("every message that answers this one has `more: true`");
-            let other = (part.name.place, say!("one of these messages"));
-            self.say("protocol-bad-reply", place, text, label, help).other = Some(other);
         }
     }
 

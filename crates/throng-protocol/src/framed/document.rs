@@ -101,8 +101,13 @@ impl Reader<'_> {
             }
             _ => &[],
         };
+        // A declared kind of this side is not that of a message for all other kinds.
+        let is_own = of_kind.first().is_some_and(|first| {
+            self.table.messages[usize::from(*first)].comes_from_target == (side == 1)
+        });
+        let others = if is_own { &[][..] } else { &candidates.others };
         let mut nearest = None;
-        for message in of_kind.iter().chain(&candidates.others) {
+        for message in of_kind.iter().chain(others) {
             match self.lacks(*message) {
                 None => return Ok(*message),
                 Some(node) => nearest = nearest.or(Some((*message, node))),

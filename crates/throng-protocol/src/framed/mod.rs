@@ -248,7 +248,39 @@ impl Protocol {
     pub fn comes_unasked(&self, message: MessageId) -> bool {
         let info = self.info(message);
         // A part of a reply may be both: then it is a reply where one is waited for.
-        info.push && !info.may_go_on || info.answers.is_empty() && !info.answered_by.is_empty()
+        let is_reply = info.answers.iter().any(|asked| !self.info(*asked).push);
+        info.push && !is_reply || info.answers.is_empty() && !info.answered_by.is_empty()
+    }
+
+    /// The messages that may be packets of a push behind its first one, which is this message.
+    pub fn parts_of_push(&self, first: MessageId) -> impl Iterator<Item = MessageId> {
+        let info = self.info(first);
+        let all = if info.push { &*info.answered_by } else { &[] };
+        all.iter().copied().filter(|part| self.info(*part).push)
+    }
+
+    /// Adds a packet to those of a push that go together, so that [`Protocol::apart`] finds them.
+    pub fn join(&self, packets: &mut Vec<u8>, packet: &[u8]) {
+        if !packets.is_empty()
+            && let Frame::Delimited { bytes, .. } = &self.table.frame
+        {
+            packets.extend_from_slice(bytes);
+        }
+        packets.extend_from_slice(packet);
+    }
+
+    /// The first packet of a message that came, and those of the same push behind it.
+    pub fn apart<'b>(&self, packets: &'b [u8]) -> (&'b [u8], Vec<&'b [u8]>) {
+        if !self.infos.iter().any(|info| info.push && info.may_go_on) {
+            return (packets, Vec::new());
+        }
+        let mut all = Vec::new();
+        Records::Declared(self).split(packets, &mut |packet| {
+            all.push(packet);
+            true
+        });
+        let behind = all.split_off(all.len().min(1));
+        (all.first().copied().unwrap_or(packets), behind)
     }
 
     /// Whether a reply always has more packets behind this message, whatever its fields are.

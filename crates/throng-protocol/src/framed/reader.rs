@@ -111,7 +111,7 @@ impl Records<'_> {
     /// Calls `sink` with every record in one message of a transport that has messages of its own.
     /// A server may join several records in one of them. What cannot be cut is given out as it is:
     /// whoever decodes it finds what is wrong. `sink` gives false to stop.
-    pub fn split(self, message: &[u8], sink: &mut dyn FnMut(&[u8]) -> bool) {
+    pub fn split<'m>(self, message: &'m [u8], sink: &mut dyn FnMut(&'m [u8]) -> bool) {
         let mut rest = message;
         while let Ok(Begun::Complete { bytes, used }) = self.begun(rest, 0)
             && used > 0

@@ -47,8 +47,6 @@ pub struct Ask<'a> {
     pub number: Option<u16>,
     /// Somebody looks at the first row.
     pub keeps: bool,
-    /// A transaction that is left open from another one is rolled back first.
-    pub iteration: u64,
 }
 
 /// The values of parameters as a message has them. To PostgreSQL all are text: the server reads

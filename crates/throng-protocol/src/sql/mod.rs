@@ -6,6 +6,7 @@
 
 mod ask;
 mod error;
+mod found;
 pub mod mysql;
 mod parts;
 pub mod postgres;
@@ -14,7 +15,6 @@ mod reply;
 pub use ask::{Ask, Carrier, Dialect, Login, Values};
 pub use error::{ServerError, SqlError};
 pub use reply::{Came, Reply};
-pub use throng_expression::scram::Room;
 
 /// The most parameters of a statement that a message can carry.
 pub const PARAMETERS_MAX: usize = u16::MAX as usize;
@@ -43,6 +43,23 @@ impl Client {
         }
     }
 
+    /// Rolls back the transaction that is open, if there is one: at once, or when the running
+    /// request has ended. What is asked for next is executed behind that.
+    pub fn roll_back(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Client::Postgres(client) => client.roll_back(out),
+            Client::MySql(client) => client.roll_back(out),
+        }
+    }
+
+    /// Whether a transaction is open, as the server said last.
+    pub fn is_in_transaction(&self) -> bool {
+        match self {
+            Client::Postgres(client) => client.is_in_transaction(),
+            Client::MySql(client) => client.is_in_transaction(),
+        }
+    }
+
     /// Says that no more follows.
     pub fn terminate(&self, out: &mut Vec<u8>) {
         match self {
@@ -60,11 +77,11 @@ impl Client {
         &mut self,
         input: &mut &[u8],
         bytes_max: usize,
-        (room, kept): (&mut Room, &'r mut Vec<u8>),
+        kept: &'r mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Result<Option<Came<'r>>, SqlError> {
         match self {
-            Client::Postgres(client) => client.next(input, bytes_max, (room, kept), out),
+            Client::Postgres(client) => client.next(input, bytes_max, kept, out),
             Client::MySql(client) => client.next(input, bytes_max, kept, out),
         }
     }

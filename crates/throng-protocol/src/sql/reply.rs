@@ -25,6 +25,10 @@ pub enum Came<'a> {
 pub struct Reply<'a> {
     /// Rows returned, or changed by statements that return none; of several statements the sum.
     pub rows: u64,
+    /// Rows that were inserted, updated or deleted; of several statements the sum.
+    pub affected: u64,
+    /// The key that MySQL gave to an inserted row; 0 where it gave none. PostgreSQL says none.
+    pub insert_id: Option<u64>,
     /// Bytes of the messages.
     pub bytes: u64,
     pub(super) is_error: bool,
@@ -39,10 +43,14 @@ impl<'a> Reply<'a> {
         self.is_error.then(|| ServerError::read(self.kept))
     }
 
-    /// Something of it by name: `rows`, or `column.NAME` of the first row.
+    /// Something of it by name: `rows`, `affected`, `insert_id`, or `column.NAME` of the first row.
     pub fn field(&self, name: &str) -> Option<Field<'a>> {
-        if name == "rows" {
-            return Some(Field::Number(self.rows as i64));
+        let number = |number: u64| Field::Number(number as i64);
+        match name {
+            "rows" => return Some(number(self.rows)),
+            "affected" => return Some(number(self.affected)),
+            "insert_id" => return self.insert_id.map(number),
+            _ => {}
         }
         let column = name.strip_prefix("column.")?.as_bytes();
         self.columns().find(|(name, _)| *name == column).map(|(_, value)| value)

@@ -18,7 +18,7 @@ use super::pieces::Pieces;
 use crate::directory::{PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::gauges::AllGauges;
-use crate::picture::Picture;
+use crate::summary::picture::Picture;
 use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX, LabelRow};
 use crate::window::{Behind, Stretches};
 

@@ -178,8 +178,8 @@ fn counted(interval: &Interval) -> Interval {
 #[cfg(test)]
 mod tests {
     use crate::event::Event;
-    use crate::sample;
     use crate::summary::{LevelRow, Summary};
+    use crate::tests::sample;
     use crate::{Collector, Stairs};
 
     const SECOND_NS: u64 = 1_000_000_000;

@@ -101,7 +101,7 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{self, interval};
+    use crate::tests::sample::{self, interval};
 
     fn attempts() -> Attempts {
         Attempts::new(&sample::info())

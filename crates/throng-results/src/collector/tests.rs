@@ -8,9 +8,9 @@ use throng_base::StepId;
 use super::*;
 use crate::directory::{MachineInfo, PhaseInfo, TablesInfo, ThresholdInfo, TimeInfo};
 use crate::event::{Event, StopBy};
-use crate::sample::{self, summary_of};
 use crate::summary::{InvalidReason, Validity};
 use crate::terminal::Style;
+use crate::tests::sample::{self, summary_of};
 use crate::verdict::{self, exit_code};
 use throng_metrics::{Comparison, Interval, Measure, Threshold};
 

@@ -16,15 +16,16 @@ pub struct Carried {
     pub interval: Option<(f64, f64)>,
 }
 
-/// How a capacity is to an earlier one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CapacityChange {
-    Higher,
-    Lower,
-    /// The intervals overlap.
-    Unchanged,
-    /// One of them has no interval, or they are not of the same unit.
-    Unknown,
+words! {
+    /// How a capacity is to an earlier one.
+    CapacityChange {
+        Higher, "better", "higher: the intervals do not overlap";
+        Lower, "worse", "lower: the intervals do not overlap";
+        /// The intervals overlap.
+        Unchanged, "unchanged", "no difference: the intervals overlap";
+        /// One of them has no interval, or they are not of the same unit.
+        Unknown, "unknown", "unknown whether they differ: an interval is missing";
+    }
 }
 
 impl Carried {
@@ -66,27 +67,6 @@ impl Carried {
     }
 }
 
-impl CapacityChange {
-    /// For a program.
-    pub fn word(self) -> &'static str {
-        match self {
-            CapacityChange::Higher => "better",
-            CapacityChange::Lower => "worse",
-            CapacityChange::Unchanged => "unchanged",
-            CapacityChange::Unknown => "unknown",
-        }
-    }
-
-    pub(crate) fn text(self) -> Said {
-        match self {
-            CapacityChange::Higher => say!("higher: the intervals do not overlap"),
-            CapacityChange::Lower => say!("lower: the intervals do not overlap"),
-            CapacityChange::Unchanged => say!("no difference: the intervals overlap"),
-            CapacityChange::Unknown => say!("unknown whether they differ: an interval is missing"),
-        }
-    }
-}
-
 /// Of two runs that both looked for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacities {
@@ -121,7 +101,7 @@ impl Capacities {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::capacity::{capacity, searched};
+    use crate::tests::sample::capacity::{capacity, searched};
 
     #[test]
     fn capacities_differ_only_where_intervals_do_not_overlap() {
@@ -145,6 +125,6 @@ mod tests {
         assert_eq!(unsure.run.text().english(), "not confirmed");
         let users = searched(Capacity { unit: LoadUnit::Users, ..capacity() });
         assert_eq!(Capacities::of(&of(1.0, 2.0), &users), None);
-        assert_eq!(Capacities::of(&of(1.0, 2.0), &crate::sample::summary()), None);
+        assert_eq!(Capacities::of(&of(1.0, 2.0), &crate::tests::sample::summary()), None);
     }
 }

@@ -5,7 +5,7 @@ use throng_metrics::{Cpu, Histogram, Interval, Percentile, Resources, StepInterv
 
 use super::*;
 use crate::directory::{PhaseInfo, RunInfo, StepInfo};
-use crate::sample::summary_of;
+use crate::tests::sample::summary_of;
 
 /// A run of as many seconds: some hundred answers in each, with times around `mean_ns`; a second
 /// is like the one before it.
@@ -202,7 +202,7 @@ fn what_else_differs_is_named() {
 fn capacities_are_held_against_each_other() {
     let (mut one, mut two) = (run(1, 40, 1e6), run(2, 40, 1e6));
     assert_eq!(compare(&one, &two, &[]).unwrap().capacity, None);
-    let found = crate::sample::capacity::capacity();
+    let found = crate::tests::sample::capacity::capacity();
     let less = throng_metrics::Capacity { low: Some(700.0), high: Some(740.0), ..found.clone() };
     one.summary.capacity = Some(Box::new(found));
     two.summary.capacity = Some(Box::new(less));

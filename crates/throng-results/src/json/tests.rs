@@ -22,8 +22,8 @@ use crate::event::Event;
 use crate::evidence::{Evidence, FailureRow, Piece};
 use crate::monitors::SeriesRow;
 use crate::once::{OnceFailure, OnceOutcome, OncePart, OnceStep};
-use crate::sample::{self, since};
 use crate::summary::{ChangeOf, InstanceRow, LabelRow, Latency, LoadRow, SessionRow, Unbalanced};
+use crate::tests::sample::{self, since};
 
 const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 

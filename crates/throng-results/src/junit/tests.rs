@@ -7,7 +7,7 @@ use throng_base::{Random, Said};
 use super::*;
 use crate::directory::{RunInfo, TimeInfo};
 use crate::event::Event;
-use crate::sample;
+use crate::tests::sample;
 use crate::verdict::exit_code;
 
 /// What the schema allows and build servers look for.
@@ -181,7 +181,7 @@ fn fuzz_any_text_is_xml_and_comes_back() {
 
 #[test]
 fn a_wanted_capacity_is_a_test_case() {
-    use crate::sample::capacity::{capacity, searched};
+    use crate::tests::sample::capacity::{capacity, searched};
     use throng_metrics::capacity::Capacity;
     let of = |at_least| junit(&searched(Capacity { at_least, ..capacity() }));
     let name = |load: &str| format!("<testcase name=\"carries at least {load}\"");

@@ -47,7 +47,7 @@ fn levels(found: &Capacity, levels: &[Level]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::sample::capacity::{capacity, searched};
+    use crate::tests::sample::capacity::{capacity, searched};
 
     #[test]
     fn a_pull_request_shows_the_answer_and_the_levels() {

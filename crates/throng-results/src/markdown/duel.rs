@@ -16,7 +16,7 @@ pub(super) fn duel_markdown(found: &Duel) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn a_pull_request_shows_both_sides_and_what_differs() {

@@ -171,8 +171,8 @@ fn errors(summary: &Summary) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
     use crate::summary::Curves;
+    use crate::tests::sample;
 
     #[test]
     fn a_run_as_a_pull_request_shows_it() {

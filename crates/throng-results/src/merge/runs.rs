@@ -11,9 +11,9 @@ use crate::directory::{
     EndInfo, GeneratorInfo, MachineInfo, MonitorInfo, RunInfo, TablesInfo, TargetsInfo, TimeInfo,
 };
 use crate::event::Event;
-use crate::lines::Records;
 use crate::read::Run;
 use crate::record::Recorder;
+use crate::record::lines::Records;
 
 const SECOND_NS: i64 = 1_000_000_000;
 

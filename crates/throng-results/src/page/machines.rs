@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn machines(count: usize) -> Machines {
-        let mut info = crate::sample::info();
+        let mut info = crate::tests::sample::info();
         let machine = |at: usize| MachineInfo { name: format!("m{at}"), ..MachineInfo::default() };
         info.generator.machines = (0..count).map(machine).collect();
         Machines::new(&info)

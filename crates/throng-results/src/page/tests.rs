@@ -6,7 +6,7 @@ use std::path::Path;
 use super::*;
 use crate::directory::RunInfo;
 use crate::record::Recorder;
-use crate::sample;
+use crate::tests::sample;
 use throng_metrics::{Cause, Interval, Percentile};
 
 fn recorded(directory: &Path, info: &RunInfo, intervals: &[Interval], events: &[Event]) -> Run {

@@ -16,9 +16,9 @@ use super::*;
 use crate::directory::{EndInfo, INTERVALS_FILE};
 use crate::event::StopBy;
 use crate::json::summary_json;
-use crate::lines::{LINE_BYTES_MAX, Numbers, number, numbers_fit};
 use crate::record::Recorder;
-use crate::sample::{self, since};
+use crate::record::lines::{LINE_BYTES_MAX, Numbers, number, numbers_fit};
+use crate::tests::sample::{self, since};
 
 /// Writes the sample run.
 fn recorded(directory: &Path) {

@@ -103,7 +103,7 @@ mod tests {
     use throng_metrics::Slow;
 
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn each_stage_begins_where_the_one_before_ends() {

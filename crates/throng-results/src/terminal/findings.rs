@@ -189,8 +189,8 @@ fn reason(why: &Unknown) -> Said {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
     use crate::terminal::summary_text;
+    use crate::tests::sample;
 
     #[test]
     fn findings_are_shown_with_evidence_and_rivals() {

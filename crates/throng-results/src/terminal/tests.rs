@@ -20,9 +20,9 @@ use super::text::width;
 use super::*;
 use crate::directory::{RunInfo, StepInfo};
 use crate::event::Event;
-use crate::sample::{self, SECOND_NS};
 use crate::summary::Summary;
 use crate::summary::Validity;
+use crate::tests::sample::{self, SECOND_NS};
 
 /// With all details, for a file or a pipe.
 fn full() -> Style {

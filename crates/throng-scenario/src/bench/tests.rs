@@ -1,14 +1,17 @@
 //! What a command line asks for becomes a scenario that does just that.
 
+use std::time::Duration;
+
 use throng_base::Random;
+use throng_extract::JsonPath;
 use throng_program::{
-    Beat, Body, Check, Coming, Drive, Iterations, Parting, Pick, Program, Statement, Until, Users,
-    Want,
+    Beat, Body, Check, Coming, Drive, Family, Iterations, Parting, Pick, Program, Statement, Until,
+    Users, Want,
 };
 
 use super::*;
-use crate::parse_json_expectation;
 use crate::tests::program;
+use crate::{JsonWant, parse_json_expectation};
 
 fn compiled(bench: &Bench) -> Program {
     program(&write(bench))

@@ -3,23 +3,26 @@
 use super::MapKind;
 
 /// The verbs of steps and the maps they make, and which may stand alone. Of one that uses a
-/// connection: the key that says which, and what compiles it, in `steps`.
+/// connection: the key that says which, and what compiles it, in `steps` or
+/// [`crate::builtin`].
 macro_rules! scenario_verbs {
     ($then:ident) => {
+        builtins! { verbs all_verbs {} {} $then }
+    };
+}
+
+macro_rules! all_verbs {
+    (verbs [] {$($asking:tt)*} {$($talking:tt)*} $then:ident) => {
         $then! {
             "http" http HTTP Http (target http::read_http),
-            "grpc" grpc GRPC Grpc (target grpc::read_call),
-            "sql" sql SQL Sql (target sql::read_sql),
+            $($asking)*
             "connect" connect CONNECT Connect alone,
             "disconnect" disconnect DISCONNECT Disconnect alone (on act::read_disconnect),
             "secure" secure SECURE Secure alone (on act::read_secure),
             "send" send SEND Send (on message::read_send),
             "expect" expect EXPECT Expect (on message::read_expect),
             "request" request REQUEST Request (on message::read_request),
-            "publish" publish PUBLISH Publish (on mqtt::read_publish),
-            "subscribe" subscribe SUBSCRIBE Subscribe (on mqtt::read_subscribe),
-            "unsubscribe" unsubscribe UNSUBSCRIBE Unsubscribe (on mqtt::read_unsubscribe),
-            "redis" redis REDIS Redis (on redis::read_redis),
+            $($talking)*
             "think" think THINK Think,
             "stay" stay STAY Stay,
             "repeat" repeat REPEAT Repeat,

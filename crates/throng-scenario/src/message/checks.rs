@@ -11,7 +11,6 @@ use crate::ast::{self, Field};
 use crate::keys;
 use crate::message::answer::Answer;
 use crate::message::fields;
-use crate::message::grpc::{names_codes, read_codes};
 use crate::message::json;
 use crate::message::packets;
 use crate::message::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
@@ -56,7 +55,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
                     continue;
                 }
                 // The name of a status says what is meant.
-                "status" if answer.has_head() && names_codes(value) => {}
+                "status" if answer.names_statuses(value) => {}
                 _ if packets::read_packets(cx, (key, value), kinds, out) => continue,
                 word if answer.is_word(word) => {
                     fields::warn_hidden(cx, kinds, word, key.place);
@@ -83,7 +82,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             }
             "status" => {
                 let set = match answer {
-                    Answer::Call(_) => read_codes(cx, value),
+                    Answer::Call(_, names) => (names.read)(cx, value),
                     _ => read_status(cx, value),
                 };
                 let set = set.map(Want::Statuses);

@@ -4,11 +4,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use throng_base::{Said, units};
-use throng_program::{SourceBlock, Sources, Target};
+use throng_program::{Session, SourceBlock, Sources, Target};
 
 use crate::ast;
 use crate::read::Context;
-use crate::syntax::{Kind, Node};
+use crate::syntax::{Kind, Node, part_of};
 use crate::words::shorten;
 
 const HELP: Said =
@@ -104,6 +104,26 @@ pub(crate) fn warn_family(
     cx.note(
         warning.label(label).help(say!("write source addresses of the target's address family")),
     );
+}
+
+/// Warns of source addresses that users do not have who have a network of their own.
+pub(crate) fn warn_network(
+    cx: &mut Context<'_>,
+    scenario: &ast::Scenario<'_>,
+    sessions: &[Session],
+) {
+    let connection = scenario.connection.node();
+    let of_connection = || connection.and_then(|node| part_of(node, "sources"));
+    let Some(node) = scenario.source.node().or_else(of_connection) else { return };
+    let with_network = sessions.iter().filter(|session| session.network.is_some());
+    let names: Vec<String> =
+        with_network.map(|session| format!("`{}`", shorten(&session.name))).collect();
+    if !names.is_empty() {
+        let message = say!("users with `network` do not use these source addresses");
+        let warning = cx.warning("unused-source", message, node.place);
+        let warning = warning.label(say!("has no effect on {}", names.join(", ")));
+        cx.note(warning.help(say!("remove the source addresses, or remove `network`")));
+    }
 }
 
 fn parse(text: &str) -> Result<SourceBlock, SourceError> {

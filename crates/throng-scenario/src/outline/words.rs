@@ -1,35 +1,20 @@
 //! Steps, checks and sources in the words in which a person writes them.
 
-mod grpc;
-mod mqtt;
-mod sql;
-
-use std::time::Duration;
-
 use throng_base::units::{format_bytes, write_duration};
 use throng_data::{Origin, Source, Take};
-use throng_expression::Value;
-use throng_metrics::{Comparison, status_word};
 use throng_program::{
-    Audience, Beat, Begins, Check, Connect, Content, Delivery, Ends, Failing, Handler, Heartbeat,
-    Link, Mark, Message, MessageKind, OnError, Parting, Pause, Pick, Program, Retry, RetryOn, Save,
-    Session, Slow, Statement, Stay, Text, Until, Want, Which,
+    Audience, Beat, Begins, Connect, Content, Delivery, Ends, Handler, Heartbeat, Link, Mark,
+    Message, MessageKind, Parting, Pause, Program, Save, Slow, Statement, Stay, Text, Until, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::Schema;
 
-use super::shown::{expression, shorten, shown};
 use super::{DataOutline, Line};
+use crate::builtin::{self, Written};
 use crate::native;
-
-/// What is not worth a note: what steps have when nobody says otherwise.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Knows the names of rows and slots.
-pub(super) struct Words<'p> {
-    pub(super) program: &'p Program,
-    pub(super) session: &'p Session,
-}
+use crate::phrases::{
+    Words, attempts, check, expression, limits, limits_but, pick, shorten, shown,
+};
 
 impl Words<'_> {
     /// The line of an instruction, without the steps inside.
@@ -44,8 +29,6 @@ impl Words<'_> {
                 limits(Some(one.timeout), one.failing, &mut notes);
                 text
             }
-            Statement::Call(one) => self.call(one, &mut notes),
-            Statement::Sql(one) => self.sql(one, &mut notes),
             Statement::Connect(one) => self.connect(one, &mut notes),
             Statement::Secure(one) => {
                 self.name(one.step, "secure", &mut notes);
@@ -56,9 +39,9 @@ impl Words<'_> {
             Statement::Disconnect { how, .. } => format!("disconnect {}", how.word()),
             Statement::Send(one) => {
                 self.name(one.step, &self.usual(one.link, &one.message, "send"), &mut notes);
-                mqtt::notes(&one.message.content, &mut notes);
-                limits(None, one.failing, &mut notes);
-                self.spoken("send", one.link, &one.message)
+                let own = builtin::message(&one.message.content, &mut notes);
+                limits(Some(one.timeout), one.failing, &mut notes);
+                self.spoken("send", one.link, &one.message, own)
             }
             Statement::Expect(one) => {
                 self.name(one.step, "expect", &mut notes);
@@ -71,7 +54,7 @@ impl Words<'_> {
             }
             Statement::Request(one) => {
                 self.name(one.step, &self.usual(one.link, &one.message, "request"), &mut notes);
-                mqtt::notes(&one.message.content, &mut notes);
+                let own = builtin::message(&one.message.content, &mut notes);
                 if !one.answer.is_any() {
                     notes.push(format!("match {}", self.which(one.link, &one.answer)));
                 }
@@ -80,11 +63,14 @@ impl Words<'_> {
                 }
                 self.notes(&one.checks, &one.saves, &mut notes);
                 limits(Some(one.timeout), one.failing, &mut notes);
-                self.spoken("request", one.link, &one.message)
+                self.spoken("request", one.link, &one.message, own)
             }
             Statement::Think(one) => format!("think {}", pause(one)),
             Statement::Stay(one) => self.stay(one, &mut notes),
-            other => self.flow(other, &mut notes),
+            other => {
+                let own = builtin::ALL.iter().find_map(|one| (one.line)(self, other, &mut notes));
+                own.unwrap_or_else(|| self.flow(other, &mut notes))
+            }
         };
         notes.splice(0..0, self.where_to(instruction));
         Line { text, notes, steps: Vec::new() }
@@ -212,11 +198,9 @@ impl Words<'_> {
         let target = link.and_then(|link| link.targets.first());
         let target = target.and_then(|target| self.program.targets.get(usize::from(*target)));
         let scheme = target.map(|target| target.scheme);
-        if let Some(client) = &one.mqtt {
-            mqtt::client(client, notes);
-        }
-        if let Some(call) = &one.call {
-            return self.open_call(call, notes);
+        let own = builtin::ALL.iter().find_map(|row| (row.connects)(self, one, notes));
+        if let Some(line) = own {
+            return line;
         }
         match &one.request {
             _ if !native::of_scheme(scheme).paths => "connect".into(),
@@ -302,13 +286,16 @@ impl Words<'_> {
             (Content::Declared(one), Some(protocol)) => {
                 protocol.info(one.template.message).name.clone()
             }
-            (content, _) => own(content).map_or_else(|| verb.into(), |(_, row)| row),
+            (content, _) => {
+                let own = builtin::message(content, &mut Vec::new());
+                own.map_or_else(|| verb.into(), |(_, row)| row)
+            }
         }
     }
 
     /// What is said on a connection that stays.
-    fn spoken(&self, verb: &str, link: u8, message: &Message) -> String {
-        match own(&message.content) {
+    fn spoken(&self, verb: &str, link: u8, message: &Message, own: Option<Written>) -> String {
+        match own {
             Some((line, _)) => line,
             None => format!("{verb} {}", self.message(link, message)),
         }
@@ -335,49 +322,19 @@ impl Words<'_> {
                 let name = |schema: &Schema| schema.message_name(message.template.message()).into();
                 schema.map_or(String::new(), name)
             }
-            content @ (Content::Mqtt(_) | Content::Redis(_)) => {
-                own(content).map_or_else(String::new, |(line, _)| line)
-            }
             Content::Plain { kind, content } => match (kind, content.as_literal()) {
                 (MessageKind::Binary, Some(bytes)) => format_bytes(bytes.len() as f64),
                 _ => shown(content),
             },
+            content => {
+                let own = builtin::message(content, &mut Vec::new());
+                own.map_or_else(String::new, |(line, _)| line)
+            }
         };
         match message.cut {
             Some(cut) => format!("{text}, cut {}", format_bytes(f64::from(cut))),
             None => text,
         }
-    }
-
-    fn slot(&self, slot: u16) -> &str {
-        self.session.slots.get(usize::from(slot)).map_or("", String::as_str)
-    }
-
-    /// A note of the row, when its name is not what stands in the line.
-    fn name(&self, step: throng_base::StepId, written: &str, notes: &mut Vec<String>) {
-        let name = &self.program.step(step).name;
-        if name != written {
-            notes.push(format!("name {name}"));
-        }
-    }
-
-    fn notes(&self, checks: &[Check], saves: &[Save], notes: &mut Vec<String>) {
-        notes.extend(checks.iter().map(|one| format!("check {}", check(one))));
-        for save in saves {
-            let all = if save.all { "all " } else { "" };
-            notes.push(format!("save {} = {all}{}", self.slot(save.slot), pick(&save.pick)));
-        }
-    }
-}
-
-/// Of a message that has a verb of its own: its line, and what its row is called without a name.
-fn own(content: &Content) -> Option<(String, String)> {
-    match content {
-        Content::Mqtt(order) => Some((mqtt::line(order), mqtt::line(order))),
-        Content::Redis(commands) => {
-            Some((format!("redis {}", commands.written), commands.written.clone()))
-        }
-        Content::Plain { .. } | Content::Declared(_) | Content::Proto(_) => None,
     }
 }
 
@@ -397,46 +354,6 @@ fn speed(slow: Slow) -> String {
     let parts = [part("read", slow.read), part("write", slow.write)];
     let parts: String = parts.into_iter().flatten().collect();
     if parts.is_empty() { "slow off".into() } else { format!("slow{parts}") }
-}
-
-fn limits(timeout: Option<Duration>, failing: Failing, notes: &mut Vec<String>) {
-    limits_but(TIMEOUT, timeout, failing, notes);
-}
-
-fn limits_but(
-    usual: Duration,
-    timeout: Option<Duration>,
-    failing: Failing,
-    notes: &mut Vec<String>,
-) {
-    if let Some(timeout) = timeout.filter(|timeout| *timeout != usual) {
-        notes.push(format!("timeout {}", write_duration(timeout)));
-    }
-    notes.extend(failing.retry.map(|retry| attempts("retry", retry)));
-    match failing.then {
-        OnError::Count => {}
-        OnError::Next => notes.push("on_error next".into()),
-        OnError::Leave => notes.push("on_error leave".into()),
-        OnError::Stop => notes.push("on_error stop".into()),
-    }
-}
-
-/// `retry 5, wait 1s..30s`
-fn attempts(key: &str, Retry { on, times, low, high }: Retry) -> String {
-    let (low, high) = (write_duration(low), write_duration(high));
-    let text = match times {
-        Some(0) => format!("{key} never"),
-        Some(times) => format!("{key} {times}, wait {low}..{high}"),
-        None => format!("{key} forever, wait {low}..{high}"),
-    };
-    let RetryOn::Only { statuses, causes } = on else { return text };
-    let statuses = statuses.iter().flatten().map(|range| match range.0 == range.1 {
-        true => self::statuses(range),
-        false => format!("{}..{}", range.0, range.1),
-    });
-    let causes = causes.iter().flatten().map(|cause| cause.word().to_string());
-    let on: Vec<String> = statuses.chain(causes).collect();
-    format!("{text}, on {}", on.join(" "))
 }
 
 fn pause(pause: &Pause) -> String {
@@ -516,76 +433,6 @@ fn until(until: &Until) -> String {
         Until::Length(length) => format!("length {length}"),
         Until::Delimiter(bytes) => format!("delimiter {:?}", String::from_utf8_lossy(bytes)),
         Until::Pattern(regex) => format!("pattern {}", shorten(regex.as_str())),
-    }
-}
-
-fn check(check: &Check) -> String {
-    let what = pick(&check.pick);
-    // Of a time, numbers are nanoseconds.
-    let number = |value: &Value| match (&check.pick, value.as_f64()) {
-        (Pick::Time, Some(nanos)) => write_duration(Duration::from_nanos(nanos as u64)),
-        (Pick::Size, Some(bytes)) => format_bytes(bytes),
-        _ => value.to_text().to_string(),
-    };
-    match &check.want {
-        Want::Present => format!("{what} present"),
-        Want::Absent => format!("{what} absent"),
-        Want::Null => format!("{what} null"),
-        Want::Bool(value) => format!("{what} {value}"),
-        Want::Number(Comparison::Equal, value) => format!("{what} {}", number(value)),
-        Want::Number(comparison, value) => {
-            format!("{what} {} {}", symbol(*comparison), number(value))
-        }
-        Want::Statuses(set) => {
-            let ranges: Vec<String> = set.ranges.iter().map(statuses).collect();
-            format!("{what} {}", ranges.join(", "))
-        }
-        Want::Equals(text) => format!("{what} equals {}", shown(text)),
-        Want::Contains(text) => format!("{what} contains {}", shown(text)),
-        Want::Topic(filter) => format!("topic {}", shown(filter)),
-        Want::Matches(regex) => format!("{what} matches {}", shorten(regex.as_str())),
-        Want::Count(comparison, count) => {
-            format!("{what} count {} {count}", symbol(*comparison))
-        }
-        Want::True => what,
-    }
-}
-
-fn statuses((low, high): &(u16, u16)) -> String {
-    match (low, high) {
-        (low, high) if low == high => status_word(*low),
-        (low, high) if low % 100 == 0 && *high == low + 99 => format!("{}xx", low / 100),
-        (low, high) => format!("{low}..{high}"),
-    }
-}
-
-fn symbol(comparison: Comparison) -> &'static str {
-    match comparison {
-        Comparison::Less => "<",
-        Comparison::LessOrEqual => "<=",
-        Comparison::Equal => "=",
-        Comparison::GreaterOrEqual => ">=",
-        Comparison::Greater => ">",
-    }
-}
-
-fn pick(pick: &Pick) -> String {
-    match pick {
-        Pick::Status => "status".into(),
-        Pick::Header(name) => format!("header {name}"),
-        Pick::Cookie(name) => format!("cookie {name}"),
-        Pick::Body => "body".into(),
-        Pick::Field(paths) => paths.first().map_or(String::new(), |path| path.written.to_string()),
-        Pick::Proto(path) => path.written.to_string(),
-        Pick::Result(name) => name.clone(),
-        Pick::Json(path) => format!("json {}", shorten(&path.to_string())),
-        Pick::XPath(path) => format!("xpath {}", shorten(&path.to_string())),
-        Pick::Css(selector) => format!("css {}", shorten(&selector.to_string())),
-        Pick::Pattern(pattern) => format!("regex {}", shorten(&pattern.to_string())),
-        Pick::Size => "size".into(),
-        Pick::Time => "time".into(),
-        Pick::Digest(digest) => digest.to_string(),
-        Pick::Expression(found) => expression(found),
     }
 }
 

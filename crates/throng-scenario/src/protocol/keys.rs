@@ -78,11 +78,13 @@ macro_rules! protocol_maps {
              `format: json`, a message without `kind` has any other value.",
         body: FIELDS => "The fields of the message in wire order. Default: none.",
         seq: FIELDS => "The same as `body`.",
-        answers: NAMES => "The messages to which this message can be the reply.",
+        answers: NAMES =>
+            "The messages to which this message can be the reply; of a later packet of a push, the \
+             first one.",
         push: Bool => "`true` if the target sends the message without a request.",
         more: OneOf(&[Bool, Text]) =>
-            "`true` if the reply continues with another packet after this one, or a condition on a \
-             field: `flags & 1`.",
+            "`true` if the reply or the push continues with another packet after this one, or a \
+             condition on a field: `flags & 1`.",
         packets: Words(&["plain", "zlib", "gzip", "deflate", "brotli"]) =>
             "Instead of `body`: the message contains packets, compressed in this way.",
         acknowledged_by: OneOf(&[Text, Map(&OneOf(&[Map(&Anything), Nothing]))]) =>

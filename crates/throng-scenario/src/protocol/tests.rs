@@ -401,11 +401,35 @@ messages:
     assert_eq!(more(&text.replace("mark == more", "false")), None);
     let never = told(&text.replace("mark == more", "true"));
     assert_eq!(never[0].code, "protocol-bad-reply");
-    // A part may also be a push; nothing else is both.
+    // A part may also be a push; nothing else is both, but the packets of a push.
     let rows = "delimiter: \"\\n\"\npacket: [{id: k, type: u8, selects: message}]\nmessages: {ask: \
                 {kind: 1}, done: {kind: 2, answers: ask}, row: {kind: 3, answers: ask, push: true}}";
-    assert_eq!(told(rows)[0].code, "conflicting-keys");
+    assert_eq!(told(rows)[0].code, "protocol-bad-reply");
     assert!(told(&rows.replace("push: true", "push: true, more: true")).is_empty());
+    let push = rows.replace("answers: ask, push: true", "push: true, more: true");
+    assert_eq!(told(&push)[0].code, "protocol-bad-reply", "it never ends");
+    let ended = push.replace("}}", "}, end: {kind: 4, push: true, answers: row}}");
+    assert!(told(&ended).is_empty());
+    let alone = ended.replace("delimiter: \"\\n\"", "transport: udp");
+    assert_eq!(told(&alone)[0].code, "protocol-bad-reply", "no packet of it ends");
+}
+
+#[test]
+fn the_packets_of_a_push_go_together_and_apart() {
+    let text = "\
+delimiter: \"\\r\\n\"
+packet: [{id: kind, type: str, size: 1, selects: message}, {id: body}]
+messages:
+  first: {kind: a, push: true, more: true, body: [{id: x, type: str}]}
+  last: {kind: b, push: true, answers: first, body: [{id: y, type: str}]}
+";
+    let protocol = Protocol::compile(declaration(text)).unwrap();
+    let mut packets = Vec::new();
+    protocol.join(&mut packets, b"aone");
+    assert_eq!(protocol.apart(&packets), (&b"aone"[..], vec![]));
+    protocol.join(&mut packets, b"btwo");
+    assert_eq!(packets, b"aone\r\nbtwo");
+    assert_eq!(protocol.apart(&packets), (&b"aone"[..], vec![&b"btwo"[..]]));
 }
 
 #[test]
@@ -451,6 +475,7 @@ fn acknowledgements_copy_fields_and_literals() {
         types: Vec::new(),
         enums: Vec::new(),
         protos: None,
+        format: None,
         has_text_kinds: false,
     };
     let told = reader.acknowledgement(&node).unwrap();

@@ -8,7 +8,7 @@ use throng_protocol::framed::declaration::Transport;
 use throng_protocol::framed::{FieldPath, MessageId, PathMistake, Protocol, Range};
 use throng_protocol::protobuf::{MessageType, Method, MethodId, Schema};
 
-use crate::native::{CALL, EVENTS, Headers, Native};
+use crate::native::{self, EVENTS, Headers, Native};
 use crate::synonyms::did_you_mean;
 
 /// What a message may be, and so which fields it has.
@@ -54,8 +54,10 @@ impl Kinds {
             }
             Kinds::Declared { protocol, ids } => (protocol, ids),
         };
+        // A push may have more packets.
+        let parts = ids.iter().flat_map(|id| protocol.parts_of_push(*id));
         let found: Vec<Result<FieldPath, PathMistake>> =
-            ids.iter().map(|id| protocol.field(*id, path)).collect();
+            ids.iter().copied().chain(parts).map(|id| protocol.field(id, path)).collect();
         match found.iter().any(Result::is_ok) {
             true => Ok(Pick::Field(found.into_iter().flatten().collect())),
             false => {
@@ -145,7 +147,7 @@ impl Spoken {
     pub(crate) fn native(&self) -> Option<&'static Native> {
         match self {
             Spoken::Events => Some(&EVENTS),
-            Spoken::Call(_) => Some(&CALL),
+            Spoken::Call(_) => Some(native::of_call()),
             Spoken::Native(native) => Some(native),
             Spoken::Plain | Spoken::Unknown | Spoken::Declared(_) | Spoken::Records(_) => None,
         }

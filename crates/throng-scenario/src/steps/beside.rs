@@ -11,8 +11,8 @@ use throng_protocol::framed::Protocol;
 use crate::ast::{Steps, Verb};
 use crate::message::declared::is_message;
 use crate::read::Context;
+use crate::step::via::Via;
 use crate::steps::rest::Flow;
-use crate::steps::via::Via;
 use crate::steps::{Coder, Section};
 use crate::syntax::{Place, part_of};
 

@@ -8,9 +8,9 @@ use throng_program::{Ends, Statement, Stay, StepKind};
 use crate::ast;
 use crate::reach::Reach;
 use crate::read::Context;
-use crate::steps::failing::{read_failing, read_timeout};
-use crate::steps::rows::Rows;
-use crate::steps::via::Via;
+use crate::step::failing::{read_failing, read_timeout};
+use crate::step::rows::Rows;
+use crate::step::via::Via;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 

@@ -18,11 +18,11 @@ use crate::reach::Reach;
 use crate::read::Context;
 use crate::read::template::Escape;
 use crate::scope::{Heard, Kinds};
+use crate::step::failing::{read_loss, usual_timeout};
+use crate::step::via::Via;
 use crate::steps::Coder;
 use crate::steps::beside::Inside;
-use crate::steps::failing::{read_loss, usual_timeout};
 use crate::steps::looks::{read_looks, read_pattern};
-use crate::steps::via::Via;
 use crate::syntax::{Key, Place};
 
 /// The most that a user listens for at a time.

@@ -14,10 +14,10 @@ use crate::message::declared::Meant;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::scope::Spoken;
-use crate::steps::content::read_content;
+use crate::step::content::read_content;
+use crate::step::rows::Rows;
 use crate::steps::looks::{read_looks, read_pattern};
 use crate::steps::message::read_spoken;
-use crate::steps::rows::Rows;
 use crate::syntax::{Kind, Node, Place};
 
 /// When a heartbeat is lost, unless the next one is due before.

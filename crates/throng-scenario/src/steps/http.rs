@@ -13,9 +13,9 @@ use crate::message::save::read_saves;
 use crate::network::target::read_redirects;
 use crate::read::Context;
 use crate::read::template::TextBuilder;
-use crate::steps::failing::{read_failing, read_timeout};
-use crate::steps::rows::Rows;
-use crate::steps::via::Via;
+use crate::step::failing::{read_failing, read_timeout};
+use crate::step::rows::Rows;
+use crate::step::via::Via;
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 

@@ -6,14 +6,14 @@ use throng_base::Said;
 use throng_program::{LINKS_MAX, Link, Scheme, Target};
 
 use crate::ast::{self, Field, List, Uses, Verb};
+use crate::builtin::{self, find_method};
 use crate::native::{self, Native};
 use crate::reach::{Home, Reach, Reaches, asks_for_events, list, unknown_target};
 use crate::read::Context;
 use crate::scope::Spoken;
-use crate::steps::grpc::find_method;
+use crate::step::rows::Rows;
+use crate::step::via::Via;
 use crate::steps::heartbeat::{self, Setting};
-use crate::steps::rows::Rows;
-use crate::steps::via::Via;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
@@ -429,17 +429,18 @@ impl<'c> Links<'c> {
         home.stream_of(reach)
     }
 
-    /// The call that a `connect` opens: it leads where a `grpc` step would.
+    /// The call that a `connect` opens: it leads where a step that calls would.
     fn call(&mut self, cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Option<&'c Reach> {
         let place = fields.connect.place_or(fields.place);
         let Some(node) = fields.connect.node().filter(|node| !node.is_null()) else {
-            let error = cx.error("missing-key", say!("a gRPC call requires a method"), place);
+            let error =
+                cx.error("missing-key", say!("{} requires a method", native::of_call().one), place);
             let help = say!("write `connect: package.Service/Method`");
             return cx.fail(error.label(say!("its value is missing")).help(help));
         };
         let name = read_plain(cx, node)?;
         let called = find_method(cx, node, &name);
-        let reach = self.reach(cx, ("connect", place), fields.target.node(), Needs::CALL)?;
+        let reach = self.reach(cx, ("connect", place), fields.target.node(), Needs::call())?;
         let home: &'c Home = self.home;
         home.call_of(reach, called?.id)
     }
@@ -540,7 +541,7 @@ impl<'c> Links<'c> {
 
     pub(super) fn add_link(&mut self, name: &str, reach: &'c Reach, lasts: bool) -> Via<'c> {
         self.reaches.uses(&reach.name);
-        let link = Link {
+        let mut link = Link {
             targets: reach.targets.clone(),
             protocol: reach.protocol.filter(|_| !reach.is_event_stream()),
             delimiter: match &reach.spoken {
@@ -549,9 +550,9 @@ impl<'c> Links<'c> {
             },
             lasts,
             events: reach.is_event_stream(),
-            mqtt: reach.spoken.is("mqtt"),
             ..Link::default()
         };
+        builtin::ALL.iter().for_each(|one| (one.links)(&reach.spoken, &mut link));
         let (heartbeat, settled) = (None, Vec::new());
         let name = name.to_string();
         self.all.push(Draft { name, reach, link, opened: false, heartbeat, settled });
@@ -609,7 +610,9 @@ enum Needs {
 }
 
 impl Needs {
-    const CALL: Needs = Needs::Asked(&native::GRPC);
+    fn call() -> Needs {
+        Needs::Asked(native::with_methods())
+    }
 }
 
 impl Home {
@@ -617,12 +620,12 @@ impl Home {
     fn needs_of_connect(&self, target: Option<&str>, path: Option<&str>) -> Needs {
         if let Some(named) = target.and_then(|name| self.places.iter().find(|one| one.name == name))
         {
-            return if named.has_methods() { Needs::CALL } else { Needs::Lasting };
+            return if named.has_methods() { Needs::call() } else { Needs::Lasting };
         }
         let is_method = path.is_some_and(|path| !path.is_empty() && !path.starts_with('/'));
         let has = |is: fn(&Reach) -> bool| self.places.iter().any(is);
         match has(Reach::has_methods) && (is_method || self.places.iter().all(Reach::has_methods)) {
-            true => Needs::CALL,
+            true => Needs::call(),
             false => Needs::Lasting,
         }
     }

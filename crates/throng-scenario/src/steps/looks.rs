@@ -3,17 +3,16 @@
 use throng_base::Said;
 use throng_program::{Check, Escape, Pick, Text, Want, Which};
 
-use crate::ast::{self, Field};
+use crate::ast::{self, Field, Map as _};
+use crate::builtin;
 use crate::message::answer::Answer;
 use crate::message::declared::{self, Meant};
 use crate::message::fields::read_field_map;
 use crate::message::json::read_json_checks;
-use crate::message::mqtt::read_topic_filter;
 use crate::message::wants::read_regex;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
-use crate::steps::redis::read_channel;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
@@ -74,9 +73,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         if !cx.bool(node)? {
             return cx.bad_value(node, say!("`any` must be `true` or omitted"), HELP);
         }
-        let headers = [fields.event, fields.topic, fields.channel];
-        let others = [&[fields.text, fields.json, fields.pattern][..], &headers].concat();
-        ast::one_of(cx, &[&[fields.any][..], &others].concat());
+        ast::one_of(cx, &fields.all().collect::<Vec<_>>());
     }
     let checks = &mut meant.which.checks;
     if let Some(node) = fields.text.node() {
@@ -95,7 +92,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         checks.push(Check { pick: Pick::Body, want: Want::Matches(regex) });
     }
     let before = checks.len();
-    read_headers(cx, [fields.event, fields.topic, fields.channel], checks)?;
+    read_headers(cx, (fields.event, fields.all()), checks)?;
     if let Some(Check { want: Want::Equals(name) | Want::Topic(name), .. }) = checks.get(before) {
         meant.name = name_of(name).or(meant.name);
     }
@@ -125,14 +122,13 @@ fn name_of_field(check: &Check) -> Option<String> {
 }
 
 /// What a pattern says that is not in the content of a message.
-pub(crate) fn read_headers(
+pub(crate) fn read_headers<'n>(
     cx: &mut Context<'_>,
-    [event, topic, channel]: [Field<'_>; 3],
+    (event, all): (Field<'n>, impl Iterator<Item = Field<'n>>),
     checks: &mut Vec<Check>,
 ) -> Option<()> {
     read_event_name(cx, event, checks)?;
-    read_topic_filter(cx, topic, checks)?;
-    read_channel(cx, channel, checks)
+    builtin::read_looks(cx, all, checks)
 }
 
 /// Which event of a stream is meant, by its name, if the pattern says that.

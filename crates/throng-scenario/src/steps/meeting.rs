@@ -9,7 +9,7 @@ use throng_program::{Rendezvous, Session, Statement, StepKind};
 use crate::ast;
 use crate::load::Facts;
 use crate::read::Context;
-use crate::steps::rows::Rows;
+use crate::step::rows::Rows;
 use crate::syntax::Place;
 use crate::words::shorten;
 

@@ -11,6 +11,7 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Field, Map as _};
+use crate::builtin::{self, read_message_of_call};
 use crate::keys;
 use crate::message::answer::Answer;
 use crate::message::body::read_body;
@@ -26,15 +27,13 @@ use crate::reach::Reach;
 use crate::read::Context;
 use crate::read::template::Escape;
 use crate::scope::Kinds;
-use crate::steps::content::read_content;
+use crate::step::content::read_content;
+use crate::step::failing::{read_failing, read_reconnect, read_timeout};
+use crate::step::rows::Rows;
+use crate::step::via::Via;
 use crate::steps::ends::read_close;
-use crate::steps::failing::{read_failing, read_reconnect, read_timeout};
-use crate::steps::grpc::{read_open_call, read_spoken as read_spoken_on_call};
 use crate::steps::http::read_request_line;
 use crate::steps::looks::{read_headers, read_pattern, read_reply_looks};
-use crate::steps::mqtt;
-use crate::steps::rows::Rows;
-use crate::steps::via::Via;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -47,10 +46,6 @@ pub(crate) fn read_connect(
     let Via { link, reach } = via;
     let line = read_opening(cx, fields, reach);
     refuse_strangers(cx, fields, reach);
-    let call = match reach.called() {
-        Some(called) => Some(read_open_call(cx, fields, called)?),
-        None => None,
-    };
     let (mut headers, cookies) = match reach.opens_with("headers") {
         true => (read_upgrade_headers(cx, fields), read_step_cookies(cx, None)),
         false => (Vec::new(), Vec::new()),
@@ -64,31 +59,29 @@ pub(crate) fn read_connect(
     if let Some(named) = reach.native().by_name.filter(|_| reach.is_websocket()) {
         protocols.get_or_insert_with(|| vec![Text::literal(named.subprotocol)]);
     }
-    let mqtt = mqtt::read_client(cx, fields.mqtt)?.map(Box::new);
     let timeout = match fields.timeout.node() {
         Some(node) => cx.time_limit(node),
         None => Some(cx.scope.defaults.connect_timeout.unwrap_or(Duration::from_secs(10))),
     };
     let step = rows.row(cx, fields, StepKind::Connect, None)?;
-    let (path, timeout) = (path?, timeout?);
-    let protocols = protocols.unwrap_or_default();
     let failing = read_failing(cx, fields.on_error, fields.retry);
     let reconnect = fields.reconnect.node().and_then(|node| read_reconnect(cx, node));
-    let call = call.map(Box::new);
-    Some(Statement::Connect(Arc::new(Connect {
+    let mut connect = Connect {
         step,
         link,
-        path,
+        path: path.unwrap_or_default(),
         headers,
         cookies,
         request: request.map(Box::new),
-        protocols,
-        call,
-        mqtt,
-        timeout,
+        protocols: protocols.unwrap_or_default(),
+        call: None,
+        mqtt: None,
+        timeout: timeout?,
         failing,
         reconnect,
-    })))
+    };
+    builtin::ALL.iter().try_for_each(|one| (one.opens)(cx, fields, reach, &mut connect))?;
+    Some(Statement::Connect(Arc::new(connect)))
 }
 
 /// What stands behind `connect`: the path, and the method before it.
@@ -258,7 +251,7 @@ pub(crate) fn read_expect(
     let mut checks = Vec::new();
     let meant = read_pattern(cx, reach, node);
     let (until, message, name) = match meant {
-        // On a gRPC call there is one kind of message, which names nothing.
+        // On a call there is one kind of message, which names nothing.
         Some(Some(meant)) => {
             let name = meant.name.filter(|_| reach.called().is_none());
             (Some(Until::Any), meant.which, name)
@@ -447,7 +440,7 @@ fn read_message(
     let spoken = read_spoken(cx, message.node()?, asks);
     let cut = match cut.entry() {
         Some((key, _)) if matches!(cx.scope.spoken, crate::scope::Spoken::Call(_)) => {
-            let error = cx.error("step-scheme", say!("a gRPC call has no `cut`"), key.place);
+            let error = cx.error("step-scheme", native::of_call().has_no(&key.text), key.place);
             let error = error.label(say!("its messages cannot be split"));
             return cx.fail(error.help(say!("remove it, or send bytes to a `tcp` target")));
         }
@@ -474,7 +467,7 @@ pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node, asks: bool) -> Opti
     match cx.scope.spoken.clone() {
         crate::scope::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node, asks),
         crate::scope::Spoken::Call(called) => {
-            let message = read_spoken_on_call(cx, node, &called)?;
+            let message = read_message_of_call(cx, node, &called)?;
             let content = Content::Proto(Box::new(message));
             Some(Spoken { message: Message { content, cut: None }, id: None, name: None })
         }
@@ -579,7 +572,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     if let Some(node) = fields.json.node() {
         cx.with_answer(|cx| read_json_checks(cx, node, checks));
     }
-    read_headers(cx, [fields.event, fields.topic, fields.channel], checks)?;
+    read_headers(cx, (fields.event, fields.all()), checks)?;
     if let Some(key) = fields.close.key() {
         let message = say!("`close` can only be used alone, in an `expect` step");
         let error = cx.error("conflicting-keys", message, key.place);

@@ -6,13 +6,13 @@ use throng_program::{Heartbeat, Statement, Stay, StepKind};
 
 use crate::ast;
 use crate::read::Context;
+use crate::step::failing::read_loss;
+use crate::step::via::Via;
 use crate::steps::Coder;
 use crate::steps::ends::read_ends;
-use crate::steps::failing::read_loss;
 use crate::steps::heartbeat::{Setting, read_heartbeat};
 use crate::steps::links::which_connection;
 use crate::steps::pause::{Wait, WaitKind};
-use crate::steps::via::Via;
 use crate::syntax::{Kind, Node, Place};
 
 impl<'n> Coder<'_, 'n> {

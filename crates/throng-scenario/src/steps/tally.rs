@@ -6,10 +6,10 @@ use throng_base::StepId;
 use throng_metrics::TrendUnit;
 use throng_program::{Statement, StepKind, Text, tallied};
 
-use super::rows::Rows;
 use crate::ast;
 use crate::message::fields::constant;
 use crate::read::Context;
+use crate::step::rows::Rows;
 use crate::syntax::Node;
 
 /// What a trend measures, and what one of it is worth in its histogram.

@@ -11,6 +11,7 @@ use crate::board::{ChatStats, DeliveryStats, lock};
 use crate::faults::Faults;
 
 use super::codec::Breach;
+use crate::sums::Sums;
 
 /// More rooms than this are not opened.
 const ROOMS_MAX: u64 = 1_000_000;

@@ -13,6 +13,7 @@ use super::codec::Connect;
 use super::topics::{Topics, is_filter, shared};
 use crate::address::Address;
 use crate::board::{MqttStats, lock};
+use crate::sums::Sums;
 
 /// Workers share counts when there are more of them than this.
 const COUNTS: usize = 64;

@@ -1,7 +1,5 @@
 //! What a push service counts. Each worker writes its own counts, readers add them up.
 
-use serde::Serialize;
-
 /// Why a packet closes its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breach {
@@ -20,46 +18,48 @@ pub(crate) enum Breach {
     BoundAgain,
 }
 
-/// What a push service has done, as `/stats` tells it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct PushStats {
-    /// Binds of all kinds, whatever was answered.
-    pub(crate) binds: u64,
-    /// Binds answered with code 0.
-    pub(crate) bound: u64,
-    /// Binds with another key than `pk`, answered with code 1.
-    pub(crate) refused_keys: u64,
-    /// Binds that Redis did not confirm in time, answered with code 2.
-    pub(crate) unconfirmed: u64,
-    /// Binds answered with code 0 and then forgotten, because the server was told to.
-    pub(crate) forgotten: u64,
-    /// Devices that went and were left in Redis, because the server was told to.
-    pub(crate) uncleared: u64,
-    /// Connections closed because their device bound on another one.
-    pub(crate) kicked: u64,
-    pub(crate) heartbeats: u64,
-    pub(crate) reports: u64,
-    /// Devices that pushes were for: those who got one and those who still wait.
-    pub(crate) addressed: u64,
-    /// Acknowledgements of pushes, by `received` with the sequence number of the push.
-    pub(crate) acknowledged: u64,
-    /// The same with any other number: they acknowledge nothing.
-    pub(crate) misnumbered: u64,
-    /// Connections closed by the server, by reason.
-    pub(crate) closed: Closed,
+sums! {
+    /// What a push service has done, as `/stats` tells it.
+    pub(crate) struct PushStats {
+        /// Binds of all kinds, whatever was answered.
+        pub(crate) binds: u64,
+        /// Binds answered with code 0.
+        pub(crate) bound: u64,
+        /// Binds with another key than `pk`, answered with code 1.
+        pub(crate) refused_keys: u64,
+        /// Binds that Redis did not confirm in time, answered with code 2.
+        pub(crate) unconfirmed: u64,
+        /// Binds answered with code 0 and then forgotten, because the server was told to.
+        pub(crate) forgotten: u64,
+        /// Devices that went and were left in Redis, because the server was told to.
+        pub(crate) uncleared: u64,
+        /// Connections closed because their device bound on another one.
+        pub(crate) kicked: u64,
+        pub(crate) heartbeats: u64,
+        pub(crate) reports: u64,
+        /// Devices that pushes were for: those who got one and those who still wait.
+        pub(crate) addressed: u64,
+        /// Acknowledgements of pushes, by `received` with the sequence number of the push.
+        pub(crate) acknowledged: u64,
+        /// The same with any other number: they acknowledge nothing.
+        pub(crate) misnumbered: u64,
+        /// Connections closed by the server, by reason.
+        pub(crate) closed: Closed,
+    }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Closed {
-    pub(crate) too_long: u64,
-    pub(crate) too_short: u64,
-    pub(crate) unknown_kind: u64,
-    pub(crate) malformed: u64,
-    pub(crate) not_json: u64,
-    pub(crate) not_bound: u64,
-    pub(crate) bound_again: u64,
-    /// No packet came for the idle timeout.
-    pub(crate) idle: u64,
+sums! {
+    pub(crate) struct Closed {
+        pub(crate) too_long: u64,
+        pub(crate) too_short: u64,
+        pub(crate) unknown_kind: u64,
+        pub(crate) malformed: u64,
+        pub(crate) not_json: u64,
+        pub(crate) not_bound: u64,
+        pub(crate) bound_again: u64,
+        /// No packet came for the idle timeout.
+        pub(crate) idle: u64,
+    }
 }
 
 impl Closed {
@@ -74,31 +74,5 @@ impl Closed {
             Breach::BoundAgain => &mut self.bound_again,
         };
         *count += 1;
-    }
-}
-
-impl PushStats {
-    pub(crate) fn add(&mut self, other: &PushStats) {
-        self.binds += other.binds;
-        self.bound += other.bound;
-        self.refused_keys += other.refused_keys;
-        self.unconfirmed += other.unconfirmed;
-        self.forgotten += other.forgotten;
-        self.uncleared += other.uncleared;
-        self.kicked += other.kicked;
-        self.heartbeats += other.heartbeats;
-        self.reports += other.reports;
-        self.addressed += other.addressed;
-        self.acknowledged += other.acknowledged;
-        self.misnumbered += other.misnumbered;
-        let (ours, theirs) = (&mut self.closed, &other.closed);
-        ours.too_long += theirs.too_long;
-        ours.too_short += theirs.too_short;
-        ours.unknown_kind += theirs.unknown_kind;
-        ours.malformed += theirs.malformed;
-        ours.not_json += theirs.not_json;
-        ours.not_bound += theirs.not_bound;
-        ours.bound_again += theirs.bound_again;
-        ours.idle += theirs.idle;
     }
 }

@@ -15,6 +15,7 @@ use crate::board::lock;
 use crate::options::PushOptions;
 use crate::presence::Presence;
 use crate::redis::{Mirror, Ticket};
+use crate::sums::Sums;
 
 /// Workers share counts when there are more of them than this.
 const COUNTS: usize = 64;

@@ -9,6 +9,7 @@ use throng_base::Time;
 use super::connection::Parcel;
 use super::{Due, Worker};
 use crate::mqtt::{Client, Message, Target};
+use crate::sums::Sums;
 
 /// How often it looks for clients that were silent, for wills and for sessions that expire.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);

@@ -25,6 +25,7 @@ use crate::http::Tail;
 use crate::output::{Finish, LAST_CHUNK, Output, Segment, Written, write_chunk};
 use crate::session::{Role, Session};
 use crate::stream::Stream;
+use crate::sums::Sums;
 use crate::system::Received;
 use crate::turn::{Item, Turn, WAITING_ANSWERS_MAX};
 use crate::worker::queued::Waits;

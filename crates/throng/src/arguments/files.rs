@@ -68,6 +68,10 @@ init_kinds! {
     Llm, "llm";
     /// Devices that publish and subscribe on an MQTT broker
     Mqtt, "mqtt";
+    /// Statements and transactions on PostgreSQL, MySQL or MariaDB
+    Sql, "sql";
+    /// Commands and pipelines on a Redis server
+    Redis, "redis";
     /// Text or bytes over TCP
     Tcp, "tcp";
 }

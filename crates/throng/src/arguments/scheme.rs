@@ -3,14 +3,22 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use throng_scenario::bench::{Bench, BenchMqtt, BenchRedis};
+
+/// A flag that is given, with its value.
+pub(crate) type Given = (&'static str, String);
 
 /// The flags of one protocol.
 trait OfScheme {
-    fn apply(&self, bench: &mut Bench);
+    /// Those that are given.
+    fn given(&self) -> impl Iterator<Item = Given>;
+}
 
-    /// Which of them are given.
-    fn given(&self) -> impl Iterator<Item = (&'static str, bool)>;
+fn flag(name: &'static str, value: Option<impl ToString>) -> Option<Given> {
+    value.map(|value| (name, value.to_string()))
+}
+
+fn switch(name: &'static str, is_given: bool) -> Option<Given> {
+    flag(name, is_given.then_some(true))
 }
 
 macro_rules! protocols {
@@ -22,12 +30,8 @@ macro_rules! protocols {
         }
 
         impl SchemeArguments {
-            pub(crate) fn apply(&self, bench: &mut Bench) {
-                $(self.$field.apply(bench);)*
-            }
-
-            /// Which of them are given.
-            pub(crate) fn given(&self) -> Vec<(&'static str, bool)> {
+            /// Those that are given.
+            pub(crate) fn given(&self) -> Vec<Given> {
                 let mut given = Vec::new();
                 $(given.extend(self.$field.given());)*
                 given
@@ -57,13 +61,10 @@ struct CallArguments {
 }
 
 impl OfScheme for CallArguments {
-    fn apply(&self, bench: &mut Bench) {
-        bench.proto.clone_from(&self.proto);
-        bench.proto_path.clone_from(&self.proto_path);
-    }
-
-    fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        [("--proto", !self.proto.is_empty())].into_iter()
+    fn given(&self) -> impl Iterator<Item = Given> {
+        let file = |name: &'static str| move |path: &PathBuf| (name, path.display().to_string());
+        let proto = self.proto.iter().map(file("--proto"));
+        proto.chain(self.proto_path.iter().map(file("--proto-path")))
     }
 }
 
@@ -85,23 +86,14 @@ struct MqttArguments {
 }
 
 impl OfScheme for MqttArguments {
-    fn apply(&self, bench: &mut Bench) {
-        bench.mqtt = BenchMqtt {
-            qos: self.qos,
-            retain: self.retain,
-            client_id: self.client_id.clone(),
-            is_old: self.old,
-        };
-    }
-
-    fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        [
-            ("--qos", self.qos.is_some()),
-            ("--retain", self.retain),
-            ("--client-id", self.client_id.is_some()),
-            ("--mqtt-3", self.old),
-        ]
-        .into_iter()
+    fn given(&self) -> impl Iterator<Item = Given> {
+        let given = [
+            flag("--qos", self.qos),
+            switch("--retain", self.retain),
+            flag("--client-id", self.client_id.as_ref()),
+            switch("--mqtt-3", self.old),
+        ];
+        given.into_iter().flatten()
     }
 }
 
@@ -118,15 +110,9 @@ struct RedisArguments {
 }
 
 impl OfScheme for RedisArguments {
-    fn apply(&self, bench: &mut Bench) {
-        bench.redis = BenchRedis {
-            command: self.command.clone(),
-            pipeline: self.pipeline.unwrap_or_default(),
-        };
-    }
-
-    fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        [("--command", self.command.is_some()), ("--pipeline", self.pipeline.is_some())].into_iter()
+    fn given(&self) -> impl Iterator<Item = Given> {
+        let given = [flag("--command", self.command.as_ref()), flag("--pipeline", self.pipeline)];
+        given.into_iter().flatten()
     }
 }
 
@@ -139,11 +125,7 @@ struct SqlArguments {
 }
 
 impl OfScheme for SqlArguments {
-    fn apply(&self, bench: &mut Bench) {
-        bench.sql.clone_from(&self.sql);
-    }
-
-    fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        [("--sql", self.sql.is_some())].into_iter()
+    fn given(&self) -> impl Iterator<Item = Given> {
+        flag("--sql", self.sql.as_ref()).into_iter()
     }
 }

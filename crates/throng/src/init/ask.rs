@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_asked_again() {
-        let (kind, target, _, said) = asked("9\nsoap\n2\nnowhere\nhttp://127.0.0.1\n\n");
+        let (kind, target, _, said) = asked("11\nsoap\n2\nnowhere\nhttp://127.0.0.1\n\n");
         assert_eq!((kind, target.as_deref()), (Some("api"), Some("http://127.0.0.1")));
         assert!(said.iter().any(|line| line.contains("`soap` is not in the list")), "{said:?}");
         assert!(

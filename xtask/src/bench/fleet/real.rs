@@ -3,7 +3,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +12,9 @@ use throng_base::clock::wall_now;
 use super::super::report::Line;
 use super::super::server;
 use super::super::throng::has_figures;
+use super::super::tool::Places;
 use super::stage::{Stage, summary};
+use crate::programs::{cargo, finish};
 
 const LIMIT: Duration = Duration::from_secs(180);
 /// What the target waits before it answers.
@@ -30,7 +31,7 @@ pub(super) fn counts(stage: &mut Stage, fleets: &[usize]) -> Result<Vec<Line>, S
     let mut lines = Vec::new();
     let mut one: Option<(Rows, [f64; 2])> = None;
     for count in fleets {
-        stage.agents(*count, |_| Vec::new())?;
+        stage.agents(*count)?;
         let throng = stage.throng.clone();
         let words = ["http", "--latency", LATENCY];
         let (target, admin) = server::throng_target_everywhere(&throng, &stage.folder, &words)?;
@@ -83,7 +84,7 @@ loads:
 
 /// How far apart the first requests of all agents come to the target, in each round.
 pub(super) fn starts(stage: &mut Stage, count: usize, rounds: u32) -> Result<Vec<Line>, String> {
-    stage.agents(count, |_| Vec::new())?;
+    stage.agents(count)?;
     let mut spreads = Vec::new();
     for _ in 0..rounds {
         let clock = Arrivals::listen()?;
@@ -157,7 +158,7 @@ fn answer(mut stream: TcpStream) {
 
 /// The lines of one real agent under the load of `text`.
 pub(super) fn recorded(stage: &mut Stage, text: &str) -> Result<String, String> {
-    stage.agents(1, |_| Vec::new())?;
+    stage.agents(1)?;
     let words = ["--agents=1", "--agent-label", "real=yes", "--quiet"];
     let ended = stage.run(text, &words)?.wait(LIMIT)?;
     if !has_figures(ended.status) {
@@ -167,23 +168,8 @@ pub(super) fn recorded(stage: &mut Stage, text: &str) -> Result<String, String> 
 }
 
 /// Builds what stands for many agents.
-pub(super) fn swarm_program(
-    workspace: &crate::workspace::Workspace,
-) -> Result<std::path::PathBuf, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
-    let mut command = Command::new(cargo);
-    command.args(["build", "--release", "-p", "throng-fleet", "--example", "swarm"]);
-    // `cargo run` tells this program about xtask; handed on, that makes build scripts run anew.
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            command.env_remove(name);
-        }
-    }
-    let status = command.current_dir(&workspace.root).status();
-    let status = status.map_err(|error| format!("cargo: {error}"))?;
-    match status.success() {
-        true => Ok(workspace.target.join("release/examples/swarm")),
-        false => Err(format!("the swarm cannot be built: {status}")),
-    }
+pub(super) fn swarm_program(places: &Places) -> Result<std::path::PathBuf, String> {
+    let words = ["build", "--release", "-p", "throng-fleet", "--example", "swarm"];
+    finish(&mut cargo(&places.root, &words))?;
+    Ok(places.target.join("release/examples/swarm"))
 }

@@ -11,7 +11,7 @@ use super::super::child::{self, Ended, Running, holds_within};
 use super::super::server;
 use super::super::tool::{self, Places};
 use crate::packages;
-use crate::workspace::Workspace;
+use crate::programs::text_of;
 
 /// For a bus to begin, and for agents to join it.
 const JOIN_TIME: Duration = Duration::from_secs(60);
@@ -57,17 +57,17 @@ impl Stage {
     fn fleet(&self, words: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.throng);
         command.arg("fleet").args(words).arg("--fleet").arg(&self.keys);
-        finished(&mut command)
+        text_of(&mut command)
     }
 
     pub(super) fn keys(&self) -> &Path {
         &self.keys
     }
 
-    pub(super) fn serve(&mut self, workspace: &Workspace) -> Result<(), String> {
+    pub(super) fn serve(&mut self, places: &Places) -> Result<(), String> {
         let program = match std::env::var_os("THRONG_NATS_SERVER") {
             Some(path) => path.into(),
-            None => packages::ensure_nats(&workspace.target)?,
+            None => packages::ensure_nats(&places.target)?,
         };
         let mut command = Command::new(&self.throng);
         command.args(["fleet", "serve", "--nats-server"]).arg(program);
@@ -89,17 +89,13 @@ impl Stage {
     }
 
     /// As many real agents, with `more` flags for each by its number.
-    pub(super) fn agents(
-        &mut self,
-        count: usize,
-        more: impl Fn(usize) -> Vec<String>,
-    ) -> Result<(), String> {
+    pub(super) fn agents(&mut self, count: usize) -> Result<(), String> {
         for number in self.agents.len()..count {
             let name = format!("r{number:02}");
             let token = tool::write(&self.folder, &name, &self.fleet(&["token", &name])?)?;
             let mut command = Command::new(&self.throng);
             command.args(["agent", "--label", "real=yes", "--join"]).arg(token);
-            command.arg("--dir").arg(self.folder.join("agents")).args(more(number));
+            command.arg("--dir").arg(self.folder.join("agents"));
             self.agents.push(child::start(command, None, &self.folder, &name)?);
         }
         let are_there = || self.agents.iter().all(|agent| agent.errors().contains("joined"));
@@ -154,15 +150,4 @@ impl Stage {
 pub(super) fn summary(ended: &Ended) -> Result<Value, String> {
     serde_json::from_str(&ended.output)
         .map_err(|error| format!("no summary: {error}; {}", ended.complaint()))
-}
-
-/// Runs a command to its end; what it printed.
-pub(super) fn finished(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    } else {
-        Err(format!("{command:?}: {}: {}", output.status, said.trim()))
-    }
 }

@@ -12,7 +12,8 @@ use super::super::child;
 use super::super::look::{Usage, usage_of};
 use super::super::report::{Line, spaced};
 use super::super::tool;
-use super::stage::{Stage, finished, summary};
+use super::stage::{Stage, summary};
+use crate::programs::text_of;
 
 const TICK: Duration = Duration::from_millis(20);
 /// For agents to join and for the run to end, beside its load.
@@ -47,7 +48,7 @@ impl Asked {
     pub(super) fn admit(&self, stage: &Stage, program: &Path) -> Result<(), String> {
         let mut command = Command::new(program);
         command.arg("admit").arg(stage.keys()).arg(self.agents.to_string());
-        finished(command.arg(stage.folder.join("tokens"))).map(drop)
+        text_of(command.arg(stage.folder.join("tokens"))).map(drop)
     }
 
     pub(super) fn hold(

@@ -120,7 +120,7 @@ fn each_is_told_the_same_load() {
     fs::create_dir_all(&folder).unwrap();
     let throng = folder.join("throng");
     fs::write(&throng, "").unwrap();
-    let places = Places { folder: folder.clone(), throng, root: "/w".into() };
+    let places = Places { folder: folder.clone(), throng, root: "/w".into(), target: "/t".into() };
     // Programs that are not there are told nothing; where they are, they are told this.
     let told = |tool: Tool, load: &Load| {
         let command = tool.command(load, &places).ok()?;

@@ -17,7 +17,7 @@ use throng_protocol::machine::Violation;
 use crate::code::Instruction;
 use crate::connector::sql_failure;
 use crate::failure::{Ended, Failure, http_failure, http2_failure, shown};
-use crate::looked::Looked;
+use crate::looked::{Looked, PartsOfReply};
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
@@ -35,6 +35,8 @@ pub(super) enum From {
     Target,
     /// From a packet that contains packets.
     Packet,
+    /// All packets of a push.
+    Push,
     /// From what was kept for whoever asks next.
     Kept,
 }
@@ -146,6 +148,11 @@ impl User {
         cx: &mut Context<'_>,
     ) {
         let protocol = &self.state.link_in(shard, line).protocol;
+        let (whole, mut behind) = (payload, Vec::new());
+        let mut payload = payload;
+        if let (Some(protocol), From::Kept | From::Push) = (protocol, from) {
+            (payload, behind) = protocol.apart(whole);
+        }
         let mut decoded = shard.decoded.take();
         let read = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
         let packets = protocol.as_ref().and_then(|protocol| protocol.packets(payload, &decoded));
@@ -160,7 +167,7 @@ impl User {
             shard.decoded.replace(decoded);
             return;
         }
-        if from != From::Kept {
+        if matches!(from, From::Target | From::Packet) {
             shard.recorder.borrow_mut().messages.received += 1;
         }
         let packet = match (read, packets) {
@@ -173,10 +180,21 @@ impl User {
                 return self.packet_broken(shard, line, &broken, read, cx);
             }
         };
+        let others;
         let parts = self.state.lines.get(line).parts(payload);
         let mut looked = Looked::message(payload, parts, self.state.now - self.session.due);
         if let (Some(protocol), Some(packet)) = (protocol, packet) {
+            if matches!(from, From::Target | From::Packet)
+                && let Some(push) = goes_together(&mut self.state, line, protocol, packet, payload)
+            {
+                shard.decoded.replace(decoded);
+                return push.map_or((), |push| self.hear(shard, line, &push, From::Push, cx));
+            }
             looked.declared = Some((protocol, &decoded, packet.message));
+            if !behind.is_empty() {
+                others = PartsOfReply::of_push(protocol, &behind);
+                (looked.parts, looked.whole) = (Some(&others), Some(whole));
+            }
         }
         looked.proto = self.state.link_in(shard, line).reply(&shard.prepared);
         if from != From::Kept {
@@ -577,6 +595,35 @@ impl State {
             None => self.pass(line, is_reply),
         }
     }
+}
+
+/// Whether a packet is one of several of a push: then all of them, if it is the last one.
+fn goes_together(
+    state: &mut State,
+    line: u8,
+    protocol: &Protocol,
+    packet: Packet,
+    bytes: &[u8],
+) -> Option<Option<Vec<u8>>> {
+    let connection = state.lines.connection_mut(line)?;
+    let (begun, message) = (connection.begun_push(), packet.message);
+    let is_part = |first: &MessageId| protocol.parts_of_push(*first).any(|it| it == message);
+    let first = match begun.filter(is_part) {
+        None if !packet.goes_on || !protocol.comes_unasked(message) => return None,
+        first => first.unwrap_or(message),
+    };
+    let mut packets = connection.take_push().unwrap_or_default();
+    if first == message && begun.is_some() {
+        // Of the one before, the rest does not come any more.
+        packets.clear();
+        state.pass(line, false);
+    }
+    protocol.join(&mut packets, bytes);
+    if !packet.goes_on {
+        return Some(Some(packets));
+    }
+    state.lines.connection_mut(line)?.keep_push(first, packets);
+    Some(None)
 }
 
 /// Whether the next message is the answer that is waited for, whatever it is.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Time;
 
-use crate::looked::Looked;
+use crate::looked::{Looked, PartsOfReply};
 use crate::recorder::Iteration;
 use crate::scope::scope;
 use crate::shard::Lane;
@@ -328,11 +328,16 @@ impl User {
         let Some((handler, plan)) = found else { return };
         let protocol = &self.state.link_in(shard, *line).protocol;
         let mut decoded = shard.decoded.take();
-        let packet = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
-        let parts = self.state.lines.get(*line).parts(payload);
-        let mut looked = Looked::message(payload, parts, self.state.now - self.session.due);
+        let apart = protocol.as_ref().map(|protocol| protocol.apart(payload));
+        let (first, behind) = apart.unwrap_or((payload, Vec::new()));
+        let packet = protocol.as_ref().map(|protocol| protocol.decode(first, &mut decoded));
+        let others;
+        let parts = self.state.lines.get(*line).parts(first);
+        let mut looked = Looked::message(first, parts, self.state.now - self.session.due);
         if let (Some(protocol), Some(Ok(packet))) = (protocol, packet) {
             looked.declared = Some((protocol, &decoded, packet.message));
+            others = PartsOfReply::of_push(protocol, &behind);
+            looked.parts = Some(&others);
         }
         looked.proto = self.state.link_in(shard, *line).reply(&shard.prepared);
         let mut scope = scope!(self.state, shard);

@@ -15,6 +15,7 @@ use super::*;
 
 mod agreement;
 mod parts;
+mod together;
 
 pub(super) const STEPS: &[StepKind] = &[
     StepKind::Connect,

@@ -20,11 +20,11 @@ use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::{Shown, What};
-use crate::user::State;
 use crate::user::connection::Connection;
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
+use crate::user::{State, Waits};
 
 /// What a target is, where it speaks SQL.
 pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
@@ -78,10 +78,10 @@ fn send(
     cx: &mut Context<'_>,
 ) -> Result<io::Result<()>, Finding> {
     let (shard, line) = (active.shard, active.task.line);
-    let iteration = active.task.iteration(active.user.iterations);
     let (dialect, number) = (dialect_of(active), u16::try_from(active.task.pc).ok());
     let number = number.filter(|_| sql.prepares);
     let mut rendered = shard.content_buffer.borrow_mut();
+    let iteration = active.task.iteration(active.user.iterations);
     let mut scope = scope!(active.user, shard);
     scope.iterations = iteration;
     let values = sql.with.as_ref().map(|_| values_of(sql, dialect, &mut scope)).transpose()?;
@@ -107,7 +107,7 @@ fn send(
     {
         let values = values.as_ref();
         let keeps = plan.keeps || shard.is_traced();
-        client.ask(&Ask { sql: text, values, number, keeps, iteration }, &mut out);
+        client.ask(&Ask { sql: text, values, number, keeps }, &mut out);
     }
     exchange.bytes_out += out.len() as u64;
     Ok(active.user.send(line, &out, cx))
@@ -119,8 +119,13 @@ pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     let (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) = active.at_pc() else { return };
     let Some(mut exchange) = active.take_exchange() else { return };
     let (now, due) = (active.user.now, active.task.due);
-    if let Some(connection) = active.user.lines.connection_mut(line) {
-        connection.used = now;
+    if let Some(Connection { machine: Machine::Sql(client), used, .. }) =
+        active.user.lines.connection_mut(line)
+    {
+        *used = now;
+        if client.is_in_transaction() {
+            active.user.waits.change(Waits::IN_TRANSACTION, true);
+        }
     }
     exchange.bytes_in = reply.bytes;
     if exchange.first_byte == Time::ZERO {
@@ -173,6 +178,11 @@ fn trace_result(user: &mut State, reply: &Reply<'_>, error: Option<&ServerError>
         Some(error) => error.said().english().into_bytes(),
         None => format!("rows: {}", reply.rows).into_bytes(),
     };
+    for name in ["affected", "insert_id"] {
+        if let Some(Field::Number(number @ 1..)) = reply.field(name) {
+            text.extend_from_slice(format!(", {name}: {number}").as_bytes());
+        }
+    }
     for (name, field) in reply.columns() {
         text.extend_from_slice(b"\n");
         text.extend_from_slice(name);

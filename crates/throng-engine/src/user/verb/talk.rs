@@ -1,10 +1,13 @@
 //! What a task says over a connection that lasts, and what it makes of the answer: `send`,
 //! `request`, `expect`. Whose a message is that comes is found out in [`crate::user::listen`].
 
+mod joined;
+
 use std::io;
 use std::task::Context;
 use std::time::Duration;
 
+use joined::{joined_taken, sends_joined};
 use throng_base::StepId;
 use throng_metrics::Cause;
 use throng_program::{Check, Content, Expect, Message, Pick, Request, Save, Send, Statement};
@@ -32,6 +35,9 @@ use crate::user::task::{Active, Doing};
 impl Active<'_> {
     /// The verb `send`: done when the message is on its way.
     pub(in crate::user) fn send_only(&mut self, send: &Send, cx: &mut Context<'_>) {
+        if sends_joined(self, send.link, cx) {
+            return;
+        }
         let line = self.user.line_of(send.link);
         let said = (line, send.step, &send.message);
         if self.say(said, Awaits::Room, send.timeout, cx) && self.user.lines.get(line).is_taken() {
@@ -79,7 +85,7 @@ impl Active<'_> {
         }
         self.flight_begins(step);
         self.goes_out();
-        let sent = match self.send_step(line, step, message, cx) {
+        let sent = match send_step(self, line, step, message, cx) {
             Ok(sent) => sent,
             // Nothing was sent.
             Err(finding) => {
@@ -87,11 +93,7 @@ impl Active<'_> {
                 return false;
             }
         };
-        let Sent { bytes, number, delivery } = *sent.as_ref().unwrap_or(&Sent::default());
-        let mut exchange = Exchange { number, ..Exchange::new(awaits, self.user.now) };
-        exchange.bytes_out = bytes;
-        exchange.is_delivered(delivery, self.shard);
-        self.wait_for(Doing::Exchange(exchange), self.user.now + patience);
+        wait_on(self, awaits, *sent.as_ref().unwrap_or(&Sent::default()), patience);
         match sent {
             Ok(_) => true,
             Err(error) => {
@@ -116,13 +118,15 @@ impl Active<'_> {
 
     /// The socket has taken the message.
     pub(in crate::user) fn sent(&mut self) {
-        let Some(exchange) = self.take_exchange() else { return };
+        let Some(mut exchange) = self.take_exchange() else { return };
         let bytes_out = exchange.bytes_out;
+        let behind = exchange.rare.as_mut().map(|rare| std::mem::take(&mut rare.behind));
         exchange.forget(self.shard);
         if let Instruction::Do(Statement::Send(send)) = self.instruction() {
             self.step_ok(send.step, &Attempt { bytes_out, ..Attempt::default() });
         }
         self.next_step();
+        joined_taken(self, &behind.unwrap_or_default());
     }
 
     /// What came before a request cannot be its answer.
@@ -132,30 +136,6 @@ impl Active<'_> {
             debug_assert!(!matches!(one, Later::Surplus(_)), "it is read before any step");
             self.shard.recorder.borrow_mut().messages.pushes += 1;
         }
-    }
-
-    /// Sends the message of a step, which may have to be delivered to others.
-    fn send_step(
-        &mut self,
-        line: u8,
-        step: StepId,
-        message: &Message,
-        cx: &mut Context<'_>,
-    ) -> Result<io::Result<Sent>, Finding> {
-        let sent = self.user.send_message(line, message, cx)?;
-        let row = self.shard.prepared.delivery_of(step);
-        Ok(match (sent, row) {
-            // What is cut on purpose reaches nobody.
-            (Ok(sent), Some(row)) if message.cut.is_none() => {
-                let delivery = self.user.audiences.sent_message(
-                    row,
-                    (message, self.user.link_in(self.shard, line)),
-                    &mut scope!(self.user, self.shard),
-                );
-                Ok(Sent { delivery, ..sent })
-            }
-            (sent, _) => sent,
-        })
     }
 
     /// Bytes came of the answer on a raw stream, perhaps all of it.
@@ -194,11 +174,11 @@ impl Active<'_> {
             }
             if let Some(rare) = exchange.rare.as_deref_mut() {
                 wrong = wrong.or(rare.finding.take());
-                parts = Some(std::mem::take(&mut rare.parts));
+                parts = Some(std::mem::take(&mut rare.parts)).filter(|_| asks);
             }
         }
         let mut looked = looked;
-        looked.parts = parts.as_ref();
+        looked.parts = parts.as_ref().or(looked.parts);
         let mut scope = scope!(self.user, shard);
         let verdict = match wrong {
             Some(finding) => Err(finding),
@@ -238,6 +218,40 @@ impl Active<'_> {
         exchange.forget(self.shard);
         self.next_step();
     }
+}
+
+/// Waits for what a message awaits that is on its way.
+fn wait_on(active: &mut Active<'_>, awaits: Awaits, sent: Sent, patience: Duration) {
+    let Sent { bytes, number, delivery } = sent;
+    let mut exchange = Exchange { number, ..Exchange::new(awaits, active.user.now) };
+    exchange.bytes_out = bytes;
+    exchange.is_delivered(delivery, active.shard);
+    active.wait_for(Doing::Exchange(exchange), active.user.now + patience);
+}
+
+/// A message is on its way, which may have to be delivered to others. It lies in the shard's
+/// buffer still, unless it is the same for all users.
+fn delivers(active: &mut Active<'_>, step: StepId, message: &Message) -> Option<(u16, u64)> {
+    let row = active.shard.prepared.delivery_of(step)?;
+    // What is cut on purpose reaches nobody.
+    if message.cut.is_some() {
+        return None;
+    }
+    let link = active.user.link_in(active.shard, active.task.line);
+    let mut scope = scope!(active.user, active.shard);
+    active.user.audiences.sent_message(row, (message, link), &mut scope)
+}
+
+/// Sends the message of a step, which may have to be delivered to others.
+fn send_step(
+    active: &mut Active<'_>,
+    line: u8,
+    step: StepId,
+    message: &Message,
+    cx: &mut Context<'_>,
+) -> Result<io::Result<Sent>, Finding> {
+    let sent = active.user.send_message(line, message, cx)?;
+    Ok(sent.map(|sent| Sent { delivery: delivers(active, step, message), ..sent }))
 }
 
 impl Exchange {

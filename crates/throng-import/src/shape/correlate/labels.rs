@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::text::{Piece, Text};
+use crate::text::Text;
 
 /// A value with the steps that save it and use it last.
 pub(super) struct Used {
@@ -38,17 +38,7 @@ pub(super) fn names(used: &[Used]) -> HashMap<usize, String> {
 
 /// The text with names in the place of numbers.
 pub(super) fn rename(text: &mut Text, names: &HashMap<usize, String>) {
-    if !text.has_values() {
-        return;
-    }
-    let mut out = Text::default();
-    for piece in text.pieces() {
-        match piece {
-            Piece::Literal(literal) => out.push(literal),
-            Piece::Value(value) => out.push_value(renamed(value, names)),
-        }
-    }
-    *text = out;
+    text.change_values(|value| renamed(value, names));
 }
 
 fn renamed(value: &str, names: &HashMap<usize, String>) -> String {

@@ -139,6 +139,7 @@ fn objects_are_read_in_any_order() {
         ),
         (r#"{"type":"say","id":"4","id":"5"}"#, "said", Some(5)),
         (r#"{"type":"new","on":true}"#, "other", None),
+        (r#"{"type":"ask","on":true}"#, "other", None),
         (r#"{}"#, "other", None),
     ] {
         assert_eq!(read(&objects, text), (message.to_owned(), id), "{text}");

@@ -7,8 +7,9 @@ use super::packets::{Packet, Packets, write_packet};
 use super::row::{self, Column, error_of};
 use crate::sql::ask::{Ask, Login, NULL, Values};
 use crate::sql::error::{ServerError, SqlError};
+use crate::sql::found::{Found, KEPT_BYTES_MAX, Step};
 use crate::sql::parts::Parts;
-use crate::sql::reply::{Came, Reply};
+use crate::sql::reply::Came;
 
 /// Commands.
 const QUIT: u8 = 1;
@@ -26,9 +27,6 @@ const UNKNOWN_STATEMENT: &[u8] = b"#1243\0";
 
 /// A server has no table with more.
 const COLUMNS_MAX: u64 = u16::MAX as u64;
-
-/// What is kept of the room for a result.
-const KEPT_BYTES_MAX: usize = 4 * 1024;
 
 /// See the module.
 #[derive(Debug)]
@@ -50,10 +48,12 @@ struct Session {
     /// It is forgotten behind its result.
     closes: Option<u32>,
     status: u16,
-    iteration: u64,
+    /// The transaction is rolled back when the running request has ended.
+    is_given_up: bool,
     keeps: bool,
     is_binary: bool,
     bytes_max: usize,
+    columns: Vec<Column>,
     found: Found,
 }
 
@@ -92,27 +92,6 @@ struct Later {
     number: Option<u16>,
 }
 
-/// What has come of a result.
-#[derive(Debug, Default)]
-struct Found {
-    rows: u64,
-    bytes: u64,
-    has_row: bool,
-    is_error: bool,
-    columns: Vec<Column>,
-    /// The description of the columns and the first row, or an error.
-    kept: Vec<u8>,
-    row_at: usize,
-}
-
-/// What a packet means to whoever drives the connection.
-enum Step {
-    More,
-    Open,
-    FirstRow,
-    Done,
-}
-
 impl Client {
     /// A client that logs in when the server has greeted it.
     pub fn new(login: Login) -> Client {
@@ -124,10 +103,11 @@ impl Client {
             later: None,
             closes: None,
             status: 0,
-            iteration: 0,
+            is_given_up: false,
             keeps: false,
             is_binary: false,
             bytes_max: 0,
+            columns: Vec::new(),
             found: Found::default(),
         };
         Client { packets, session }
@@ -136,21 +116,26 @@ impl Client {
     /// Writes what is asked for.
     pub fn ask(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) {
         let session = &mut self.session;
-        session.found.clear();
+        session.forget_result();
         session.keeps = ask.keeps;
-        let is_left_open =
-            ask.iteration != session.iteration && session.status & IN_TRANSACTION != 0;
-        session.iteration = ask.iteration;
-        if is_left_open {
+        if matches!(session.doing, Doing::Asks(Stage::RolledBack)) {
             let values = ask.values.cloned().unwrap_or_default();
             let later = Later { sql: ask.sql.to_vec(), values, number: ask.number };
             session.later = Some(Box::new(later));
-            session
-                .command(Stage::RolledBack, QUERY, out, |out| out.extend_from_slice(b"rollback"));
         } else {
             session.begin(ask.sql, ask.values, ask.number, out);
         }
         self.packets.expects = self.session.expects;
+    }
+
+    /// Rolls back the transaction that is open, if there is one.
+    pub fn roll_back(&mut self, out: &mut Vec<u8>) {
+        self.session.roll_back(out);
+        self.packets.expects = self.session.expects;
+    }
+
+    pub fn is_in_transaction(&self) -> bool {
+        self.session.status & IN_TRANSACTION != 0
     }
 
     /// Says that no more follows.
@@ -187,14 +172,7 @@ impl Client {
             packets.expects = session.expects;
             match step {
                 Step::More => {}
-                Step::Open => return Ok(Some(Came::Open)),
-                Step::FirstRow => return Ok(Some(Came::FirstRow)),
-                Step::Done => {
-                    kept.clear();
-                    kept.extend_from_slice(&session.found.kept);
-                    let Found { rows, bytes, is_error, row_at, .. } = session.found;
-                    return Ok(Some(Came::Done(Reply { rows, bytes, is_error, kept, row_at })));
-                }
+                step => return Ok(step.came(&session.found, kept)),
             }
         }
     }
@@ -205,8 +183,8 @@ impl Client {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let Session { prepared, found, .. } = &self.session;
-        let columns = found.columns.capacity() * size_of::<Column>();
+        let Session { prepared, found, columns, .. } = &self.session;
+        let columns = columns.capacity() * size_of::<Column>();
         let own = prepared.capacity() * size_of::<(u16, u32)>() + columns;
         own + found.kept.capacity() + self.packets.heap_bytes()
     }
@@ -218,6 +196,21 @@ fn is_eof(first: u8, length: usize) -> bool {
 }
 
 impl Session {
+    fn forget_result(&mut self) {
+        self.found.clear();
+        self.columns.clear();
+        self.columns.shrink_to(KEPT_BYTES_MAX / size_of::<Column>());
+    }
+
+    fn roll_back(&mut self, out: &mut Vec<u8>) {
+        let rolls_back = matches!(self.doing, Doing::Asks(Stage::RolledBack));
+        self.is_given_up =
+            matches!(self.doing, Doing::Asks(_)) && !(rolls_back && self.later.is_none());
+        if self.status & IN_TRANSACTION != 0 && matches!(self.doing, Doing::Nothing) {
+            self.command(Stage::RolledBack, QUERY, out, |out| out.extend_from_slice(b"rollback"));
+        }
+    }
+
     fn is_new(&self) -> bool {
         matches!(&self.doing, Doing::LogsIn(login) if login.begins())
     }
@@ -294,7 +287,7 @@ impl Session {
             Doing::LogsIn(login) => match packet.first {
                 0xff => Err(refusal(packet.body)),
                 0 if !login.begins() => {
-                    self.result_ends(ok(packet.body)?.1);
+                    self.result_ends(ok(packet.body)?.status);
                     Ok(Step::Open)
                 }
                 _ => {
@@ -326,9 +319,12 @@ impl Session {
                 return Ok(self.failed(error_of(packet.body), out));
             }
             (Stage::RolledBack, 0) => {
-                (_, self.status) = ok(packet.body)?;
-                let later = self.later.take().ok_or(SqlError::Packet(&UNASKED))?;
-                self.begin(&later.sql, Some(&later.values), later.number, out);
+                let status = ok(packet.body)?.status;
+                self.found.clear();
+                self.result_ends(status);
+                if let Some(later) = self.later.take() {
+                    self.begin(&later.sql, Some(&later.values), later.number, out);
+                }
                 return Ok(Step::More);
             }
             (Stage::Prepared, 0) => return self.was_prepared(packet.body, out),
@@ -337,19 +333,24 @@ impl Session {
             }
             (Stage::Described { id, .. }, _) => return self.execute_later(id, out),
             (Stage::Result, 0) => {
-                let (rows, status) = ok(packet.body)?;
-                self.found.rows = self.found.rows.saturating_add(rows);
-                return Ok(self.ended(status, out));
+                let done = ok(packet.body)?;
+                let found = &mut self.found;
+                found.rows = found.rows.saturating_add(done.rows);
+                found.affected = found.affected.saturating_add(done.rows);
+                // Of several statements, the last one that inserted a row with a key.
+                if done.insert_id > 0 || found.insert_id.is_none() {
+                    found.insert_id = Some(done.insert_id);
+                }
+                return Ok(self.ended(done.status, out));
             }
             (Stage::Result, 0xfb) => return Err(SqlError::Packet(&LOCAL_FILE)),
             (Stage::Result, _) => {
                 let left = Parts(packet.body).counted().filter(|count| *count <= COLUMNS_MAX);
                 let left = left.filter(|count| *count > 0).ok_or(SqlError::Packet(&MALFORMED))?;
                 if self.keeps && !self.found.has_row {
-                    let Found { columns, kept, .. } = &mut self.found;
-                    columns.clear();
-                    kept.clear();
-                    kept.extend_from_slice(&(left as u16).to_be_bytes());
+                    self.columns.clear();
+                    self.found.kept.clear();
+                    self.found.kept.extend_from_slice(&(left as u16).to_be_bytes());
                 }
                 Stage::Columns { left }
             }
@@ -413,8 +414,8 @@ impl Session {
         if !self.keeps || self.found.has_row {
             return Ok(());
         }
-        let Found { columns, kept, .. } = &mut self.found;
-        columns.push(row::column(body, kept).ok_or(SqlError::Packet(&MALFORMED))?);
+        let column = row::column(body, &mut self.found.kept);
+        self.columns.push(column.ok_or(SqlError::Packet(&MALFORMED))?);
         self.check_kept()
     }
 
@@ -426,7 +427,7 @@ impl Session {
         }
         if self.keeps {
             found.row_at = found.kept.len();
-            let kept = row::row(body, &found.columns, self.is_binary, &mut found.kept);
+            let kept = row::row(body, &self.columns, self.is_binary, &mut found.kept);
             kept.ok_or(SqlError::Packet(&MALFORMED))?;
             self.check_kept()?;
         }
@@ -467,6 +468,9 @@ impl Session {
                 out.extend_from_slice(&id.to_le_bytes());
             });
         }
+        if self.is_given_up {
+            self.roll_back(out);
+        }
         Step::Done
     }
 
@@ -475,13 +479,19 @@ impl Session {
     }
 }
 
-/// The rows that an OK packet says were changed, and the status.
-fn ok(body: &[u8]) -> Result<(u64, u16), SqlError> {
+/// What an OK packet says.
+struct Done {
+    /// Rows that were changed.
+    rows: u64,
+    insert_id: u64,
+    status: u16,
+}
+
+fn ok(body: &[u8]) -> Result<Done, SqlError> {
     let mut parts = Parts(&body[1..]);
     let mut read = || {
-        let rows = parts.counted()?;
-        let _insert_id = parts.counted()?;
-        Some((rows, parts.little(2)? as u16))
+        let (rows, insert_id) = (parts.counted()?, parts.counted()?);
+        Some(Done { rows, insert_id, status: parts.little(2)? as u16 })
     };
     read().ok_or(SqlError::Packet(&MALFORMED))
 }
@@ -489,18 +499,6 @@ fn ok(body: &[u8]) -> Result<(u64, u16), SqlError> {
 /// An error that ends the connection.
 fn refusal(body: &[u8]) -> SqlError {
     SqlError::Server(Box::new(ServerError::read(&error_of(body))))
-}
-
-impl Found {
-    fn clear(&mut self) {
-        let (mut kept, mut columns) =
-            (std::mem::take(&mut self.kept), std::mem::take(&mut self.columns));
-        kept.clear();
-        kept.shrink_to(KEPT_BYTES_MAX);
-        columns.clear();
-        columns.shrink_to(KEPT_BYTES_MAX / size_of::<Column>());
-        *self = Found { kept, columns, ..Found::default() };
-    }
 }
 
 static UNASKED: Said = say!("the server sent a MySQL packet without a statement");

@@ -113,8 +113,8 @@ impl Bench {
         bench
     }
 
-    fn ask(&mut self, sql: &str, values: Option<&Values>, iteration: u64) {
-        let ask = Ask { sql: sql.as_bytes(), values, number: Some(3), keeps: true, iteration };
+    fn ask(&mut self, sql: &str, values: Option<&Values>) {
+        let ask = Ask { sql: sql.as_bytes(), values, number: Some(3), keeps: true };
         self.client.ask(&ask, &mut self.said);
     }
 
@@ -164,7 +164,7 @@ const ROW: &str = "2 rows [Some(Number(7)), Some(Bytes([])), Some(Float(7.5))]";
 fn a_text_and_its_result_mean_the_same_however_they_are_cut() {
     throng_fuzz::splits(&result(), |parts| {
         let mut bench = Bench::open();
-        bench.ask("select …", None, 1);
+        bench.ask("select …", None);
         assert!(bench.said().starts_with(b"\x0b\0\0\0\x03select"));
         assert_eq!(bench.hear(parts), (vec!["row".into(), ROW.into()], None));
         assert!(bench.client.half() == 0 && bench.client.heap_bytes() < 2_000);
@@ -177,19 +177,19 @@ fn a_statement_with_values_is_prepared_once() {
         let mut bench = Bench::open();
         let mut values = Values::default();
         values.push(Dialect::MySql, Field::Number(7));
-        bench.ask("select ?", Some(&values), 1);
+        bench.ask("select ?", Some(&values));
         assert_eq!(bench.said(), b"\x09\0\0\0\x16select ?");
         assert_eq!(bench.hear(parts), (vec!["row".into(), ROW.into()], None));
         let execute = b"\x16\0\0\0\x17\x09\0\0\0\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0";
         assert_eq!(bench.said(), execute);
-        bench.ask("select ?", Some(&values), 1);
+        bench.ask("select ?", Some(&values));
         assert_eq!(bench.said(), execute);
     });
     let mut bench = Bench::open();
     let mut values = Values::default();
     values.push(Dialect::MySql, Field::Null);
     values.push(Dialect::MySql, Field::Bytes(b"x"));
-    let ask = Ask { sql: b"do ?", values: Some(&values), number: None, keeps: false, iteration: 1 };
+    let ask = Ask { sql: b"do ?", values: Some(&values), number: None, keeps: false };
     bench.client.ask(&ask, &mut bench.said);
     bench.said();
     let descriptions = packets(1, &[&[0, 4, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0], b"?", b"?", EOF]);
@@ -204,7 +204,7 @@ fn a_wrong_number_of_values_is_not_sent() {
     let mut bench = Bench::open();
     let mut values = Values::default();
     values.push(Dialect::MySql, Field::Bool(true));
-    bench.ask("select ?, ?", Some(&values), 1);
+    bench.ask("select ?, ?", Some(&values));
     bench.said();
     let descriptions = packets(1, &[&[0, 4, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0], b"?", b"?", EOF]);
     let (told, failed) = bench.hear(&[&descriptions]);
@@ -257,7 +257,7 @@ fn values_of_all_types_look_as_in_the_text_protocol() {
 #[test]
 fn rows_are_what_was_changed_and_of_several_statements_the_sum() {
     let mut bench = Bench::open();
-    bench.ask("update …; select …; update …", None, 1);
+    bench.ask("update …; select …; update …", None);
     let more = [0xfe, 0, 0, 10, 0];
     let id = column("id", 8, 0, 0);
     let results = [&ok(5, MORE)[..], &[1], &id, EOF, b"\x017", &more, &ok(2, IDLE)];
@@ -270,10 +270,10 @@ fn rows_are_what_was_changed_and_of_several_statements_the_sum() {
 fn an_error_is_the_result_and_an_unasked_one_ends_the_connection() {
     let mut bench = Bench::open();
     throng_fuzz::splits(&packets(1, &[&error(1062, "#23000Duplicate entry")]), |parts| {
-        bench.ask("insert …", None, 1);
+        bench.ask("insert …", None);
         assert_eq!(bench.hear(parts), (vec!["1062 23000 Duplicate entry".into()], None));
     });
-    bench.ask("select 1", None, 1);
+    bench.ask("select 1", None);
     let row = packets(1, &[&[1], &column("id", 3, 0, 0), EOF, &error(1317, "#70100Interrupted")]);
     assert_eq!(bench.hear(&[&row]), (vec!["1317 70100 Interrupted".into()], None));
     let (_, failed) = bench.hear(&[&packets(0, &[&error(4031, "#HY000idle")])]);
@@ -283,16 +283,64 @@ fn an_error_is_the_result_and_an_unasked_one_ends_the_connection() {
 }
 
 #[test]
-fn a_transaction_that_another_iteration_left_open_is_rolled_back() {
+fn an_open_transaction_is_rolled_back_in_front_of_what_follows() {
     let mut bench = Bench::open();
-    bench.ask("begin", None, 1);
-    bench.hear(&[&packets(1, &[&ok(0, OPEN)])]);
-    bench.said();
-    bench.ask("select 1", None, 2);
-    assert_eq!(bench.said(), b"\x09\0\0\0\x03rollback");
+    let open = |bench: &mut Bench| {
+        bench.ask("begin", None);
+        bench.hear(&[&packets(1, &[&ok(0, OPEN)])]);
+        bench.said();
+    };
+    let rolls_back = |bench: &mut Bench| {
+        bench.client.roll_back(&mut bench.said);
+        bench.said() == b"\x09\0\0\0\x03rollback"
+    };
+    open(&mut bench);
+    assert!(rolls_back(&mut bench) && !rolls_back(&mut bench), "once");
+    // What follows waits for it.
+    bench.ask("select 1", None);
+    assert_eq!(bench.said(), b"");
     assert_eq!(bench.hear(&[&packets(1, &[&ok(0, IDLE)])]), (vec![], None));
     assert_eq!(bench.said(), b"\x09\0\0\0\x03select 1");
     assert_eq!(bench.hear(&[&packets(1, &[&ok(1, IDLE)])]).0.len(), 1);
+    assert!(!rolls_back(&mut bench), "nothing is open");
+    // It comes while nobody waits.
+    open(&mut bench);
+    assert!(rolls_back(&mut bench));
+    throng_fuzz::splits(&packets(1, &[&ok(0, IDLE)]), |parts| {
+        assert_eq!(bench.hear(parts), (vec![], None));
+        assert!(!bench.client.is_in_transaction());
+        open(&mut bench);
+        assert!(rolls_back(&mut bench));
+    });
+    bench.hear(&[&packets(1, &[&ok(0, IDLE)])]);
+    // A statement is on its way: behind it.
+    open(&mut bench);
+    bench.ask("do 1", None);
+    bench.said();
+    assert!(!rolls_back(&mut bench), "not in the middle");
+    assert_eq!(bench.hear(&[&packets(1, &[&ok(0, OPEN)])]).0.len(), 1);
+    assert_eq!(bench.said(), b"\x09\0\0\0\x03rollback");
+    assert_eq!(bench.hear(&[&packets(1, &[&ok(0, IDLE)])]), (vec![], None));
+}
+
+#[test]
+fn changed_rows_and_the_key_of_the_last_one_are_read() {
+    let mut bench = Bench::open();
+    let mut read = |heard: &[&[u8]]| {
+        bench.ask("…", None);
+        let heard = packets(1, heard);
+        let came = bench.client.next(&mut &heard[..], LIMIT, &mut bench.kept, &mut bench.said);
+        let Ok(Some(Came::Done(reply))) = came else { panic!("{came:?}") };
+        (reply.rows, reply.affected, reply.insert_id)
+    };
+    assert_eq!(read(&[&[0, 2, 0xfc, 0x2c, 1, 2, 0, 0, 0]]), (2, 2, Some(300)));
+    assert_eq!(read(&[&ok(3, IDLE)]), (3, 3, Some(0)));
+    // Of several statements.
+    let more = [0, 1, 7, 10, 0, 0, 0];
+    assert_eq!(read(&[&more, &ok(1, IDLE)]), (2, 2, Some(7)));
+    bench.ask("select …", None);
+    let rows = packets(1, &[&[1], &column("id", 3, 0, 0), EOF, &[1, b'5'], EOF]);
+    assert_eq!(bench.hear(&[&rows]).0.len(), 2);
 }
 
 /// The vectors of go-sql-driver's tests, and what `openssl pkeyutl` decrypts.
@@ -361,7 +409,7 @@ fn logins_go_as_far_as_the_server_asks() {
 fn parts_of_16_mib_are_one_packet() {
     let mut bench = Bench::open();
     let long = "x".repeat(FULL_BYTES);
-    bench.ask(&long, None, 1);
+    bench.ask(&long, None);
     let said = bench.said();
     assert_eq!(said[..5], [0xff, 0xff, 0xff, 0, 3]);
     assert_eq!(said[4 + FULL_BYTES..], [1, 0, 0, 1, b'x']);
@@ -412,7 +460,7 @@ fn servers_that_lie_are_cut_off() {
     }
     let asked = |stream: &[u8]| {
         let mut bench = Bench::open();
-        bench.ask("load data local …", None, 1);
+        bench.ask("load data local …", None);
         text(bench.hear(&[stream]).1.expect("it is not allowed"))
     };
     let id = column("id", 3, 0, 0);
@@ -469,7 +517,7 @@ fn fuzz_a_damaged_stream_means_the_same_however_it_is_cut() {
         let made = |parts: &[&[u8]], opens: bool, values: Option<&Values>| {
             let mut bench = if opens { Bench::new(login()) } else { Bench::open() };
             if !opens {
-                bench.ask("select 1", values, 1);
+                bench.ask("select 1", values);
             }
             let told = bench.hear(parts);
             assert!(bench.client.heap_bytes() < 300_000);

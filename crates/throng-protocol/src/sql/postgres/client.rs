@@ -3,11 +3,11 @@
 use super::frame::{Frame, Frames};
 use super::scram::{Scram, md5_password};
 use super::write;
-use crate::sql::Room;
 use crate::sql::ask::{Ask, Login};
 use crate::sql::error::{ServerError, SqlError, shown};
+use crate::sql::found::{Found, Step};
 use crate::sql::parts::Parts;
-use crate::sql::reply::{Came, Reply};
+use crate::sql::reply::Came;
 
 /// What a connection does.
 #[derive(Debug)]
@@ -22,6 +22,9 @@ enum Doing {
     Asks,
 }
 
+/// What statements are called that change rows, in front of their number.
+const CHANGES: [&[u8]; 4] = [b"INSERT ", b"UPDATE ", b"DELETE ", b"MERGE "];
+
 /// See the module.
 #[derive(Debug)]
 pub struct Client {
@@ -31,36 +34,17 @@ pub struct Client {
     prepared: Vec<u64>,
     /// What the server is asked to prepare.
     preparing: Option<u16>,
-    /// Results that come before that of what was asked for.
-    before: u8,
+    /// A `rollback` was sent whose result has not come; that of a request comes behind it.
+    rolls_back: bool,
+    /// The transaction is rolled back when the running request has ended.
+    is_given_up: bool,
     is_extended: bool,
     keeps: bool,
     /// As the server says: `I` for none, `T` for an open one, `E` for a failed one.
     transaction: u8,
-    iteration: u64,
-    found: Found,
-}
-
-/// What has come of a result.
-#[derive(Debug, Default)]
-struct Found {
-    rows: u64,
     /// Rows of a statement whose end has not come.
     open_rows: u64,
-    bytes: u64,
-    has_row: bool,
-    is_error: bool,
-    /// The description of the columns and the first row, or an error.
-    kept: Vec<u8>,
-    row_at: usize,
-}
-
-/// What a message means to whoever drives the connection.
-enum Step {
-    More,
-    Open,
-    FirstRow,
-    Done,
+    found: Found,
 }
 
 impl Client {
@@ -72,11 +56,12 @@ impl Client {
             frames: Frames::default(),
             prepared: Vec::new(),
             preparing: None,
-            before: 0,
+            rolls_back: false,
+            is_given_up: false,
             is_extended: false,
             keeps: false,
             transaction: b'I',
-            iteration: 0,
+            open_rows: 0,
             found: Found::default(),
         }
     }
@@ -84,12 +69,7 @@ impl Client {
     /// Writes what is asked for.
     pub fn ask(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) {
         self.found.clear();
-        let is_left_open = ask.iteration != self.iteration && self.transaction != b'I';
-        self.iteration = ask.iteration;
-        self.before = u8::from(is_left_open);
-        if is_left_open {
-            write::query(b"rollback", out);
-        }
+        self.open_rows = 0;
         (self.doing, self.keeps, self.preparing) = (Doing::Asks, ask.keeps, None);
         self.is_extended = ask.values.is_some();
         let Some(values) = ask.values else { return write::query(ask.sql, out) };
@@ -98,6 +78,19 @@ impl Client {
             self.preparing = ask.number;
         }
         write::execute(ask.number, values, ask.keeps, out);
+    }
+
+    /// Rolls back the transaction that is open, if there is one.
+    pub fn roll_back(&mut self, out: &mut Vec<u8>) {
+        self.is_given_up = matches!(self.doing, Doing::Asks);
+        if self.is_in_transaction() && !self.rolls_back && !self.is_given_up {
+            self.rolls_back = true;
+            write::query(b"rollback", out);
+        }
+    }
+
+    pub fn is_in_transaction(&self) -> bool {
+        self.transaction != b'I'
     }
 
     /// Says that no more follows.
@@ -128,7 +121,7 @@ impl Client {
         &mut self,
         input: &mut &[u8],
         bytes_max: usize,
-        (room, kept): (&mut Room, &'r mut Vec<u8>),
+        kept: &'r mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Result<Option<Came<'r>>, SqlError> {
         loop {
@@ -153,51 +146,32 @@ impl Client {
             });
             self.found.bytes += (before - input.len()) as u64;
             let Some(kind) = read? else { return Ok(None) };
-            match self.came(kind, kept, room, out)? {
+            match self.came(kind, kept, out)? {
                 Step::More => {}
-                Step::Open => return Ok(Some(Came::Open)),
-                Step::FirstRow => return Ok(Some(Came::FirstRow)),
-                Step::Done => {
-                    kept.clear();
-                    kept.extend_from_slice(&self.found.kept);
-                    let Found { rows, bytes, is_error, row_at, .. } = self.found;
-                    return Ok(Some(Came::Done(Reply { rows, bytes, is_error, kept, row_at })));
-                }
+                step => return Ok(step.came(&self.found, kept)),
             }
         }
     }
 
-    fn came(
-        &mut self,
-        kind: u8,
-        body: &[u8],
-        room: &mut Room,
-        out: &mut Vec<u8>,
-    ) -> Result<Step, SqlError> {
+    fn came(&mut self, kind: u8, body: &[u8], out: &mut Vec<u8>) -> Result<Step, SqlError> {
         match (&self.doing, kind) {
-            (Doing::LogsIn { .. }, _) => self.login_came(kind, body, room, out),
+            (Doing::LogsIn { .. }, _) => self.login_came(kind, body, out),
             // Settings, notices and notifications come at any time.
             (_, b'S' | b'N' | b'A') => Ok(Step::More),
             (_, b'E') => self.error_came(body).map(|()| Step::More),
-            (Doing::Asks, _) => self.answer_came(kind, body, out),
+            _ if self.is_asked() => self.answer_came(kind, body, out),
             _ => Err(SqlError::Unexpected(kind)),
         }
     }
 
-    fn login_came(
-        &mut self,
-        kind: u8,
-        body: &[u8],
-        room: &mut Room,
-        out: &mut Vec<u8>,
-    ) -> Result<Step, SqlError> {
+    fn login_came(&mut self, kind: u8, body: &[u8], out: &mut Vec<u8>) -> Result<Step, SqlError> {
         let Doing::LogsIn { login, scram, accepted } = &mut self.doing else {
             return Err(SqlError::Unexpected(kind));
         };
         match kind {
             b'E' => Err(SqlError::Server(Box::new(ServerError::read(body)))),
             b'R' if !*accepted => {
-                *accepted = authenticate(login, scram, body, room, out)?;
+                *accepted = authenticate(login, scram, body, out)?;
                 Ok(Step::More)
             }
             b'N' | b'v' | b'S' | b'K' => Ok(Step::More),
@@ -212,14 +186,14 @@ impl Client {
 
     fn error_came(&mut self, body: &[u8]) -> Result<(), SqlError> {
         let error = ServerError::read(body);
-        if error.is_fatal() || !matches!(self.doing, Doing::Asks) {
+        if error.is_fatal() || !self.is_asked() {
             return Err(SqlError::Server(Box::new(error)));
         }
         if error.code == "26000" {
             // It has forgotten what it had prepared, as after DISCARD ALL.
             self.prepared.clear();
         }
-        if self.before == 0 && !self.found.is_error {
+        if !self.rolls_back && !self.found.is_error {
             let found = &mut self.found;
             (found.is_error, found.has_row) = (true, true);
             found.kept.clear();
@@ -232,7 +206,7 @@ impl Client {
         let found = &mut self.found;
         match kind {
             b'D' => {
-                found.open_rows += 1;
+                self.open_rows += 1;
                 if std::mem::replace(&mut found.has_row, true) {
                     return Ok(Step::More);
                 }
@@ -248,20 +222,26 @@ impl Client {
             }
             b'C' => {
                 let tag = body.strip_suffix(b"\0").ok_or(SqlError::Malformed(kind))?;
-                let counted = std::mem::take(&mut found.open_rows);
+                let counted = std::mem::take(&mut self.open_rows);
                 let said = tag.rsplit(|byte| *byte == b' ').next();
                 let said = said.and_then(|said| std::str::from_utf8(said).ok()?.parse().ok());
-                found.rows = found.rows.saturating_add(said.unwrap_or(counted));
+                let rows = said.unwrap_or(counted);
+                found.rows = found.rows.saturating_add(rows);
+                if CHANGES.iter().any(|verb| tag.starts_with(verb)) {
+                    found.affected = found.affected.saturating_add(rows);
+                }
             }
             b'1' => self.has_been_prepared(),
             b'Z' => {
                 self.transaction = ready(body)?;
-                if self.before > 0 {
-                    self.before -= 1;
+                if std::mem::take(&mut self.rolls_back) {
                     self.found.clear();
                     return Ok(Step::More);
                 }
                 self.doing = Doing::Nothing;
+                if self.is_given_up {
+                    self.roll_back(out);
+                }
                 return Ok(Step::Done);
             }
             // COPY FROM STDIN: there is nothing to copy. A Sync before that was ignored.
@@ -275,6 +255,11 @@ impl Client {
             kind => return Err(SqlError::Unexpected(kind)),
         }
         Ok(Step::More)
+    }
+
+    /// Whether a result is to come.
+    fn is_asked(&self) -> bool {
+        self.rolls_back || matches!(self.doing, Doing::Asks)
     }
 
     /// How many bytes of a message have come that is not complete.
@@ -293,7 +278,6 @@ fn authenticate(
     login: &Login,
     scram: &mut Option<Box<Scram>>,
     body: &[u8],
-    room: &mut Room,
     out: &mut Vec<u8>,
 ) -> Result<bool, SqlError> {
     let mut parts = Parts(body);
@@ -323,7 +307,7 @@ fn authenticate(
             });
         }
         (11, Some(scram)) => {
-            let answer = scram.answer(parts.0, password()?, room)?;
+            let answer = scram.answer(parts.0, password()?)?;
             write::message(b'p', out, |out| out.extend_from_slice(&answer));
         }
         (12, Some(scram)) => scram.check(parts.0)?,
@@ -338,17 +322,5 @@ fn ready(body: &[u8]) -> Result<u8, SqlError> {
     match body {
         [state @ (b'I' | b'T' | b'E')] => Ok(*state),
         _ => Err(SqlError::Malformed(b'Z')),
-    }
-}
-
-/// What is kept of the room for a result.
-const KEPT_BYTES_MAX: usize = 4 * 1024;
-
-impl Found {
-    fn clear(&mut self) {
-        let mut kept = std::mem::take(&mut self.kept);
-        kept.clear();
-        kept.shrink_to(KEPT_BYTES_MAX);
-        *self = Found { kept, ..Found::default() };
     }
 }

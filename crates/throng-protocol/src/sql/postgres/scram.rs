@@ -1,7 +1,7 @@
 //! A login by SCRAM-SHA-256 as PostgreSQL frames it, and MD5 passwords.
 
 use throng_base::Said;
-use throng_expression::scram::{self, Hash, Room};
+use throng_expression::scram::{self, Hash};
 
 use crate::sql::error::SqlError;
 
@@ -30,10 +30,9 @@ impl Scram {
         &mut self,
         challenge: &[u8],
         password: &[u8],
-        room: &mut Room,
     ) -> Result<Vec<u8>, SqlError> {
         let challenge = std::str::from_utf8(challenge).unwrap_or_default();
-        let proof = scram::answer(Hash::Sha256, &self.first, challenge, password, room);
+        let proof = scram::answer(Hash::Sha256, &self.first, challenge, password);
         let proof = proof.map_err(SqlError::Scram)?;
         self.signature = Some(proof.signature);
         Ok(proof.last.into_bytes())

@@ -4,7 +4,7 @@ use super::scram::{Scram, md5_password};
 use super::write::message;
 use super::*;
 use crate::field::Field;
-use crate::sql::{Ask, Came, Dialect, Login, Room, ServerError, SqlError, Values};
+use crate::sql::{Ask, Came, Dialect, Login, ServerError, SqlError, Values};
 
 const LIMIT: usize = 1024 * 1024;
 
@@ -70,7 +70,6 @@ fn result() -> Vec<u8> {
 /// A client that hears bytes in pieces: what came, in words, and what it said.
 struct Bench {
     client: Client,
-    room: Room,
     kept: Vec<u8>,
     said: Vec<u8>,
 }
@@ -79,7 +78,7 @@ impl Bench {
     fn new() -> Bench {
         let mut said = Vec::new();
         let client = Client::new(login(), &mut said);
-        Bench { client, room: Room::default(), kept: Vec::new(), said }
+        Bench { client, kept: Vec::new(), said }
     }
 
     fn open() -> Bench {
@@ -89,9 +88,9 @@ impl Bench {
         bench
     }
 
-    fn ask(&mut self, sql: &str, values: Option<&Values>, iteration: u64) {
+    fn ask(&mut self, sql: &str, values: Option<&Values>) {
         let number = values.map(|_| 3);
-        let ask = Ask { sql: sql.as_bytes(), values, number, keeps: true, iteration };
+        let ask = Ask { sql: sql.as_bytes(), values, number, keeps: true };
         self.client.ask(&ask, &mut self.said);
     }
 
@@ -100,8 +99,7 @@ impl Bench {
         for part in parts {
             let mut rest = *part;
             loop {
-                let room = (&mut self.room, &mut self.kept);
-                match self.client.next(&mut rest, LIMIT, room, &mut self.said) {
+                match self.client.next(&mut rest, LIMIT, &mut self.kept, &mut self.said) {
                     Ok(Some(came)) => told.push(in_words(&came)),
                     Ok(None) => break,
                     Err(error) => return (told, Some(error)),
@@ -135,12 +133,12 @@ fn a_statement_is_prepared_once_and_its_result_means_the_same_however_it_is_cut(
         let mut values = Values::default();
         values.push(Dialect::Postgres, Field::Bytes(b"7"));
         values.push(Dialect::Postgres, Field::Null);
-        bench.ask("select 1 where $1 = $2", Some(&values), 1);
+        bench.ask("select 1 where $1 = $2", Some(&values));
         assert!(bench.said.starts_with(b"P"), "{:?}", bench.said);
         let want = "2 rows [Some(Number(7)), Some(Bytes([])), Some(Bool(true))]";
         assert_eq!(bench.hear(parts), (vec!["row".into(), want.into()], None));
         bench.said.clear();
-        bench.ask("select 1 where $1 = $2", Some(&values), 1);
+        bench.ask("select 1 where $1 = $2", Some(&values));
         assert!(bench.said.starts_with(b"B"), "{:?}", bench.said);
         assert!(bench.client.half() == 0 && bench.client.heap_bytes() < 1_000);
     });
@@ -149,14 +147,14 @@ fn a_statement_is_prepared_once_and_its_result_means_the_same_however_it_is_cut(
 #[test]
 fn rows_are_what_was_changed_and_of_several_statements_the_sum() {
     let mut bench = Bench::open();
-    bench.ask("begin; insert …; update …; commit", None, 1);
+    bench.ask("begin; insert …; update …; commit", None);
     let tags: Vec<u8> = ["BEGIN", "INSERT 0 5", "UPDATE 2", "COMMIT"]
         .iter()
         .flat_map(|tag| one(b'C', format!("{tag}\0").as_bytes()))
         .collect();
     let (told, failed) = bench.hear(&[&tags, &one(b'Z', b"I")]);
     assert_eq!((&*told[0], failed), ("7 rows [None, None, None]", None));
-    bench.ask("show port", None, 1);
+    bench.ask("show port", None);
     let tag = one(b'C', b"SHOW\0");
     let (told, _) = bench.hear(&[&description(), &row(&[Some("5432")]), &tag, &one(b'Z', b"I")]);
     assert_eq!(told[1], "1 rows [Some(Number(5432)), None, None]");
@@ -167,10 +165,10 @@ fn an_error_is_the_result_and_a_fatal_one_ends_the_connection() {
     let mut bench = Bench::open();
     let failed = [error("ERROR", "23505", "duplicate key"), one(b'Z', b"E")].concat();
     throng_fuzz::splits(&failed, |parts| {
-        bench.ask("insert …", None, 1);
+        bench.ask("insert …", None);
         assert_eq!(bench.hear(parts), (vec!["23505 duplicate key".into()], None));
     });
-    bench.ask("select 1", None, 1);
+    bench.ask("select 1", None);
     let (told, failed) = bench.hear(&[&error("FATAL", "57P01", "terminating connection")]);
     let Some(SqlError::Server(error)) = failed else { panic!("{failed:?}") };
     assert_eq!((told.len(), error.status()), (0, throng_base::sql::status(0, "57P01")));
@@ -188,25 +186,73 @@ fn what_a_connection_pooler_causes_is_told_with_its_cure() {
 }
 
 #[test]
-fn a_transaction_that_another_iteration_left_open_is_rolled_back() {
+fn an_open_transaction_is_rolled_back_in_front_of_what_follows() {
     let mut bench = Bench::open();
-    bench.ask("begin", None, 1);
-    bench.hear(&[&one(b'C', b"BEGIN\0"), &one(b'Z', b"T")]);
-    bench.said.clear();
-    bench.ask("select 1", None, 2);
-    assert!(bench.said.windows(8).any(|part| part == b"rollback"), "{:?}", bench.said);
+    let open = |bench: &mut Bench| {
+        bench.ask("begin", None);
+        bench.hear(&[&one(b'C', b"BEGIN\0"), &one(b'Z', b"T")]);
+        bench.said.clear();
+    };
+    let rolls_back = |bench: &mut Bench| {
+        bench.client.roll_back(&mut bench.said);
+        std::mem::take(&mut bench.said) == b"Q\0\0\0\x0drollback\0"
+    };
     let rolled_back = [one(b'C', b"ROLLBACK\0"), one(b'Z', b"I")].concat();
+    open(&mut bench);
+    assert!(rolls_back(&mut bench) && !rolls_back(&mut bench), "once");
+    // What follows does not wait for it.
+    bench.ask("select 1", None);
+    assert_eq!(std::mem::take(&mut bench.said), b"Q\0\0\0\x0dselect 1\0");
     let (told, _) = bench.hear(&[&rolled_back, &one(b'C', b"SELECT 1\0"), &one(b'Z', b"I")]);
     assert_eq!(told, ["1 rows [None, None, None]"]);
+    assert!(!rolls_back(&mut bench), "nothing is open");
+    // It comes while nobody waits; bytes of it are not those of the next result.
+    open(&mut bench);
+    assert!(rolls_back(&mut bench));
+    throng_fuzz::splits(&rolled_back, |parts| {
+        assert_eq!(bench.hear(parts), (vec![], None));
+        assert!(!bench.client.is_in_transaction());
+        open(&mut bench);
+        assert!(rolls_back(&mut bench));
+    });
+    bench.hear(&[&rolled_back]);
+    // A request is on its way: behind it.
+    open(&mut bench);
+    bench.ask("select 1", None);
     bench.said.clear();
-    bench.ask("select 1", None, 3);
-    assert!(bench.said.starts_with(b"Q\0\0\0\x0dselect 1"));
+    assert!(!rolls_back(&mut bench), "not in the middle");
+    assert_eq!(bench.hear(&[&one(b'C', b"SELECT 1\0"), &one(b'Z', b"T")]).0.len(), 1);
+    assert_eq!(bench.said, b"Q\0\0\0\x0drollback\0");
+    assert_eq!(bench.hear(&[&rolled_back]), (vec![], None));
+}
+
+#[test]
+fn rows_that_are_changed_are_counted_for_themselves() {
+    let mut bench = Bench::open();
+    let tags: [(&[u8], u64, u64); 7] = [
+        (b"SELECT 3\0", 3, 0),
+        (b"INSERT 0 2\0", 2, 2),
+        (b"UPDATE 4\0", 4, 4),
+        (b"DELETE 1\0", 1, 1),
+        (b"MERGE 5\0", 5, 5),
+        (b"COPY 6\0", 6, 0),
+        (b"BEGIN\0", 0, 0),
+    ];
+    for (tag, rows, affected) in tags {
+        bench.ask("…", None);
+        let heard = [one(b'C', tag), one(b'Z', b"I")].concat();
+        let came = bench.client.next(&mut &heard[..], LIMIT, &mut bench.kept, &mut bench.said);
+        let Ok(Some(Came::Done(reply))) = came else { panic!("{came:?}") };
+        assert_eq!((reply.rows, reply.affected), (rows, affected), "{tag:?}");
+        assert_eq!(reply.field("insert_id"), None);
+        assert_eq!(reply.field("affected"), Some(Field::Number(affected as i64)));
+    }
 }
 
 #[test]
 fn nothing_is_copied_from_the_client() {
     let mut bench = Bench::open();
-    bench.ask("copy t from stdin", None, 1);
+    bench.ask("copy t from stdin", None);
     bench.said.clear();
     assert_eq!(bench.hear(&[&one(b'G', &[0; 7])]), (vec![], None));
     assert!(bench.said.starts_with(b"f"));
@@ -218,13 +264,13 @@ fn scram_derives_what_the_rfc_does() {
     let mut scram = Scram::new("rOprNGfwEbeRWgbNEkqO");
     let challenge = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                      s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
-    let answer = scram.answer(challenge.as_bytes(), b"pencil", &mut Room::default()).unwrap();
+    let answer = scram.answer(challenge.as_bytes(), b"pencil").unwrap();
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p="));
     assert_eq!(scram.check(b"v=AAAA").unwrap_err(), scram.check(b"e=other").unwrap_err());
     let wrong = |challenge: &[u8]| {
         let mut scram = Scram::new("abc");
-        scram.answer(challenge, b"pencil", &mut Room::default()).unwrap_err().said()
+        scram.answer(challenge, b"pencil").unwrap_err().said()
     };
     assert_eq!(wrong(b"r=x,s=AAAA,i=1"), wrong(b"r=abc,s=AAAA,i=1"));
     assert!(wrong(b"r=abcd,s=AAAA,i=4000000000").english().contains("100,000"));
@@ -274,9 +320,9 @@ fn servers_that_lie_are_cut_off() {
     assert_eq!(text(unasked), "the server sent the unexpected message `C`");
     let login = Login { password: None, ..login() };
     let mut client = Client::new(login, &mut Vec::new());
-    let (mut room, mut kept, mut out) = (Room::default(), Vec::new(), Vec::new());
+    let (mut kept, mut out) = (Vec::new(), Vec::new());
     let stream = authentication(3, b"");
-    let told = client.next(&mut &stream[..], LIMIT, (&mut room, &mut kept), &mut out);
+    let told = client.next(&mut &stream[..], LIMIT, &mut kept, &mut out);
     assert_eq!(told, Err(SqlError::NoPassword));
 }
 
@@ -288,7 +334,7 @@ fn fuzz_a_damaged_stream_means_the_same_however_it_is_cut() {
         let made = |parts: &[&[u8]], opens: bool| {
             let mut bench = if opens { Bench::new() } else { Bench::open() };
             if !opens {
-                bench.ask("select 1", None, 1);
+                bench.ask("select 1", None);
             }
             let (told, failed) = bench.hear(parts);
             assert!(bench.client.heap_bytes() < 200_000);

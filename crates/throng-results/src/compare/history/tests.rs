@@ -73,7 +73,7 @@ fn write(folder: &Path, made: &Made) -> PathBuf {
     }
     if let Some(carries) = made.carries {
         let (low, high, carries) = (Some(carries), Some(carries * 1.05), Some(carries));
-        let found = Capacity { carries, low, high, ..crate::sample::capacity::capacity() };
+        let found = Capacity { carries, low, high, ..crate::tests::sample::capacity::capacity() };
         let capacity = Event::Capacity { at_ns: end, capacity: Box::new(found) };
         recorder.event(&capacity).unwrap();
     }

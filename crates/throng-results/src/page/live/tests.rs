@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use throng_metrics::Interval;
 
 use super::*;
-use crate::sample;
+use crate::tests::sample;
 
 fn sum(column: &Value) -> u64 {
     column.as_array().unwrap().iter().map(|it| it.as_u64().unwrap_or(0)).sum()

@@ -5,7 +5,7 @@ use throng_metrics::Percentile;
 use throng_metrics::capacity::{Capacity, EndedBy};
 
 use crate::Event;
-use crate::sample::capacity::capacity;
+use crate::tests::sample::capacity::capacity;
 
 #[test]
 fn an_event_of_it_is_read_back() {
@@ -21,16 +21,16 @@ fn an_event_of_it_is_read_back() {
 #[test]
 fn a_report_of_the_record_alone_has_it() {
     let directory = tempfile::tempdir().unwrap();
-    let mut before = crate::sample::capacity::searched(capacity());
+    let mut before = crate::tests::sample::capacity::searched(capacity());
     let mut info = before.info.clone();
     info.time.ended = None;
     let mut recorder = crate::Recorder::create(directory.path(), &info, "").unwrap();
-    for event in crate::sample::events() {
+    for event in crate::tests::sample::events() {
         recorder.event(&event).unwrap();
     }
     let found = Event::Capacity { at_ns: 3, capacity: Box::new(capacity()) };
     recorder.event(&found).unwrap();
-    for interval in crate::sample::intervals() {
+    for interval in crate::tests::sample::intervals() {
         recorder.interval(&interval).unwrap();
     }
     recorder.finish(&before.info).unwrap();
@@ -43,7 +43,7 @@ fn a_report_of_the_record_alone_has_it() {
 #[test]
 fn what_levels_were_judged_by_does_not_make_the_run_invalid() {
     use crate::verdict::{exit_code, stamp, validity};
-    let mut summary = crate::sample::capacity::searched(capacity());
+    let mut summary = crate::tests::sample::capacity::searched(capacity());
     summary.generator.lateness.percentiles_ns[Percentile::P99 as usize] = 300_000_000;
     summary.users.population.unmet = summary.users.population.due();
     assert_eq!(validity(&summary), crate::Validity::Valid);
@@ -72,13 +72,13 @@ fn what_levels_were_judged_by_does_not_make_the_run_invalid() {
 #[test]
 fn the_last_one_counts_and_is_masked_and_moved() {
     let first = Capacity { ended_by: EndedBy::Asked, carries: None, ..capacity() };
-    let mut events = crate::sample::events();
+    let mut events = crate::tests::sample::events();
     for (at_ns, capacity) in [(1, first), (2, capacity())] {
         events.insert(5, Event::Capacity { at_ns, capacity: Box::new(capacity) });
     }
     events.swap(5, 6);
-    let (info, intervals) = (crate::sample::info(), crate::sample::intervals());
-    let summary = crate::sample::summary_of(info, &intervals, &events);
+    let (info, intervals) = (crate::tests::sample::info(), crate::tests::sample::intervals());
+    let summary = crate::tests::sample::summary_of(info, &intervals, &events);
     assert_eq!(summary.capacity.as_deref(), Some(&capacity()));
     let mut secrets = Secrets::default();
     secrets.add("http p99");

@@ -1,7 +1,7 @@
 //! What a search for the highest load found, whole.
 
 use super::*;
-use crate::sample::capacity::{capacity, searched};
+use crate::tests::sample::capacity::{capacity, searched};
 use expect_test::expect;
 use throng_metrics::capacity::{Basis, Capacity, EndedBy, GeneratorLimit, LevelVerdict, LoadUnit};
 

@@ -1,7 +1,7 @@
 //! What a person sees of a duel.
 
 use super::*;
-use crate::sample::duel::{duel, dueled};
+use crate::tests::sample::duel::{duel, dueled};
 use crate::verdict::exit_code;
 use throng_base::Exit;
 

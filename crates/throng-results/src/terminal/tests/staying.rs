@@ -1,7 +1,7 @@
 //! What is seen of users who stay on their connections.
 
 use super::*;
-use crate::sample::im;
+use crate::tests::sample::im;
 use expect_test::expect;
 
 /// A summary in two parts: the tables, and what stands below them.

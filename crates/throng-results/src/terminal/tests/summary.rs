@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::directory::{GeneratorInfo, MachineInfo};
-use crate::sample::{chat, chat_blind, im, im_held, shop};
 use crate::summary::{ChangeOf, ErrorRow, Example, InvalidReason, Row, ThresholdRow};
+use crate::tests::sample::{chat, chat_blind, im, im_held, shop};
 use throng_metrics::{Blame, Percentile, Unit, Verdict};
 
 /// In few lines, none too wide. Returns it.

@@ -6,9 +6,9 @@ use throng_program::{Scheme, Secure, Statement, StepKind};
 
 use crate::ast;
 use crate::read::Context;
-use crate::steps::failing::{read_loss, read_timeout};
-use crate::steps::rows::Rows;
-use crate::steps::via::Via;
+use crate::step::failing::{read_loss, read_timeout};
+use crate::step::rows::Rows;
+use crate::step::via::Via;
 
 pub(in crate::steps) fn read_secure(
     cx: &mut Context<'_>,

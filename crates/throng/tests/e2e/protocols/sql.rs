@@ -2,6 +2,7 @@
 
 mod mysql;
 
+use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, chown};
@@ -12,13 +13,14 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::faulty::Faulty;
 use crate::http::tls::Papers;
 use crate::run::{Child, Run, throng};
 use crate::scenarios::{one_session, running, times};
 use crate::servers::{Nginx, free_port};
 
-/// PostgreSQL refuses root.
-pub(super) const NOBODY: u32 = 65_534;
+/// Databases refuse root.
+const NOBODY: u32 = 65_534;
 
 /// Roles with the password `word`, each with another way to log in.
 const ROLES: &str = "set password_encryption = 'scram-sha-256'; create role ann login password \
@@ -47,17 +49,35 @@ fn program(name: &str) -> PathBuf {
     })
 }
 
-pub(super) fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
-}
-
 /// A command of a user that is not root.
-fn unprivileged(name: &str) -> Command {
-    let mut command = Command::new(program(name));
-    if is_root() {
+fn unprivileged(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    if std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0) {
         command.uid(NOBODY).gid(NOBODY);
     }
     command
+}
+
+/// Gives a file or a folder to that user: only root may, and only root has to.
+fn give_away(path: &Path) {
+    let _ = chown(path, Some(NOBODY), Some(NOBODY));
+}
+
+/// A folder of that user.
+fn home() -> TempDir {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    give_away(home.path());
+    home
+}
+
+/// Certificate and key, which that user may read.
+fn certificate_and_key(papers: &Papers) -> [String; 2] {
+    ["self.pem", "self.key"].map(|name| {
+        let path = papers.path(name);
+        give_away(path.parent().expect("a folder"));
+        give_away(&path);
+        path.display().to_string()
+    })
 }
 
 impl Postgres {
@@ -69,11 +89,9 @@ impl Postgres {
     /// With further settings, as `max_connections=5`.
     #[track_caller]
     fn start_with(settings: &[&str]) -> Postgres {
-        let home = tempfile::tempdir().expect("a temporary folder");
-        // Only root may, and only root has to.
-        let _ = chown(home.path(), Some(NOBODY), Some(NOBODY));
+        let home = home();
         let data = home.path().join("data");
-        let mut command = unprivileged("initdb");
+        let mut command = unprivileged(program("initdb"));
         command.args(["-U", "postgres", "-A", "trust", "--no-sync", "-D"]).arg(&data);
         Child::start(command).wait().exits(0);
         std::fs::write(data.join("pg_hba.conf"), ACCESS).expect("a file");
@@ -88,19 +106,14 @@ impl Postgres {
     /// With TLS.
     #[track_caller]
     fn with_tls(papers: &Papers) -> Postgres {
-        for name in ["self.pem", "self.key"] {
-            // Only root may, and only root has to.
-            let _ = chown(papers.path(name), Some(NOBODY), Some(NOBODY));
-        }
-        let place = |name: &str| papers.path(name).display().to_string();
-        let _ = chown(papers.path("self.pem").parent().expect("a folder"), Some(NOBODY), None);
-        let certificate = format!("ssl_cert_file={}", place("self.pem"));
-        let key = format!("ssl_key_file={}", place("self.key"));
+        let [certificate, key] = certificate_and_key(papers);
+        let certificate = format!("ssl_cert_file={certificate}");
+        let key = format!("ssl_key_file={key}");
         Postgres::start_with(&["ssl=on", &certificate, &key])
     }
 
     fn serve(home: &Path, port: u16, flags: &Vec<String>) -> Child {
-        let mut command = unprivileged("postgres");
+        let mut command = unprivileged(program("postgres"));
         command.arg("-D").arg(home.join("data")).arg("-k").arg(home);
         command.args(["-p", &port.to_string(), "-cfsync=off", "-clisten_addresses=127.0.0.1"]);
         let child = Child::start({
@@ -123,7 +136,7 @@ impl Postgres {
 
     /// What psql prints.
     #[track_caller]
-    fn value(&self, sql: &str) -> String {
+    pub(crate) fn value(&self, sql: &str) -> String {
         let mut command = Command::new(program("psql"));
         command.args(["-X", "-q", "-At", "-U", "postgres", "-d", "postgres", "-h"]);
         command.arg(self.home.path()).args(["-p", &self.port.to_string(), "-c", sql]);
@@ -144,13 +157,33 @@ impl Postgres {
     }
 }
 
-pub(super) fn ok(run: &Run, row: &str) -> u64 {
+/// How many failures a run had of these causes.
+fn failed(run: &Run, causes: &[&str]) -> u64 {
+    let json = run.json();
+    let errors = json["errors"].as_array().cloned().unwrap_or_default();
+    let found = errors.iter().filter(|it| causes.iter().any(|cause| it["cause"] == **cause));
+    found.filter_map(|it| it["count"].as_u64()).sum()
+}
+
+/// A run whose server was ended in the middle: the target is blamed, and there are as many marks as
+/// statements were executed, or more by those whose result did not come.
+#[track_caller]
+fn balances(run: &Run, marks: u64) {
+    let json = run.json();
+    let errors = json["errors"].as_array().cloned().unwrap_or_default();
+    run.check(errors.iter().all(|it| it["blame"] == "target"), "the target is blamed");
+    run.check(failed(run, &["connect-refused"]) > 0, "nobody listened");
+    let (ok, lost) = (ok(run, "mark"), failed(run, &["sql-server", "closed-early", "reset"]));
+    run.check((ok..=ok + lost).contains(&marks), &format!("{marks} marks, {ok} ok, {lost} lost"));
+}
+
+fn ok(run: &Run, row: &str) -> u64 {
     run.row("steps", row)["ok"].as_u64().expect("a number")
 }
 
 /// The only kind of failure of a run: its cause, who is blamed, its status.
 #[track_caller]
-pub(super) fn failure(run: &Run) -> (String, String, String) {
+fn failure(run: &Run) -> (String, String, String) {
     let json = run.json();
     let errors = json["errors"].as_array().cloned().unwrap_or_default();
     run.check(errors.len() == 1, "there is one kind of failure");
@@ -169,12 +202,12 @@ fn the_tables_have_what_a_run_counts() {
 - sql: insert into orders (buyer, note, paid) values ($1, $2, $3) returning id, note, paid
   name: insert
   with: [\"${user.id}\", \"it's ${user.id}\", true]
-  check: {rows: 1, column.paid: true, column: {note: {contains: it's}}}
+  check: {rows: 1, affected: 1, column.paid: true, column: {note: {contains: it's}}}
   save: {id: column.id, rows: rows}
 - sql: select buyer, note, null as nothing from orders where id = $1
   name: select
   with: [\"${saved.id}\"]
-  check: {rows: \"${saved.rows}\", column.buyer: \"${user.id}\", column.nothing: null}
+  check: {rows: \"${saved.rows}\", affected: 0, column.buyer: \"${user.id}\", column.nothing: null}
 - sql: begin; update orders set paid = false where id = ${saved.id}; commit
   name: several
   check: {rows: 1}
@@ -300,18 +333,36 @@ fn the_books_balance_when_the_server_is_stopped_in_the_middle() {
     server.child.signal(libc::SIGINT);
     let run = child.wait();
     let server = server.again();
-    let (marks, ok) = (server.number("select count(*) from marks"), ok(&run, "mark"));
-    let json = run.json();
-    let errors = json["errors"].as_array().cloned().unwrap_or_default();
-    let of = |cause: &str| -> u64 {
-        let found = errors.iter().filter(|it| it["cause"] == cause);
-        found.filter_map(|it| it["count"].as_u64()).sum()
-    };
-    run.check(errors.iter().all(|it| it["blame"] == "target"), "the target is blamed");
-    run.check(of("connect-refused") > 0, "nobody listened");
-    // A statement may have been executed whose result did not come.
-    let lost: u64 = ["sql-server", "closed-early", "reset"].map(of).iter().sum();
-    run.check((ok..=ok + lost).contains(&marks), &format!("{marks} marks, {ok} ok, {lost} lost"));
+    balances(&run, server.number("select count(*) from marks"));
+}
+
+/// A user that thinks for a minute behind a failed iteration, which holds the lock of a row.
+const GIVES_UP: &str = "\
+- think: \"${iteration == 1 ? '0s' : '60s'}\"
+- {sql: begin, name: begin}
+- {sql: update stock set n = n + 1 where id = 1, name: take, check: {affected: 1}}
+- {sql: select nonsense, name: fail}";
+
+const ONE_USER: &str = "defaults: {on_error: next}\nload: [{users: 1, for: 60s}]";
+
+#[test]
+fn a_lock_goes_when_the_iteration_ends_that_has_it() {
+    let server = Postgres::start();
+    server.value("create table stock (id int primary key, n int); insert into stock values (1, 0)");
+    server.value("grant all on stock to ann");
+    let child = running(&one_session(&server.url("ann", ""), ONE_USER, GIVES_UP)).start();
+    // Another connection has the row while the user thinks.
+    child.until("the rollback", || {
+        let user = "from pg_stat_activity where usename = 'ann' and state = 'idle'";
+        server.number(&format!("select count(*) {user} and query = 'rollback'")) == 1
+    });
+    server.value("set lock_timeout = '10s'; update stock set n = n + 10 where id = 1");
+    child.signal(libc::SIGINT);
+    let run = child.wait();
+    assert_eq!(server.value("select n from stock"), "10", "{run}");
+    run.check(ok(&run, "begin") == 1 && ok(&run, "take") == 1, "one iteration");
+    assert_eq!(failure(&run), ("sql-request".into(), "scenario".into(), "42703".into()));
+    run.has("/total/begun", 3);
 }
 
 /// A server that lets everybody in, and answers each statement with what it is given, again and
@@ -346,6 +397,26 @@ fn servers_that_lie_are_named() {
     let of_http = run(&at(nginx.port), "10s");
     of_http.fails("wrong-scheme", "scenario", Some(4));
     of_http.says(&["uses HTTP"]);
+    for (first, said) in [
+        (&b"\x15\x03\x03\0\x02\x02\x46"[..], "uses TLS"),
+        (b"\x4a\0\0\0\x0a8.0.36\0", "speaks MySQL"),
+    ] {
+        let server = Faulty::says(first);
+        let of_another = run(&at(server.address.port()), "10s");
+        of_another.fails("wrong-scheme", "scenario", Some(4));
+        of_another.says(&[said]);
+    }
+    // It agrees to TLS, and goes on without.
+    let plain = Faulty::start(|mut peer| {
+        for answer in [&b"S"[..], b"R\0\0\0\x08\0\0\0\0"] {
+            peer.hears();
+            peer.says(answer);
+        }
+        peer.hears();
+    });
+    let of_plain = run(&format!("{}?sslmode=require", at(plain.address.port())), "10s");
+    of_plain.fails("tls-failed", "target", Some(4));
+    of_plain.says(&["in plain text instead of TLS"]);
     for (answer, endless, timeout, cause) in [
         (&b"D\xff\xff\xff\xff"[..], false, "10s", "too-large"),
         (b"?\0\0\0\x04", false, "10s", "malformed"),

@@ -145,6 +145,8 @@ load:
   - {name: ceiling, users: {step: 100, every: 30s, to: 350}}
   - {name: flapping, churn: {share: 20%, every: 10s, how: [fin, vanish]}, for: 1m}
   - {name: dropping, churn: {rate: 5/s, how: reset}, for: 1m}
+abort_when: [errors > 10% over 10s for 20s]
+hold_when: [errors > 1% for 5s]
 "#;
 
 #[test]
@@ -159,6 +161,7 @@ fn populations_are_told_with_what_shakes_them() {
         "keeps the current users; 5 users/s disconnect (reset) and reconnect",
         // 350 logins, those who come back, and heartbeats of 100, 200, 300 and 350 users.
         "requests, up to 42/s",
+        "abort when\n  errors > 10% over 10s for 20s\n\nhold when\n  errors > 1% for 5s\n",
     ]);
 }
 

@@ -1,5 +1,9 @@
 //! `throng init`: what it writes is checked, tried and run as it is, but for address and time.
 
+use tempfile::TempDir;
+
+use crate::protocols::redis::Server as Redis;
+use crate::protocols::sql::Postgres;
 use crate::run::{Throng, throng};
 use crate::servers::Target;
 
@@ -13,6 +17,13 @@ struct Kind {
     steps: u64,
     /// Answers of `run`, at least.
     ok: f64,
+}
+
+impl Kind {
+    fn url(&self, address: &str) -> String {
+        let user = if self.word == "sql" { "ann:word@" } else { "" };
+        format!("{}://{user}{address}", self.scheme)
+    }
 }
 
 const KINDS: &[Kind] = &[
@@ -76,6 +87,34 @@ const KINDS: &[Kind] = &[
         ok: 60.0,
     },
     Kind {
+        word: "redis",
+        target: "redis",
+        scheme: "redis",
+        changes: &[
+            ("for: 20s", "for: 2s"),
+            ("1s..3s", "100ms..300ms"),
+            ("users: 100", "users: 20"),
+            ("read cart p99 < 20ms", "read cart p99 < 10s"),
+            ("change cart p99 < 20ms", "change cart p99 < 10s"),
+        ],
+        steps: 3,
+        ok: 60.0,
+    },
+    Kind {
+        word: "sql",
+        target: "sql",
+        scheme: "postgres",
+        changes: &[
+            ("for: 30s", "for: 2s"),
+            ("1s..3s", "100ms..300ms"),
+            ("users: 50", "users: 10"),
+            ("find item p99 < 50ms", "find item p99 < 10s"),
+            ("order p99 < 200ms", "order p99 < 10s"),
+        ],
+        steps: 5,
+        ok: 60.0,
+    },
+    Kind {
         word: "tcp",
         target: "echo",
         scheme: "tcp",
@@ -89,11 +128,49 @@ const KINDS: &[Kind] = &[
     },
 ];
 
+/// A server for a kind of service: a reference target, or the real one.
+enum Service {
+    Reference(Target),
+    Redis { server: Redis, _folder: TempDir },
+    Database(Postgres),
+}
+
+impl Service {
+    #[track_caller]
+    fn start(kind: &Kind) -> Service {
+        match kind.target {
+            "redis" => {
+                let folder = tempfile::tempdir().expect("a temporary folder");
+                let server = Redis::start(folder.path(), "");
+                Service::Redis { server, _folder: folder }
+            }
+            "sql" => {
+                let server = Postgres::start();
+                // The comment of the template has the tables.
+                let text = throng("init sql -").run().exits(0).out;
+                let tables = text.lines().filter_map(|line| line.strip_prefix("#   "));
+                let tables = tables.filter(|line| line.ends_with(';')).collect::<String>();
+                server.value(&format!("{tables} grant all on items, orders, orders_id_seq to ann"));
+                Service::Database(server)
+            }
+            name => Service::Reference(Target::start(name)),
+        }
+    }
+
+    fn address(&self) -> String {
+        match self {
+            Service::Reference(target) => target.address.to_string(),
+            Service::Redis { server, .. } => format!("127.0.0.1:{}", server.port),
+            Service::Database(server) => format!("127.0.0.1:{}/postgres", server.port),
+        }
+    }
+}
+
 /// The command in a folder that has what `init` wrote, with the address of the target and the
 /// times of a test.
 #[track_caller]
 fn written(kind: &Kind, address: &str, line: &str) -> Throng {
-    let url = format!("{}://{address}", kind.scheme);
+    let url = kind.url(address);
     let init = throng(&format!("init {} my.yaml --target {url}", kind.word)).run().exits(0);
     init.says(&["wrote my.yaml", "throng check my.yaml"]);
     init.check(init.err.is_empty(), "it complains");
@@ -138,9 +215,8 @@ fn what_is_written_for_others_is_good() {
 #[test]
 fn what_is_written_can_be_tried() {
     for kind in KINDS {
-        let target = Target::start(kind.target);
-        let address = target.address.to_string();
-        let run = written(kind, &address, "try my.yaml --pause 50ms").run().exits(0);
+        let service = Service::start(kind);
+        let run = written(kind, &service.address(), "try my.yaml --pause 50ms").run().exits(0);
         let last = run.out.lines().last().unwrap_or_default();
         let steps = last.strip_suffix(" steps, all ok").and_then(|it| it.parse().ok());
         run.check(steps.is_some_and(|steps: u64| steps >= kind.steps), "all is ok");
@@ -153,15 +229,16 @@ fn what_is_written_can_be_tried() {
 #[test]
 fn what_is_written_meets_its_thresholds() {
     for kind in KINDS {
-        let target = Target::start(kind.target);
-        let address = target.address.to_string();
-        let run = written(kind, &address, "run small.yaml --json").run().exits(0);
+        let service = Service::start(kind);
+        let run = written(kind, &service.address(), "run small.yaml --json").run().exits(0);
         run.within("/total/ok", kind.ok, f64::MAX);
         run.has("/total/failed", 0);
         let thresholds = run.json()["thresholds"].as_array().cloned().unwrap_or_default();
         run.check(thresholds.len() > 1, "there are thresholds");
         run.check(thresholds.iter().all(|threshold| threshold["verdict"] == "met"), "they are met");
-        if kind.word == "api" {
+        if kind.word == "api"
+            && let Service::Reference(target) = &service
+        {
             // Everybody has an account of his own, and keeps it.
             assert_eq!(target.counts("/accounts"), 20, "{run}");
             run.check(target.counts("/accounts_again") > 0, "they come again");
@@ -194,10 +271,11 @@ fn a_file_that_is_there_is_kept() {
 #[test]
 fn the_output_may_be_the_file() {
     for kind in KINDS {
-        let run = throng(&format!("init {} - --target {}://h:1", kind.word, kind.scheme));
+        let url = kind.url("h:1");
+        let run = throng(&format!("init {} - --target {url}", kind.word));
         let run = run.run().exits(0);
         run.check(run.err.is_empty(), "it complains");
-        let line = format!("target: {}://h:1", kind.scheme);
+        let line = format!("target: {url}");
         run.check(run.out.starts_with("# ") && run.out.contains(&line), "a scenario");
         let there = run.folder().read_dir().expect("a folder").count();
         run.check(there == 0, "nothing is written");

@@ -1,5 +1,7 @@
 //! The protocols that come with throng, against real servers whose books are compared.
 
+mod captures;
+
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,11 +121,12 @@ impl Rabbit {
     /// Waits until a counter of all its protocols has this value.
     #[track_caller]
     fn counts(&self, name: &str, value: usize) {
-        let wanted =
-            format!("rabbitmq_global_messages_{name}_total{{protocol=\"amqp091\"}} {value}");
-        self.server.until(&wanted, || {
+        let name = format!("rabbitmq_global_messages_{name}_total{{protocol=\"amqp091\"");
+        self.server.until(&format!("{value} of {name}"), || {
             let all = fetch(([127, 0, 0, 1], self.counts).into(), "/metrics");
-            all.lines().any(|line| line == wanted)
+            let rows = all.lines().filter(|line| line.starts_with(&name));
+            let values = rows.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+            values.sum::<usize>() == value
         });
     }
 }
@@ -132,17 +135,22 @@ impl Rabbit {
 #[test]
 fn rabbitmq_counts_the_messages_of_amqp_and_stomp() {
     let rabbit = Rabbit::start();
-    let steps = ["start_ok", "channel_open", "declare_queue", "consume", "payload", "close"];
-    let run = spoken("amqp", &format!("tcp://127.0.0.1:{}", rabbit.amqp), &steps);
+    let target = format!("tcp://127.0.0.1:{}", rabbit.amqp);
+    let steps = ["start_ok", "channel_open", "declare_queue", "first", "get", "consume", "payload"];
+    let run = spoken("amqp", &target, &steps);
     for name in ["received", "confirmed"] {
+        rabbit.counts(name, 2 * TIMES);
+    }
+    for name in ["acknowledged", "delivered_consume_manual_ack", "delivered_get_auto_ack"] {
         rabbit.counts(name, TIMES);
     }
     run.check(run.row("steps", "delivered")["ok"] == TIMES, "deliveries");
+    let before = 2 * TIMES;
     let steps = ["login", "subscribe", "send", "message", "disconnect"];
     spoken("stomp", &format!("tcp://127.0.0.1:{}", rabbit.stomp), &steps);
-    rabbit.counts("received", 2 * TIMES);
+    rabbit.counts("received", before + TIMES);
     // A receipt is the confirmation of a message.
-    rabbit.counts("confirmed", 2 * TIMES);
+    rabbit.counts("confirmed", before + TIMES);
     let target = format!("ws://127.0.0.1:{}", rabbit.web_stomp);
     let connect = "- {connect: /ws, protocols: v12.stomp}\n";
     let scenario = text("stomp.yaml").replace("TARGET", &target).replace("- connect\n", connect);
@@ -150,7 +158,20 @@ fn rabbitmq_counts_the_messages_of_amqp_and_stomp() {
     let (scenario, _) =
         scenario.split_once("    - request: {disconnect").expect("the last request");
     spoken_in(scenario, &steps[..4]);
-    rabbit.counts("received", 3 * TIMES);
+    rabbit.counts("received", before + 2 * TIMES);
+}
+
+#[test]
+fn the_ledger_counts_the_deliveries_that_rabbitmq_counts() {
+    let rabbit = Rabbit::start();
+    let run = spoken("amqp_fanout", &format!("tcp://127.0.0.1:{}", rabbit.amqp), &["payload"]);
+    rabbit.counts("received", TIMES);
+    let news = run.row("deliveries", "news");
+    run.check(news["sent"] == TIMES && news["lost"] == 0, "all are delivered");
+    run.check(news["twice"] == 0 && news["expected"] == news["delivered"], "to each user once");
+    let delivered = run.figure("/messages/pushes") as usize;
+    rabbit.counts("delivered_consume_auto_ack", delivered);
+    run.check(news["delivered"].as_u64() <= Some(delivered as u64), "the ledger knows of no other");
 }
 
 #[test]

@@ -14,14 +14,14 @@ use crate::scenarios::{one_session, running, times};
 use crate::servers::{free_port, program};
 
 /// A server with its own flags, whose data is in a folder.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Server {
     #[track_caller]
-    fn start(folder: &Path, flags: &str) -> Server {
+    pub(crate) fn start(folder: &Path, flags: &str) -> Server {
         Server::on(free_port(), folder, flags)
     }
 

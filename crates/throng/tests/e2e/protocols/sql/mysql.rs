@@ -3,8 +3,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::chown;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -12,7 +10,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{NOBODY, failure, is_root, ok};
+use super::{
+    GIVES_UP, ONE_USER, balances, certificate_and_key, failed, failure, home, ok, unprivileged,
+};
 use crate::http::tls::Papers;
 use crate::run::{Child, Run, throng};
 use crate::scenarios::{one_session, running, times};
@@ -29,16 +29,6 @@ struct MariaDb {
     port: u16,
 }
 
-/// A command of a user that is not root.
-fn unprivileged(program: &str) -> Command {
-    let mut command = Command::new(program);
-    if is_root() {
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    command.args(SETTINGS);
-    command
-}
-
 impl MariaDb {
     #[track_caller]
     fn start() -> MariaDb {
@@ -48,10 +38,9 @@ impl MariaDb {
     /// With further settings, as `--max-connections=5`.
     #[track_caller]
     fn start_with(settings: &[&str]) -> MariaDb {
-        let home = tempfile::tempdir().expect("a temporary folder");
-        // Only root may, and only root has to.
-        let _ = chown(home.path(), Some(NOBODY), Some(NOBODY));
+        let home = home();
         let mut command = unprivileged("mariadb-install-db");
+        command.args(SETTINGS);
         command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
         command.arg("--skip-name-resolve").args(folders(home.path()));
         Child::start(command).wait().exits(0);
@@ -65,7 +54,7 @@ impl MariaDb {
 
     fn serve(home: &Path, port: u16, settings: &[&str]) -> Child {
         let mut command = unprivileged("/usr/sbin/mariadbd");
-        command.args(folders(home)).arg(format!("--socket={}", socket(home)));
+        command.args(SETTINGS).args(folders(home)).arg(format!("--socket={}", socket(home)));
         command.args([&format!("--port={port}"), "--bind-address=127.0.0.1"]).args(settings);
         let child = Child::start(command);
         child.hears("MariaDB to accept connections", |_, err| {
@@ -126,12 +115,14 @@ fn the_books_of_mariadb_are_those_of_a_run() {
 - sql: insert into orders (buyer, note, paid, price) values (?, ?, ?, ?)
   name: insert
   with: [\"${user.id}\", \"it's ${user.id}\", true, 7.5]
-  check: {rows: 1}
+  check: {rows: 1, affected: 1, insert_id: \"> 0\"}
+  save: {made: insert_id}
 - sql: select *, null as nothing, 0.1e0 as tenth from orders where id = last_insert_id() and buyer = ?
   name: select
   with: [\"${user.id}\"]
   check:
     rows: 1
+    column.id: \"${saved.made}\"
     column: {buyer: \"${user.id}\", note: {contains: it's}, paid: 1, price: '7.50', tenth: 0.1}
     column.at: '2026-11-28 13:11:09.250'
     column.nothing: null
@@ -181,18 +172,12 @@ fn who_knows_the_password_of_mariadb_comes_in() {
 #[test]
 fn tls_is_asked_for_behind_the_greeting() {
     let papers = Papers::own();
-    for name in ["self.pem", "self.key"] {
-        // Only root may, and only root has to.
-        let _ = chown(papers.path(name), Some(NOBODY), Some(NOBODY));
-    }
-    let place = |name: &str| papers.path(name).display().to_string();
-    let _ = chown(papers.path("self.pem").parent().expect("a folder"), Some(NOBODY), None);
-    let (certificate, key) = (place("self.pem"), place("self.key"));
-    let (certificate, key) = (format!("--ssl-cert={certificate}"), format!("--ssl-key={key}"));
-    let server = MariaDb::start_with(&[&certificate, &key]);
+    let [certificate, key] = certificate_and_key(&papers);
+    let key = format!("--ssl-key={key}");
+    let server = MariaDb::start_with(&[&format!("--ssl-cert={certificate}"), &key]);
     let sql = "select variable_value as v from information_schema.session_status where \
                variable_name = 'ssl_version'";
-    let head = format!("tls: {{ca: {}}}\n{}", place("self.pem"), times(4, 2));
+    let head = format!("tls: {{ca: {}}}\n{}", certificate, times(4, 2));
     for query in ["?ssl-mode=REQUIRED", "?ssl-mode=preferred"] {
         let steps = format!("- {{sql: \"{sql}\", check: {{column.v: {{contains: TLS}}}}}}");
         running(&one_session(&server.url(query), &head, &steps)).run().exits(0);
@@ -279,18 +264,46 @@ fn the_books_balance_when_mariadb_is_killed_in_the_middle() {
     child.wait();
     let child = MariaDb::serve(home.path(), port, &[]);
     let server = MariaDb { child, home, port };
-    let (marks, ok) = (server.number("select count(*) from shop.marks"), ok(&run, "mark"));
-    let json = run.json();
-    let errors = json["errors"].as_array().cloned().unwrap_or_default();
-    let of = |cause: &str| -> u64 {
-        let found = errors.iter().filter(|it| it["cause"] == cause);
-        found.filter_map(|it| it["count"].as_u64()).sum()
-    };
-    run.check(errors.iter().all(|it| it["blame"] == "target"), "the target is blamed");
-    run.check(of("connect-refused") > 0, "nobody listened");
-    // A statement may have been executed whose result did not come.
-    let lost: u64 = ["closed-early", "reset"].map(of).iter().sum();
-    run.check((ok..=ok + lost).contains(&marks), &format!("{marks} marks, {ok} ok, {lost} lost"));
+    balances(&run, server.number("select count(*) from shop.marks"));
+}
+
+#[test]
+fn a_lock_of_mariadb_goes_when_the_iteration_ends_that_has_it() {
+    let server = MariaDb::start();
+    server.value("create table shop.stock (id int primary key, n int)");
+    server.value("insert into shop.stock values (1, 0)");
+    let child = running(&one_session(&server.url(""), ONE_USER, GIVES_UP)).start();
+    // Another connection has the row while the user thinks.
+    child.until("the rollback", || server.counted("rollback") == 1);
+    server.value("set innodb_lock_wait_timeout = 10; update shop.stock set n = n + 10");
+    child.signal(libc::SIGINT);
+    let run = child.wait();
+    assert_eq!(server.value("select n from shop.stock"), "10", "{run}");
+    run.check(ok(&run, "begin") == 1 && ok(&run, "take") == 1, "one iteration");
+    assert_eq!(failure(&run), ("sql-request".into(), "scenario".into(), "1054".into()));
+    run.has("/total/begun", 3);
+}
+
+#[test]
+fn a_rollback_that_is_not_answered_holds_up_nothing_but_its_user() {
+    let port = scripted(|stream| {
+        greet(stream)?;
+        hear(stream)?;
+        say(stream, 2, OK)?;
+        // In a transaction; it says nothing to `rollback`.
+        while let Some(command) = hear(stream) {
+            if command != b"\x03rollback" {
+                say(stream, 1, &[0, 0, 0, 3, 0, 0, 0])?;
+            }
+        }
+        Some(())
+    });
+    let steps = "- {sql: begin, name: begin, timeout: 300ms}\n- think: 20ms";
+    let url = format!("mysql://ann@127.0.0.1:{port}");
+    let run = running(&one_session(&url, &times(4, 1), steps)).run();
+    // What is sent behind it is late; the connection that follows begins anew.
+    run.has("/total/ok", 2);
+    assert_eq!(failed(&run, &["timeout"]), 2, "{run}");
 }
 
 /// A server that does with each connection what the script says.
@@ -414,7 +427,9 @@ fn servers_that_lie_about_mysql_are_named() {
         say(stream, 2, OK)?;
         hear(stream).map(drop)
     });
-    run(plain, "?ssl-mode=REQUIRED", "10s").fails("wrong-scheme", "scenario", Some(4));
+    let run_of_plain = run(plain, "?ssl-mode=REQUIRED", "10s");
+    run_of_plain.fails("tls-failed", "target", Some(4));
+    run_of_plain.says(&["in plain text instead of TLS"]);
     // It lets everybody in, answers a statement with this, and then with rows that never end.
     let liar = |answer: &'static [u8], endless: bool, closes: bool| {
         scripted(move |stream| {

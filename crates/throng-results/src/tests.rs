@@ -1,0 +1,3 @@
+//! What the tests of all modules use.
+
+pub(crate) mod sample;

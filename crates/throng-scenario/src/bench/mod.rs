@@ -1,0 +1,23 @@
+//! Writes the scenario that a `bench` command line asks for: readable, commented, and compiled by
+//! the same way as one that a person wrote.
+
+use crate::builtin::ALL;
+use crate::writer;
+
+pub use crate::native::schemes_with;
+pub use crate::writer::{
+    Bench, BenchBody, BenchRoute, BenchShape, BenchStage, BenchUntil, BenchUrl, FILL_RATE,
+    FormContent, FormPart, TIME, URLS_MAX, parse_rates, parse_urls, read_urls, unescape,
+    without_effect, write_requests,
+};
+
+/// The scenario as YAML.
+pub fn write(bench: &Bench) -> String {
+    writer::write(bench, |verbs| {
+        let own = ALL.iter().find(|one| verbs.contains(&one.verb));
+        own.map(|one| one.session)
+    })
+}
+
+#[cfg(test)]
+mod tests;

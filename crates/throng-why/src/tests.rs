@@ -1,0 +1,3 @@
+//! The rules on simulated runs.
+
+mod simulation;
