@@ -94,6 +94,9 @@ pub fn framing_text(declaration: &Declaration) -> String {
         }
         Framing::Length => match declaration.transport {
             Transport::Udp => say!("one datagram is one packet"),
+            Transport::WebSocket | Transport::WebSocketTls if declaration.is_text => {
+                say!("one text message is one packet")
+            }
             Transport::WebSocket | Transport::WebSocketTls => {
                 say!("one binary message is one packet")
             }
@@ -190,7 +193,7 @@ impl<'d> Laying<'d> {
     }
 
     fn size(&self, field: &Field, depth: usize) -> Bytes {
-        if field.role == Role::Body {
+        if field.role == Role::Body || self.declaration.format.is_some() {
             return Bytes::at_least(0);
         }
         let one = match &field.bound {
@@ -299,7 +302,8 @@ impl<'d> Laying<'d> {
         }
         role_notes(field).into_iter().for_each(&mut add);
         let extent = extent_of(&field.ty).or(field.bound.as_ref());
-        let extent = extent.filter(|_| field.role != Role::Body);
+        let is_document = self.declaration.format.is_some();
+        let extent = extent.filter(|_| field.role != Role::Body && !is_document);
         if let Some(extent) = extent {
             extent_notes(extent).into_iter().for_each(&mut add);
         }
@@ -312,8 +316,13 @@ impl<'d> Laying<'d> {
             Some(Repeat::Until(end)) => add(say!("repeats until {}", hex_text(end))),
             Some(Repeat::Times(_)) | None => {}
         }
-        if field.is_optional {
-            add(say!("only if bytes are left"));
+        if let Some(path) = &field.path {
+            add(say!("path {}", path.value));
+        }
+        match field.is_optional {
+            true if is_document => add(say!("optional")),
+            true => add(say!("only if bytes are left")),
+            false => {}
         }
         if let Some(layer) = field.layer {
             add(say!("packed with {}", layer.word()));

@@ -26,7 +26,11 @@ const TYPE_COLUMNS_MAX: usize = 20;
 /// All of it, or one message only.
 pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: &Ink) -> String {
     let mut out = format!("{}\n", ink.bold(name));
-    let endian = endian_text(declaration.endian);
+    let is_document = declaration.format.is_some();
+    let endian = match is_document {
+        true => say!("JSON documents"),
+        false => endian_text(declaration.endian),
+    };
     let transport = transport_word(declaration.transport);
     let head = format!("{transport} · {} · {}", endian.spoken(), framing_text(declaration));
     for line in wrap(&head, ink.width.clamp(40, WIDTH_MAX)) {
@@ -36,8 +40,11 @@ pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: 
     let columns = Columns::of(declaration, &packet, only);
     let _ = writeln!(out, "\n{}\n", ink.bold(&tell!("every packet")));
     let header: Vec<Row> = packet.iter().filter(|row| row.depth == 0).cloned().collect();
-    out += &diagram(&header, Bytes::default());
-    out.push('\n');
+    // The parts of a document have no fixed order.
+    if !is_document {
+        out += &diagram(&header, Bytes::default());
+        out.push('\n');
+    }
     out += &columns.head(ink);
     out += &columns.rows(&packet, ink);
     let messages = declaration.messages.iter();
@@ -45,7 +52,7 @@ pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: 
     for message in messages.filter(chosen) {
         let _ = writeln!(out, "\n{}", message_title(declaration, message, ink));
         let rows = body_rows(declaration, message);
-        if let (Some(_), Some(first)) = (only, rows.first()) {
+        if let (Some(_), Some(first)) = (only.filter(|_| !is_document), rows.first()) {
             let _ = write!(out, "\n{}\n", diagram(&rows, first.at));
         }
         out += &columns.rows(&rows, ink);

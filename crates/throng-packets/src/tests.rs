@@ -12,21 +12,7 @@ fn placed<T>(value: T) -> Placed<T> {
 }
 
 pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
-    Field {
-        id: placed(id.to_string()),
-        ty,
-        endian: None,
-        constant: None,
-        condition: None,
-        repeat: None,
-        role,
-        labels: Vec::new(),
-        default: None,
-        bound: None,
-        is_optional: false,
-        layer: None,
-        place: Place::default(),
-    }
+    Field { role, ..Field::new(placed(id.to_string()), ty, Place::default()) }
 }
 
 pub(super) fn message(name: &str, kind: i64, answers: &[&str], body: Vec<Field>) -> Message {

@@ -157,6 +157,7 @@ fn read(cx: &mut Context<'_>, root: &Node) -> Option<Arc<Protocol>> {
         types: Vec::new(),
         enums: Vec::new(),
         protos: None,
+        format: None,
         has_text_kinds: false,
     };
     let declaration = reader.protocol(root)?;
@@ -223,6 +224,8 @@ struct Reader<'c, 'a> {
     enums: Vec<(String, Labels)>,
     /// None in it where the files could not be used.
     protos: Option<Option<Protos>>,
+    /// Packets are documents.
+    format: Option<declaration::Format>,
     /// The field that selects the message is a text.
     has_text_kinds: bool,
 }
@@ -246,6 +249,8 @@ impl Reader<'_, '_> {
         let fields = keys::Protocol::read(self.cx, root)?;
         let transport = fields.transport.node().and_then(|node| self.transport(node));
         let is_text = fields.text.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
+        let words = [("json", declaration::Format::Json)];
+        self.format = fields.format.node().and_then(|node| self.cx.word(node, &words));
         let meta = fields.meta.node().and_then(|node| self.meta(node));
         let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
@@ -290,6 +295,7 @@ impl Reader<'_, '_> {
         Some(Declaration {
             transport: transport.unwrap_or_default(),
             is_text,
+            format: self.format,
             endian: endian.or(meta).unwrap_or_default(),
             framing,
             packet: packet.unwrap_or_default(),

@@ -378,8 +378,9 @@ impl<'n> Coder<'_, 'n> {
     fn using(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>, via: Via<'_>) -> Option<Statement> {
         let is_request = matches!(verb, Verb::Request(_));
         cx.speaking(&via.reach.spoken, |cx| {
-            let fits = !is_request || self.correlates(cx, via, verb.place());
-            read_using(cx, verb, via, self.rows).filter(|_| fits)
+            let read = read_using(cx, verb, via, self.rows);
+            let fits = !is_request || self.correlates(cx, via, read.as_ref(), verb.place());
+            read.filter(|_| fits)
         })
     }
 

@@ -110,7 +110,8 @@ fn encode(
         let detail = say!("the session has no protocol");
         return Err((Cause::GeneratorFailed, detail));
     };
-    let number = match u32::try_from(protocol.correlation_max()).unwrap_or(u32::MAX) {
+    let most = protocol.correlation_max(declared.template.message);
+    let number = match u32::try_from(most).unwrap_or(u32::MAX) {
         0 => 0,
         _ if declared.template.gives_correlation() => 0,
         // 0 is for what nobody has asked for.

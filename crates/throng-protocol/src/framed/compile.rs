@@ -4,6 +4,7 @@
 use throng_base::Said;
 
 use super::Protocol;
+use super::acknowledge::acknowledgements;
 use super::checksum::checksum_width;
 use super::constant::{constant_of, content_fits};
 use super::contradictions;
@@ -12,10 +13,11 @@ use super::declaration::{
     More, Place, Placed, Prefix, Repeat, Role, Type, value_of,
 };
 use super::encode::raw_of;
+use super::members::member;
 use super::path::suggestion;
 use super::table::{
-    Bits, Extents, GoesOn, Job, List, MARKS_MAX, NONE, Node, Repeats, Selector, Shape, Table, Test,
-    prefix_max,
+    Bits, By, Document, Extents, GoesOn, Job, List, MARKS_MAX, Member, NONE, Node, Repeats,
+    Selector, Shape, Table, Test, prefix_max,
 };
 use crate::fields::coerce;
 
@@ -37,7 +39,7 @@ pub(super) fn compile(declaration: Declaration) -> Result<Protocol, Vec<Mistake>
         place_records(&mut table);
         let infos = contradictions::infos(&declaration);
         let mut protocol = Protocol { declaration, table, infos, acknowledgements: Box::default() };
-        contradictions::acknowledgements(&mut protocol, &mut mistakes);
+        acknowledgements(&mut protocol, &mut mistakes);
         if mistakes.is_empty() {
             return Ok(protocol);
         }
@@ -109,6 +111,7 @@ impl<'d> Builder<'d> {
     fn build(&mut self) {
         let declaration = self.declaration;
         self.table.schema = declaration.schema.clone();
+        self.table.document = declaration.format.map(|_| Document::default());
         self.list(&declaration.packet, NONE, Within::Packet);
         if declaration.messages.len() > MESSAGES_MAX {
             let count = declaration.messages.len();
@@ -132,7 +135,10 @@ impl<'d> Builder<'d> {
             };
             let kind = super::table::Kind { list, comes_from_target, more, ..Default::default() };
             let packets = self.table.members(list).next().filter(|_| message.holds_packets);
-            let kind = super::table::Kind { packets: packets.map(|(id, _)| id), ..kind };
+            let packets = packets.map(|(id, _)| id);
+            let correlates = |(_, node): &(u32, &Node)| node.job == Job::Correlation;
+            let correlator = self.table.members(list).find(correlates).map(|(id, _)| id);
+            let kind = super::table::Kind { packets, correlator, ..kind };
             self.table.messages.push(kind);
         }
         // Structures that nobody uses are looked at too.
@@ -231,9 +237,17 @@ impl<'d> Builder<'d> {
         self.table.nodes[id as usize].condition = condition.map(Box::new);
         let job = self.job(field, id, list, within);
         self.table.nodes[id as usize].job = job;
+        if self.table.document.is_some() && field.role != Role::Body {
+            let member = member(field).unwrap_or_else(|mistake| {
+                self.mistakes.push(*mistake);
+                Member::default()
+            });
+            self.table.nodes[id as usize].member = Some(Box::new(member));
+        }
         if let Some(constant) = &field.constant {
             self.constant(field, id, constant);
         }
+        self.table.nodes[id as usize].by = field.by.as_ref().and_then(|by| self.by(by, id));
         let node = &self.table.nodes[id as usize];
         if let Some(layer) = field.layer
             && (node.shape.extent().is_none() || node.constant.is_some() || node.job != Job::Value)
@@ -625,9 +639,10 @@ impl<'d> Builder<'d> {
                 return self.checksum(field, *algorithm, over, id, list);
             }
         };
-        if within != Within::Packet {
+        let is_own = within == Within::Message && job == Job::Correlation;
+        if within != Within::Packet && !is_own {
             let message = say!("`{}` is not a field of `packet`", field.id.value);
-            let help = say!("fields for length, kind, correlation and body belong in `packet`");
+            let help = say!("fields for length, kind and body belong in `packet`");
             self.mistake("protocol-bad-role", field.place, message, say!("not allowed here"), help);
             return Job::Value;
         }
@@ -638,6 +653,7 @@ impl<'d> Builder<'d> {
         let fits = match job {
             Job::Body => true,
             Job::Kind(_) => node.is_whole_number() || node.is_text_of_own_size(),
+            Job::Correlation if matches!(node.shape, Shape::Text(_) | Shape::Bytes(_)) => true,
             _ => matches!(
                 node.shape,
                 Shape::Unsigned(_) | Shape::Varint | Shape::Coded(_) | Shape::Bits(_)
@@ -654,8 +670,8 @@ impl<'d> Builder<'d> {
             let help = match fits {
                 true => say!("remove `if`, `const` and `default`: throng sets its value"),
                 false => say!(
-                    "lengths and correlations must be unsigned integers; a kind can be any \
-                     integer, or text that ends with a `terminator`"
+                    "a length must be an unsigned integer; a correlation can also be text or bytes, \
+                     and a kind any integer, or text that ends with a `terminator`"
                 ),
             };
             self.mistake(
@@ -818,7 +834,8 @@ impl<'d> Builder<'d> {
                 Shape::List(list) => node.bound.is_none() && lists[*list as usize].is_open,
                 shape => shape.extent().is_some_and(Extents::is_open),
             };
-            let item_is_open = item_is_open && !matches!(node.job, Job::Kind(_));
+            let is_alone = matches!(node.job, Job::Kind(_)) || node.member.is_some();
+            let item_is_open = item_is_open && !is_alone;
             // One of several fields that depend on each other's conditions may take the rest.
             let are_alternatives = fields[index..].iter().all(|field| field.condition.is_some());
             let is_followed = index + 1 < fields.len() && !are_alternatives;
@@ -854,8 +871,43 @@ impl<'d> Builder<'d> {
 }
 
 impl Builder<'_> {
+    /// The name and the value in the items of a list.
+    fn by(&mut self, by: &Placed<String>, id: u32) -> Option<By> {
+        let node = &self.table.nodes[id as usize];
+        let members: Vec<(u32, &Node)> = match &node.shape {
+            Shape::List(list) if node.repeat != Repeats::Once => {
+                self.table.members(*list).filter(|(_, node)| !node.is_automatic()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let is_it = |(_, node): &(u32, &Node)| {
+            *node.name == *by.value && matches!(node.shape, Shape::Text(_))
+        };
+        match (members.iter().position(is_it), &members[..]) {
+            (Some(at), [_, _]) => Some(By { name: members[at].0, value: members[1 - at].0 }),
+            _ => {
+                let message = say!("`{}` does not name the items of `{}`", by.value, node.name);
+                let help = say!(
+                    "`by` requires a list of structures with two fields, of which it names the one \
+                     with the name as text"
+                );
+                self.mistake(
+                    "protocol-bad-reference",
+                    by.place,
+                    message,
+                    say!("does not fit"),
+                    help,
+                );
+                None
+            }
+        }
+    }
+
     /// Behind a field that may be missing there are only such fields.
     fn optional(&mut self, fields: &[Field], within: Within) {
+        if self.table.document.is_some() {
+            return;
+        }
         let Some(index) = fields.iter().position(|field| field.is_optional) else { return };
         let first = &fields[index];
         let name = &first.id.value;
@@ -899,5 +951,7 @@ fn placeholder(field: &Field, parent: u32) -> Node {
         mark: None,
         record: NONE,
         is_asked: false,
+        by: None,
+        member: None,
     }
 }

@@ -1,15 +1,21 @@
 //! Values that a declaration gives itself, as they are written.
 
 use throng_base::Said;
+use throng_expression::Value;
 
 use super::declaration::{Literal, value_of};
 use super::encode::raw_of;
+use super::json;
 use super::table::{Constant, Extents, Node, Shape, prefix_bytes, write_prefix};
+use super::value::number;
 use crate::fields::coerce;
 use crate::fields::number::{write_unsigned, write_varint, zigzag};
 
 /// A constant as it is written, if it is one that the field can have.
 pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
+    if node.member.is_some() {
+        return part_of(node, literal);
+    }
     let mut constant = Constant::default();
     let mut written = Vec::new();
     match &node.shape {
@@ -69,6 +75,21 @@ pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Sa
     }
     constant.written = written.into();
     Ok(constant)
+}
+
+/// The same in a document, where a constant is JSON.
+fn part_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
+    let mut written = Vec::new();
+    match &node.shape {
+        Shape::Json(_) => json::write(&value_of(literal), &mut written),
+        Shape::Text(_) => {
+            let mut text = Vec::new();
+            coerce::text(&value_of(literal), &mut text)?;
+            Value::from(String::from_utf8_lossy(&text).into_owned()).write_json(&mut written);
+        }
+        _ => number(node, raw_of(node, &value_of(literal))?).write_json(&mut written),
+    }
+    Ok(Constant { written: written.into(), ..Constant::default() })
 }
 
 /// Whether text or bytes fit what the field allows.

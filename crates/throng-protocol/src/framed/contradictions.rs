@@ -1,5 +1,5 @@
 //! What contradicts itself between the parts of a declaration: framing, kinds, replies,
-//! heartbeats, acknowledgements.
+//! heartbeats.
 
 mod parts;
 
@@ -7,12 +7,12 @@ use throng_base::Said;
 
 use super::constant::constant_of;
 use super::declaration::{
-    BYTES_ALLOWED_MAX, BYTES_MAX, Copied, Counts, Declaration, Field, Framing, Kind, Literal,
-    Message, Mistake, Place, Placed, Role, Transport, value_of,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Counts, Declaration, Field, Framing, Kind, Literal, Message,
+    Mistake, Place, Placed, Role, Transport,
 };
 use super::path::suggestion;
 use super::table::{Base, Frame, Job, Length, Node, Repeats, Selector, Shape, Table};
-use super::{Acknowledging, Given, MessageId, MessageInfo, Protocol};
+use super::{MessageId, MessageInfo, members};
 use crate::fields::number::{VARINT_BYTES_MAX, write_unsigned};
 
 /// The most bytes of a datagram over IPv4.
@@ -29,7 +29,10 @@ pub(super) fn find(declaration: &Declaration, table: &mut Table, mistakes: &mut 
     let mut finder = Finder { declaration, table, mistakes };
     finder.roles();
     finder.names();
-    finder.kinds();
+    match finder.table.document.is_some() {
+        true => members::complete(declaration, finder.table, finder.mistakes),
+        false => finder.kinds(),
+    }
     finder.replies();
     finder.heartbeat();
     // Sizes mean something only if the fields are right.
@@ -54,13 +57,20 @@ impl Finder<'_> {
         &mut self.mistakes[last]
     }
 
-    fn roles(&mut self) {
+    /// Some purposes have one field only.
+    fn purposes(&mut self) {
         let declaration = self.declaration;
-        for word in [say!("length"), say!("correlation"), say!("body")] {
+        // A message may have a correlation of its own.
+        let bodies = declaration.messages.iter().map(|message| message.body.as_slice());
+        let lists = std::iter::once(&[][..]).chain(bodies);
+        for (word, list) in lists.flat_map(|list| {
+            [say!("length"), say!("correlation"), say!("body")].map(|word| (word, list))
+        }) {
             let is_it = |field: &&Field| role_word(&field.role).as_ref() == Some(&word);
-            let mut fields = declaration.packet.iter().filter(is_it);
+            let own = list.iter().filter(is_it).count();
+            let mut fields = declaration.packet.iter().chain(list).filter(is_it);
             let first = fields.next();
-            for again in fields {
+            for again in fields.filter(|_| list.is_empty() || own > 0) {
                 let message = say!("two fields of the packet have the same purpose: {word}");
                 let help = say!("give this purpose to only one of them");
                 let mistake = self.say(
@@ -73,6 +83,11 @@ impl Finder<'_> {
                 mistake.other = first.map(|first| (first.place, say!("first occurrence")));
             }
         }
+    }
+
+    fn roles(&mut self) {
+        let declaration = self.declaration;
+        self.purposes();
         let find =
             |job: Job| self.table.members(0).find(|(_, node)| node.job == job).map(|(id, _)| id);
         let (correlator, body) = (find(Job::Correlation), find(Job::Body));
@@ -508,6 +523,13 @@ impl Finder<'_> {
                 self.table.frame =
                     Frame::Delimited { bytes: bytes.value.as_slice().into(), bytes_max: most };
             }
+            Framing::Fixed(Placed { place, .. }) | Framing::Fields { place, .. }
+                if self.table.document.is_some() =>
+            {
+                let text = say!("the end of a document cannot be declared in this way");
+                let help = say!("use `transport: ws`, or `delimiter`");
+                self.say("protocol-no-length", *place, text, say!("does not fit"), help);
+            }
             Framing::Fixed(bytes) => return self.fixed(bytes),
             Framing::Fields { bytes_max, place } => {
                 self.ends_of_fields(*place);
@@ -602,7 +624,10 @@ impl Finder<'_> {
     fn delimited(&mut self, delimiter: &Placed<Vec<u8>>) {
         let declaration = self.declaration;
         let mut wrong = Vec::new();
-        for ((_, node), field) in self.table.members(0).zip(&declaration.packet) {
+        // Whether a document has it in it is found when the document is written.
+        let is_document = self.table.document.is_some();
+        let fields = self.table.members(0).zip(&declaration.packet).filter(|_| !is_document);
+        for ((_, node), field) in fields {
             let (_, high) = node.range();
             let (most, help) = match (&field.role, &self.table.length, delimiter.value.len()) {
                 (Role::Length { .. }, Some(length), _) => (
@@ -662,7 +687,8 @@ impl Finder<'_> {
 
     /// What stands behind the body has a fixed size: otherwise nobody knows where the body ends.
     fn trailer(&mut self) {
-        let Some(body) = self.table.body else { return };
+        let body = self.table.body.filter(|_| self.table.document.is_none());
+        let Some(body) = body else { return };
         let declaration = self.declaration;
         let mut trailer = 0u64;
         for id in body + 1..self.table.list(0).nodes.end {
@@ -902,76 +928,4 @@ pub(super) fn infos(declaration: &Declaration) -> Box<[MessageInfo]> {
         }
     });
     infos.collect()
-}
-
-/// Prepares what is sent at once for messages that come.
-pub(super) fn acknowledgements(protocol: &mut Protocol, mistakes: &mut Vec<Mistake>) {
-    let mut all = Vec::new();
-    for (index, message) in protocol.declaration.messages.iter().enumerate() {
-        let made = match &message.acknowledged_by {
-            None => None,
-            Some(_) => match acknowledgement(protocol, index, message) {
-                Ok(made) => made,
-                Err(mistake) => {
-                    mistakes.push(*mistake);
-                    None
-                }
-            },
-        };
-        all.push(made);
-    }
-    protocol.acknowledgements = all.into();
-}
-
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
-fn mistake(code: &'static str, place: Place, message: Said, label: Said, help: Said) -> Mistake {
-    Mistake { code, message, label: label.to_owned(), help, place, other: None }
-}
-
-fn acknowledgement(
-    protocol: &Protocol,
-    index: usize,
-    message: &Message,
-) -> Result<Option<Acknowledging>, Box<Mistake>> {
-    let Some(acknowledgement) = &message.acknowledged_by else { return Ok(None) };
-    let wanted = &acknowledgement.message;
-    let wrong = |place: Place, message: Said, label: Said, help: Said| {
-        Box::new(mistake("protocol-bad-acknowledgement", place, message, label, help))
-    };
-    let Some(reply) = protocol.message(&wanted.value) else {
-        let names: Vec<&str> = protocol.messages().map(|(_, info)| &*info.name).collect();
-        let name = &message.name.value;
-        let text = say!("`{name}` is acknowledged with `{}`, which is not a message", wanted.value);
-        return Err(wrong(wanted.place, text, say!("unknown"), suggestion(&wanted.value, &names)));
-    };
-    let (mut given, mut leaves) = (Vec::new(), Vec::new());
-    for (name, copied) in &acknowledgement.fields {
-        let value = match &copied.value {
-            Copied::Literal(literal) => Given::Literal(value_of(literal)),
-            Copied::Field(path) => {
-                let field = protocol.field(MessageId(index as u16), path).map_err(|found| {
-                    wrong(copied.place, found.message, say!("no field"), found.help)
-                })?;
-                leaves.push(field);
-                Given::Leaf(leaves.len() as u16 - 1)
-            }
-        };
-        given.push((name.value.clone(), value));
-    }
-    // It answers what came, and says so as replies do.
-    if let Some(name) = protocol.correlator()
-        && given.iter().all(|(given, _)| given != name)
-        && let Ok(field) = protocol.field(MessageId(index as u16), name)
-    {
-        leaves.push(field);
-        given.push((name.to_owned(), Given::Leaf(leaves.len() as u16 - 1)));
-    }
-    let template = protocol.prepare(reply, &Given::Fields(given)).map_err(|found| {
-        let first = found.path.first();
-        let named = |(name, _): &&(Placed<String>, Placed<Copied>)| Some(&name.value) == first;
-        let at = acknowledgement.fields.iter().find(named);
-        let place = at.map_or(wanted.place, |(name, _)| name.place);
-        wrong(place, found.message, say!("does not fit"), found.help)
-    })?;
-    Ok(Some(Acknowledging { template, leaves: leaves.into() }))
 }

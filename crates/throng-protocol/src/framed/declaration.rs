@@ -28,6 +28,8 @@ pub struct Declaration {
     pub transport: Transport,
     /// Over a WebSocket, packets are text messages instead of binary ones.
     pub is_text: bool,
+    /// Packets are documents, whose parts fields name by [`Field::path`].
+    pub format: Option<Format>,
     pub endian: Endian,
     pub framing: Framing,
     /// The parts of every packet in wire order. One of them is the [`Role::Body`], unless no
@@ -84,6 +86,13 @@ impl Transport {
     }
 }
 
+/// What kind of document every packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// RFC 8259: an object or a list.
+    Json,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Endian {
     #[default]
@@ -129,6 +138,10 @@ pub struct Field {
     pub is_optional: bool,
     /// How its content is compressed.
     pub layer: Option<Layer>,
+    /// Where it is in a document: `data.id`, `[0]`; by default the key of its own name.
+    pub path: Option<Placed<String>>,
+    /// Of a list: the field of its items by whose value a path selects one.
+    pub by: Option<Placed<String>>,
     pub place: Place,
 }
 
@@ -244,6 +257,8 @@ impl Field {
             bound: None,
             is_optional: false,
             layer: None,
+            path: None,
+            by: None,
             place,
         }
     }

@@ -8,7 +8,7 @@ use throng_base::Said;
 use super::checksum::checksum;
 use super::coding::Coding;
 use super::declaration::{Layer, Prefix};
-use super::kinds::Kinds;
+use super::kinds::{Kinds, number_of_integer, number_of_text};
 use super::table::{
     Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Repeats, Shape, Table, Test,
     prefix_bytes, read_prefix,
@@ -339,7 +339,7 @@ impl<'a> Decoder<'a> {
         // What every packet has is looked at here; the rest, and all that is wrong, in `check`.
         match (&node.job, &node.constant) {
             (Job::Value, None) => return Ok(()),
-            (Job::Correlation, None) => {
+            (Job::Correlation, None) if node.shape.extent().is_none() => {
                 self.correlation = Some(raw);
                 return Ok(());
             }
@@ -624,15 +624,7 @@ impl<'a> Decoder<'a> {
             return Err((at, say!("the text is not UTF-8: byte {:#04x}", bytes[at])));
         }
         match shape {
-            Shape::Json(_) => json::check(bytes).map_err(|at| {
-                let reason = match bytes.get(at) {
-                    Some(byte) => {
-                        say!("the text is not valid JSON from here: {}", byte.escape_ascii())
-                    }
-                    None => say!("the JSON text is incomplete"),
-                };
-                (at, reason)
-            }),
+            Shape::Json(_) => json::check(bytes).map_err(|at| (at, json::wrong(bytes, at))),
             Shape::Proto(message, _) => {
                 let checked = self.table.schema.check(*message, bytes);
                 checked.map_err(|wrong| (wrong.position, wrong.reason))
@@ -768,7 +760,11 @@ impl<'a> Decoder<'a> {
                 }
             },
             Job::Correlation => {
-                self.correlation = Some(record.raw);
+                self.correlation = Some(match node.shape {
+                    Shape::Text(_) => number_of_text(&self.packet[record.content()]),
+                    Shape::Bytes(_) => number_of_integer(&self.packet[record.content()]),
+                    _ => record.raw,
+                });
                 Ok(())
             }
             Job::Checksum { .. } if self.measures => Ok(()),

@@ -20,6 +20,9 @@ pub(super) fn describe(table: &Table, packet: &[u8], decoded: &Decoded) -> Vec<P
     let is_known = decoded.message.is_some();
     let mut describer = Describer { view, is_known, parts: Vec::new() };
     describer.list(0, records.len(), "");
+    if table.document.is_some() {
+        describer.parts.sort_by_key(|part| part.start);
+    }
     describer.parts
 }
 
@@ -221,7 +224,7 @@ fn purpose(node: &Node) -> Said {
 /// How a message is laid out, with the packet around it.
 pub(super) fn layout(table: &Table, message: MessageId) -> Vec<LayoutRow> {
     let mut drawing = Drawing { table, message, rows: Vec::new() };
-    drawing.list(0, "", Some(0));
+    drawing.list(0, "", table.document.is_none().then_some(0));
     drawing.rows
 }
 
@@ -289,7 +292,9 @@ impl Drawing<'_> {
             Some(constant) => notes.push(say!("{}", super::decode::hex(&constant.written))),
             None => notes.extend(Some(purpose(node)).filter(|text| !text.is_empty())),
         }
-        if let Job::Kind(index) = node.job {
+        if let Job::Kind(index) = node.job
+            && !table.is_kind_open(self.message.0)
+        {
             let kind = &table.messages[usize::from(self.message.0)];
             notes = vec![match &kind.text {
                 Some(text) => say!("kind {}", text.content.escape_ascii()),
@@ -324,6 +329,9 @@ fn prefix_text(prefix: Prefix) -> String {
 
 /// The bytes of one item: `4`, `2 + n`, `3 bits`.
 fn item_bytes(table: &Table, node: &Node, lists: &[List]) -> String {
+    if node.member.is_some() {
+        return "n".to_owned();
+    }
     if let Shape::Bits(bits) = node.shape {
         return match bits.bits {
             1 => "1 bit".to_owned(),

@@ -12,6 +12,7 @@ use super::EncodeError;
 use super::checksum::checksum;
 use super::declaration::Prefix;
 use super::decode::ITEMS_MAX;
+use super::kinds::write_correlation;
 use super::table::{
     Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
     prefix_max, write_prefix,
@@ -312,6 +313,9 @@ impl<'a, E> Encoder<'a, E> {
                 self.write_raw(node, 0, scope.group);
                 Ok(())
             }
+            Job::Kind(_) if matches!(source, Source::Plan(Plan::Literal(_) | Plan::Leaf(_))) => {
+                self.item(id, node, source, scope.group)
+            }
             Job::Kind(index) => {
                 let kind = &self.table.messages[usize::from(self.message)];
                 match &kind.text {
@@ -323,11 +327,23 @@ impl<'a, E> Encoder<'a, E> {
             Job::Correlation if !matches!(source, Source::Missing | Source::Plan(Plan::Auto)) => {
                 self.item(id, node, source, scope.group)
             }
-            Job::Correlation => {
-                self.fits(id, node, self.correlation)?;
-                self.write_raw(node, self.correlation, scope.group);
-                Ok(())
-            }
+            Job::Correlation => match &node.shape {
+                Shape::Text(extent) | Shape::Bytes(extent) => {
+                    let number = self.correlation;
+                    self.sized(id, node, extent, |encoder| {
+                        let begin = encoder.out.len();
+                        let is_text = matches!(node.shape, Shape::Text(_));
+                        write_correlation(number, is_text, encoder.out);
+                        encoder.complete_text(node, begin);
+                        Ok(())
+                    })
+                }
+                _ => {
+                    self.fits(id, node, self.correlation)?;
+                    self.write_raw(node, self.correlation, scope.group);
+                    Ok(())
+                }
+            },
             Job::Body => self.body(id, source),
         }
     }
@@ -373,6 +389,7 @@ impl<'a, E> Encoder<'a, E> {
     #[inline]
     fn write_raw(&mut self, node: &Node, raw: u64, group: usize) {
         match &node.shape {
+            _ if node.member.is_some() => super::value::number(node, raw).write_json(self.out),
             Shape::Unsigned(width) | Shape::Signed(width) => {
                 write_unsigned(raw, *width, node.is_little, self.out);
             }
@@ -532,6 +549,7 @@ impl<'a, E> Encoder<'a, E> {
 
     fn scalar(&mut self, id: u32, node: &Node, value: &Value, group: usize) -> Write<E> {
         if let (Shape::Unsigned(width), Value::Int(int @ 0..)) = (&node.shape, value)
+            && node.member.is_none()
             && *int as u64 <= u64::MAX >> (64 - 8 * u32::from(*width))
         {
             // What most fields are needs no look at what else might fit.
@@ -593,9 +611,17 @@ impl<'a, E> Encoder<'a, E> {
         self.sized(id, node, extent, |encoder| {
             let begin = encoder.out.len();
             encoder.bare_content(id, node, source)?;
+            encoder.complete_text(node, begin);
             let packed = node.layer.map_or(Ok(()), |layer| layer.pack(begin, encoder.out));
             packed.map_err(|reason| encoder.refuse(id, reason))
         })
+    }
+
+    /// A text in a document is quoted.
+    fn complete_text(&mut self, node: &Node, begin: usize) {
+        if node.member.is_some() && matches!(node.shape, Shape::Text(_)) {
+            quote(self.out, begin);
+        }
     }
 
     /// What `write` writes, with what says where it ends.

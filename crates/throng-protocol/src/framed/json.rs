@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use throng_base::Said;
 use throng_expression::Value;
 
-use super::path::Inner;
+use super::wanted::{ABSENT, Inner, Span, Wanted};
 
 /// Lists and objects within each other.
 pub(super) const JSON_DEPTH_MAX: usize = 64;
@@ -15,6 +16,98 @@ pub(super) fn check(text: &[u8]) -> Result<(), usize> {
     let at = value(text, blank(text, 0), JSON_DEPTH_MAX)?;
     let at = blank(text, at);
     if at == text.len() { Ok(()) } else { Err(at) }
+}
+
+/// What is said of a text that stops being JSON there.
+pub(super) fn wrong(text: &[u8], at: usize) -> Said {
+    match text.get(at) {
+        Some(byte) => say!("the text is not valid JSON from here: {}", byte.escape_ascii()),
+        None => say!("the JSON text is incomplete"),
+    }
+}
+
+/// Notes where the wanted parts are, in one pass over the text; where it stops being JSON.
+pub(super) fn scan(text: &[u8], wanted: &Wanted, found: &mut [Span]) -> Result<(), usize> {
+    let at = wanted_value(text, blank(text, 0), JSON_DEPTH_MAX, wanted, found)?;
+    let at = blank(text, at);
+    if at == text.len() { Ok(()) } else { Err(at) }
+}
+
+/// Behind the value at `at`, of which some parts are wanted.
+fn wanted_value(
+    text: &[u8],
+    at: usize,
+    depth_left: usize,
+    wanted: &Wanted,
+    found: &mut [Span],
+) -> Result<usize, usize> {
+    let end = match text.get(at) {
+        _ if wanted.children.is_empty() => value(text, at, depth_left)?,
+        Some(b'{') => parts(text, at, depth_left, b'}', |at, depth_left| {
+            let end = string(text, at)?;
+            let child = wanted.below(|step| match step {
+                Inner::Key(key) => is_key(&text[at..end], key),
+                Inner::Index(_) => false,
+            });
+            let colon = blank(text, end);
+            if text.get(colon) != Some(&b':') {
+                return Err(colon);
+            }
+            wanted_part(text, blank(text, colon + 1), depth_left, child, found)
+        })?,
+        Some(b'[') => {
+            let mut index = 0;
+            parts(text, at, depth_left, b']', |at, depth_left| {
+                let child = wanted.below(|step| *step == Inner::Index(index));
+                index += 1;
+                wanted_part(text, at, depth_left, child, found)
+            })?
+        }
+        _ => value(text, at, depth_left)?,
+    };
+    if let Some(slot) = wanted.slot {
+        found[usize::from(slot)] = (at as u32, end as u32);
+    }
+    Ok(end)
+}
+
+/// The value of a key or of an item. Of a key that is there twice, the last one counts.
+fn wanted_part(
+    text: &[u8],
+    at: usize,
+    depth_left: usize,
+    wanted: Option<&Wanted>,
+    found: &mut [Span],
+) -> Result<usize, usize> {
+    let Some(wanted) = wanted else { return value(text, at, depth_left) };
+    found[usize::from(wanted.slots.start)..usize::from(wanted.slots.end)].fill(ABSENT);
+    wanted_value(text, at, depth_left, wanted, found)
+}
+
+/// Behind the object or list that begins at `begin`; `part` reads one of its parts.
+fn parts(
+    text: &[u8],
+    begin: usize,
+    depth_left: usize,
+    close: u8,
+    mut part: impl FnMut(usize, usize) -> Result<usize, usize>,
+) -> Result<usize, usize> {
+    let depth_left = depth_left.checked_sub(1).ok_or(begin)?;
+    let mut at = blank(text, begin + 1);
+    if text.get(at) == Some(&close) {
+        return Ok(at + 1);
+    }
+    loop {
+        if close == b'}' && text.get(at) != Some(&b'"') {
+            return Err(at);
+        }
+        at = blank(text, part(at, depth_left)?);
+        match text.get(at) {
+            Some(b',') => at = blank(text, at + 1),
+            Some(byte) if *byte == close => return Ok(at + 1),
+            _ => return Err(at),
+        }
+    }
 }
 
 /// Appends JSON. A text that is itself a JSON object or list is taken as it stands.
@@ -105,42 +198,17 @@ fn value(text: &[u8], at: usize, depth_left: usize) -> Result<usize, usize> {
 }
 
 fn object(text: &[u8], begin: usize, depth_left: usize) -> Result<usize, usize> {
-    let depth_left = depth_left.checked_sub(1).ok_or(begin)?;
-    let mut at = blank(text, begin + 1);
-    if text.get(at) == Some(&b'}') {
-        return Ok(at + 1);
-    }
-    loop {
-        if text.get(at) != Some(&b'"') {
-            return Err(at);
+    parts(text, begin, depth_left, b'}', |at, depth_left| {
+        let colon = blank(text, string(text, at)?);
+        match text.get(colon) {
+            Some(b':') => value(text, blank(text, colon + 1), depth_left),
+            _ => Err(colon),
         }
-        at = blank(text, string(text, at)?);
-        if text.get(at) != Some(&b':') {
-            return Err(at);
-        }
-        at = blank(text, value(text, blank(text, at + 1), depth_left)?);
-        match text.get(at) {
-            Some(b',') => at = blank(text, at + 1),
-            Some(b'}') => return Ok(at + 1),
-            _ => return Err(at),
-        }
-    }
+    })
 }
 
 fn list(text: &[u8], begin: usize, depth_left: usize) -> Result<usize, usize> {
-    let depth_left = depth_left.checked_sub(1).ok_or(begin)?;
-    let mut at = blank(text, begin + 1);
-    if text.get(at) == Some(&b']') {
-        return Ok(at + 1);
-    }
-    loop {
-        at = blank(text, value(text, at, depth_left)?);
-        match text.get(at) {
-            Some(b',') => at = blank(text, at + 1),
-            Some(b']') => return Ok(at + 1),
-            _ => return Err(at),
-        }
-    }
+    parts(text, begin, depth_left, b']', |at, depth_left| value(text, at, depth_left))
 }
 
 fn word(text: &[u8], at: usize, word: &[u8]) -> Result<usize, usize> {

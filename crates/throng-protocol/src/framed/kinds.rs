@@ -1,4 +1,8 @@
-//! Which message a packet is, by what the fields have that select it.
+//! Which message a packet is, by what the fields have that select it, and which request it answers.
+
+use std::io::Write as _;
+
+use crate::fields::number::read_unsigned;
 
 /// Kinds below this are looked up by their value.
 const SMALL_KINDS_MAX: u64 = 1024;
@@ -59,4 +63,42 @@ impl Kinds {
         let at = self.texts.partition_point(|(text, _)| **text < *bytes);
         self.texts.get(at).is_some_and(|(text, _)| text.starts_with(bytes))
     }
+}
+
+/// What a text that correlates stands for: the number that throng wrote, or one that throng never
+/// writes, the same for the same text.
+pub(super) fn number_of_text(text: &[u8]) -> u64 {
+    let is_number = !text.starts_with(b"0") && text.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(text).ok().filter(|text| is_number && text.len() < 11);
+    number.and_then(|text| text.parse().ok()).unwrap_or_else(|| foreign(text))
+}
+
+/// The same for an integer of BER and DER.
+pub(super) fn number_of_integer(bytes: &[u8]) -> u64 {
+    match bytes {
+        [0..0x80, ..] if bytes.len() <= 5 => read_unsigned(bytes, false),
+        _ => foreign(bytes),
+    }
+}
+
+/// FNV-1a, with the highest bit set.
+fn foreign(bytes: &[u8]) -> u64 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    hash | 1 << 63
+}
+
+/// Writes a number that correlates: in decimal digits, or as an integer of BER and DER (X.690,
+/// 8.3) with no more bytes than needed.
+pub(super) fn write_correlation(number: u64, is_text: bool, out: &mut Vec<u8>) {
+    if is_text {
+        // Writing to memory does not fail.
+        let _ = write!(out, "{number}");
+        return;
+    }
+    if number.leading_zeros().is_multiple_of(8) {
+        out.push(0);
+    }
+    out.extend_from_slice(&number.to_be_bytes()[number.leading_zeros() as usize / 8..]);
 }

@@ -9,6 +9,7 @@
 
 pub mod declaration;
 
+mod acknowledge;
 mod checksum;
 mod coding;
 mod compile;
@@ -16,10 +17,12 @@ mod constant;
 mod contradictions;
 mod decode;
 mod describe;
+mod document;
 mod encode;
 mod json;
 mod kinds;
 mod layer;
+mod members;
 mod path;
 mod prepare;
 mod reader;
@@ -27,6 +30,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod value;
+mod wanted;
 
 use std::sync::Arc;
 
@@ -88,7 +92,7 @@ pub struct FieldPath {
     record: u32,
     steps: Box<[path::Step]>,
     /// What follows inside JSON.
-    inner: Box<[path::Inner]>,
+    inner: Box<[wanted::Inner]>,
     /// What follows inside a message of protobuf.
     proto: Option<Box<protobuf::FieldPath>>,
 }
@@ -124,6 +128,7 @@ struct Whole {
     bytes: Box<[u8]>,
     /// Where it stands, its bytes, and whether the lowest comes first.
     correlation: Option<(usize, u8, bool)>,
+    correlation_max: u64,
 }
 
 /// A packet that was read.
@@ -146,6 +151,8 @@ pub struct Decoded {
     correlation: Option<u64>,
     /// What was compressed in the packet.
     unpacked: Vec<u8>,
+    /// Where the wanted parts of a document are.
+    found: Vec<wanted::Span>,
 }
 
 /// One part of a packet, as people are shown it.
@@ -281,19 +288,20 @@ impl Protocol {
         matches!(self.table.messages[usize::from(message.0)].more, GoesOn::Always)
     }
 
-    /// Whether replies carry the value of their request.
+    /// Whether replies carry the value of their request, at least those of some messages.
     pub fn correlates(&self) -> bool {
         self.table.correlator.is_some()
+            || self.table.messages.iter().any(|message| message.correlator.is_some())
     }
 
-    /// The name of the field that correlates.
-    pub fn correlator(&self) -> Option<&str> {
-        self.table.correlator.map(|node| &*self.table.node(node).name)
+    /// The name of the field that correlates packets of a message.
+    pub fn correlator(&self, message: MessageId) -> Option<&str> {
+        self.table.correlator_of(message.0).map(|node| &*self.table.node(node).name)
     }
 
-    /// The greatest value that the correlating field holds; 0 without one.
-    pub fn correlation_max(&self) -> u64 {
-        let node = self.table.correlator.map(|node| self.table.node(node));
+    /// The greatest value that the correlating field of a message holds; 0 without one.
+    pub fn correlation_max(&self, message: MessageId) -> u64 {
+        let node = self.table.correlator_of(message.0).map(|node| self.table.node(node));
         node.map_or(0, |node| node.range().1 as u64)
     }
 
@@ -339,7 +347,7 @@ impl Protocol {
     ) -> Result<(), EncodeError<E>> {
         let begin = out.len();
         if let Some(whole) = &template.whole
-            && (correlation <= self.correlation_max() || !self.correlates())
+            && (correlation <= whole.correlation_max || whole.correlation.is_none())
         {
             out.extend_from_slice(&whole.bytes);
             if let Some((at, width, is_little)) = whole.correlation {
@@ -361,12 +369,12 @@ impl Protocol {
     /// Reads a whole packet that comes from the target, all of it; without its delimiter if packets
     /// have one.
     pub fn decode(&self, packet: &[u8], decoded: &mut Decoded) -> Result<Packet, Broken> {
-        decode::decode(&self.table, true, None, packet, decoded)
+        self.read((true, None), packet, decoded)
     }
 
     /// The same for one that a user sends.
     pub fn decode_sent(&self, packet: &[u8], decoded: &mut Decoded) -> Result<Packet, Broken> {
-        decode::decode(&self.table, false, None, packet, decoded)
+        self.read((false, None), packet, decoded)
     }
 
     /// The same for a packet that is this message.
@@ -377,7 +385,22 @@ impl Protocol {
         decoded: &mut Decoded,
     ) -> Result<Packet, Broken> {
         let comes_from_target = self.table.messages[usize::from(message.0)].comes_from_target;
-        decode::decode(&self.table, comes_from_target, Some(message), packet, decoded)
+        self.read((comes_from_target, Some(message)), packet, decoded)
+    }
+
+    fn read(
+        &self,
+        (from_target, assumed): (bool, Option<MessageId>),
+        packet: &[u8],
+        decoded: &mut Decoded,
+    ) -> Result<Packet, Broken> {
+        let table = &self.table;
+        match &table.document {
+            Some(document) => {
+                document::decode(table, document, (from_target, assumed), packet, decoded)
+            }
+            None => decode::decode(table, from_target, assumed, packet, decoded),
+        }
     }
 
     /// The value of a field of a packet that was decoded; None when it is not there.

@@ -5,6 +5,7 @@ use throng_base::diagnostic::did_you_mean;
 use throng_base::Said;
 
 use super::table::{NONE, Node, Repeats, Shape, Table};
+use super::wanted::Inner;
 use super::{FieldPath, MessageId, PathMistake, Range};
 use crate::fields::{Part, Parts, name_is_missing};
 
@@ -13,13 +14,8 @@ use crate::fields::{Part, Parts, name_is_missing};
 pub(super) enum Step {
     Node(u32),
     Item(u32),
-}
-
-/// One step inside JSON.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Inner {
-    Key(Box<str>),
-    Index(u32),
+    /// The item of a list with this name.
+    Named(Box<str>),
 }
 
 /// Finds the field that `path` names in the packets of a message.
@@ -53,7 +49,7 @@ pub(super) fn resolve(
             _ => {}
         }
     }
-    let record = match resolver.steps.iter().any(|step| matches!(step, Step::Item(_))) {
+    let record = match resolver.steps.iter().any(|step| !matches!(step, Step::Node(_))) {
         true => NONE,
         false => table.node(resolver.node).record,
     };
@@ -139,6 +135,15 @@ impl<'a> Resolver<'a> {
             && node.repeat != Repeats::Once
             && !self.is_item
         {
+            if let Some(by) = node.by {
+                self.steps.extend([Step::Named(name.into()), Step::Node(by.value)]);
+                self.node = by.value;
+                self.list = match self.table.node(by.value).shape {
+                    Shape::List(list) => Some(list),
+                    _ => None,
+                };
+                return Ok(());
+            }
             return Err(PathMistake {
                 message: say!("`{}` is a list, and `{name}` is a field of its items", node.name),
                 part: name.to_owned(),
@@ -210,7 +215,7 @@ pub(super) fn suggestion(name: &str, names: &[&str]) -> Said {
     }
 }
 
-fn json_step(part: Part<'_>) -> Inner {
+pub(super) fn json_step(part: Part<'_>) -> Inner {
     match part {
         Part::Name(name) => Inner::Key(name.into()),
         Part::Index(index) => Inner::Index(index),

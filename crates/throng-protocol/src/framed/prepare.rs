@@ -27,7 +27,7 @@ pub(super) fn prepare(
     let mut builder = Builder { table, message, bytes: Vec::new(), path: Vec::new() };
     let ops = builder.packet(name, given)?;
     let has_leaves = has_leaves(given);
-    let gives_correlation = gives(table, given);
+    let gives_correlation = gives(table, message, given);
     let bytes: Arc<[u8]> = builder.bytes.into();
     let ops: Arc<[Op]> = ops.into();
     let whole = match has_leaves {
@@ -38,8 +38,9 @@ pub(super) fn prepare(
 }
 
 /// Whether the field that correlates is among what is given.
-fn gives(table: &Table, given: &Given) -> bool {
-    let Some(node) = table.correlator.map(|node| table.node(node)) else { return false };
+fn gives(table: &Table, message: MessageId, given: &Given) -> bool {
+    let correlator = table.correlator_of(message.0);
+    let Some(node) = correlator.map(|node| table.node(node)) else { return false };
     matches!(given, Given::Fields(fields) if fields.iter().any(|(name, _)| **name == *node.name))
 }
 
@@ -65,17 +66,20 @@ fn whole(
     let mut encoder = Encoder::new(table, bytes, message.0, 0, &mut none, &mut out);
     encoder.packet(ops).map_err(mistake_of)?;
     let at = encoder.correlation_at();
-    let correlator = table.correlator.filter(|_| !gives_correlation);
+    let correlator = table.correlator_of(message.0).filter(|_| !gives_correlation);
     let Some(node) = correlator.map(|node| table.node(node)) else {
-        return Ok(Some(Arc::new(Whole { bytes: out.into(), correlation: None })));
+        let whole = Whole { bytes: out.into(), correlation: None, correlation_max: 0 };
+        return Ok(Some(Arc::new(whole)));
     };
     let has_checksum = !table.list(0).checksums.is_empty();
+    let is_of_packet = correlator == table.correlator && node.member.is_none();
     let width = match node.shape {
-        Shape::Unsigned(width) if !node.is_asked && !has_checksum => width,
+        Shape::Unsigned(width) if !node.is_asked && !has_checksum && is_of_packet => width,
         _ => return Ok(None),
     };
     let correlation = at.map(|at| (at, width, node.is_little));
-    Ok(Some(Arc::new(Whole { bytes: out.into(), correlation })))
+    let correlation_max = node.range().1 as u64;
+    Ok(Some(Arc::new(Whole { bytes: out.into(), correlation, correlation_max })))
 }
 
 fn mistake_of(error: EncodeError<Infallible>) -> GivenMistake {
@@ -99,6 +103,10 @@ impl Builder<'_> {
         let list = self.table.messages[usize::from(self.message.0)].list;
         let fields = match given {
             Given::Fields(fields) => fields,
+            Given::Leaf(_) | Given::Literal(_) if self.table.document.is_some() => {
+                let message = say!("`{name}` requires fields");
+                return Err(self.mistake(message, say!("give its fields by name")));
+            }
             Given::Items(_) => {
                 let message = say!("`{name}` requires fields, not a list");
                 return Err(self.mistake(message, say!("give its fields by name")));
@@ -127,6 +135,11 @@ impl Builder<'_> {
                 }
             }
         }
+        if self.table.document.is_some() {
+            let mut plans = self.plans(0, &of_packet)?;
+            plans.extend(self.plans(list, &of_body)?);
+            return self.document(plans);
+        }
         let body = match self.table.body {
             Some(_) => Some(Plan::Fields(self.list(list, &of_body, None)?.into())),
             None => None,
@@ -136,7 +149,7 @@ impl Builder<'_> {
 
     fn givable(&self, list: u32) -> impl Iterator<Item = &str> {
         let members = self.table.members(list);
-        members.filter(|(_, node)| !node.is_automatic()).map(|(_, node)| &*node.name)
+        members.filter(move |(_, node)| !self.is_automatic(node)).map(|(_, node)| &*node.name)
     }
 
     fn mistake(&self, message: Said, help: Said) -> GivenMistake {
@@ -150,28 +163,9 @@ impl Builder<'_> {
         given: &[Entry<'_>],
         mut body: Option<Plan>,
     ) -> Prepared<Vec<Op>> {
-        let table = self.table;
-        for (index, (name, _)) in given.iter().enumerate() {
-            self.path.push((*name).to_owned());
-            let Some(id) = table.find(list, name) else {
-                let names: Vec<&str> = self.givable(list).collect();
-                let message = say!("there is no field `{name}`");
-                return Err(self.mistake(message, suggestion(name, &names)));
-            };
-            let node = table.node(id);
-            if node.is_automatic() && node.job != Job::Correlation {
-                let message = say!("`{name}` is set automatically");
-                let help = say!("omit it: its value follows from the declaration");
-                return Err(self.mistake(message, help));
-            }
-            if given[..index].iter().any(|(other, _)| other == name) {
-                let message = say!("`{name}` is given twice");
-                return Err(self.mistake(message, say!("remove one of them")));
-            }
-            self.path.pop();
-        }
+        self.names_are_right(list, given)?;
         let mut ops = Vec::new();
-        for (id, node) in table.members(list) {
+        for (id, node) in self.table.members(list) {
             self.path.push(node.name.to_string());
             let entry = given.iter().find(|(name, _)| *name == &*node.name);
             let plan = match (entry, &node.job) {
@@ -185,10 +179,88 @@ impl Builder<'_> {
         Ok(ops)
     }
 
+    /// The fields of a document that are sent.
+    fn plans(&mut self, list: u32, given: &[Entry<'_>]) -> Prepared<Vec<(u32, Plan)>> {
+        self.names_are_right(list, given)?;
+        let mut plans = Vec::new();
+        for (id, node) in self.table.members(list).filter(|(_, node)| node.member.is_some()) {
+            self.path.push(node.name.to_string());
+            let entry = given.iter().find(|(name, _)| *name == &*node.name);
+            let plan = match entry {
+                Some((_, given)) => self.field(id, node, given)?,
+                None => self.absent(node)?,
+            };
+            if !matches!(plan, Plan::Missing) {
+                plans.push((id, plan));
+            }
+            self.path.pop();
+        }
+        Ok(plans)
+    }
+
+    /// Writes a document: what stands around its fields is always the same.
+    fn document(&mut self, plans: Vec<(u32, Plan)>) -> Prepared<Vec<Op>> {
+        let table = self.table;
+        let paths = plans.iter().filter_map(|(id, _)| table.node(*id).member.as_ref());
+        let around = super::members::around(paths.map(|member| &*member.path));
+        let mut ops = Vec::new();
+        for (before, (id, plan)) in around.pieces.iter().zip(plans_in(around.order, plans)) {
+            self.run(before, &mut ops);
+            let node = table.node(id);
+            self.path.push(node.name.to_string());
+            self.append(id, node, plan, &mut ops)?;
+            self.path.pop();
+        }
+        self.run(&around.end, &mut ops);
+        Ok(ops)
+    }
+
+    /// Bytes that are always the same.
+    fn run(&mut self, bytes: &[u8], ops: &mut Vec<Op>) {
+        let from = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        let end = self.bytes.len() as u32;
+        match ops.last_mut() {
+            Some(Op::Bytes { until, .. }) if *until == from => *until = end,
+            _ => ops.push(Op::Bytes { from, until: end }),
+        }
+    }
+
+    /// Names that the list has, each once, of fields that are given.
+    fn names_are_right(&mut self, list: u32, given: &[Entry<'_>]) -> Prepared<()> {
+        let table = self.table;
+        for (index, (name, _)) in given.iter().enumerate() {
+            self.path.push((*name).to_owned());
+            let Some(id) = table.find(list, name) else {
+                let names: Vec<&str> = self.givable(list).collect();
+                let message = say!("there is no field `{name}`");
+                return Err(self.mistake(message, suggestion(name, &names)));
+            };
+            let node = table.node(id);
+            if self.is_automatic(node) && node.job != Job::Correlation {
+                let message = say!("`{name}` is set automatically");
+                let help = say!("omit it: its value follows from the declaration");
+                return Err(self.mistake(message, help));
+            }
+            if given[..index].iter().any(|(other, _)| other == name) {
+                let message = say!("`{name}` is given twice");
+                return Err(self.mistake(message, say!("remove one of them")));
+            }
+            self.path.pop();
+        }
+        Ok(())
+    }
+
+    /// Nobody gives it a value: in a message of any kind, somebody gives the kind.
+    fn is_automatic(&self, node: &Node) -> bool {
+        let is_kind = matches!(node.job, Job::Kind(_));
+        node.is_automatic() && !(is_kind && self.table.is_kind_open(self.message.0))
+    }
+
     /// A field that nobody gives.
     fn absent(&mut self, node: &Node) -> Prepared<Plan> {
         match (&node.default, &node.shape) {
-            _ if node.is_automatic() => Ok(Plan::Auto),
+            _ if self.is_automatic(node) => Ok(Plan::Auto),
             (Some(default), _) => Ok(Plan::Literal(default.clone())),
             _ if node.condition.is_some() || node.is_optional => Ok(Plan::Missing),
             (None, Shape::List(list)) if node.repeat == Repeats::Once => {
@@ -223,14 +295,8 @@ impl Builder<'_> {
                 mistake => mistake,
             })?;
             let is_run = node.mark.is_none() && node.condition.is_none() && !node.is_optional;
-            if is_run && !matches!(node.shape, Shape::Bits(_)) {
-                let from = self.bytes.len() as u32;
-                self.bytes.extend_from_slice(&written);
-                let end = self.bytes.len() as u32;
-                match ops.last_mut() {
-                    Some(Op::Bytes { until, .. }) if *until == from => *until = end,
-                    _ => ops.push(Op::Bytes { from, until: end }),
-                }
+            if is_run && !matches!(node.shape, Shape::Bits(_)) || node.member.is_some() {
+                self.run(&written, ops);
                 return Ok(());
             }
         }
@@ -270,12 +336,30 @@ impl Builder<'_> {
                 }
                 Ok(Plan::Items(plans.into()))
             }
+            (_, Given::Fields(fields)) if node.by.is_some() => self.named(node, fields),
             (_, Given::Fields(_)) => {
                 let path = self.table.path(id);
                 let message = say!("`{path}` is a list, but fields were given");
                 Err(self.mistake(message, say!("give its items in brackets: `[…, …]`")))
             }
         }
+    }
+
+    /// A list whose items have names, given as a map.
+    fn named(&mut self, node: &Node, fields: &[(String, Given)]) -> Prepared<Plan> {
+        let table = self.table;
+        let mut plans = Vec::with_capacity(fields.len());
+        for (key, given) in fields {
+            self.path.push(key.clone());
+            let named = node.by.iter().flat_map(|by| {
+                let name = Given::Literal(Value::from(key.as_str()));
+                [(by.name, name), (by.value, given.clone())]
+            });
+            let item = named.map(|(id, given)| (table.node(id).name.to_string(), given));
+            plans.push(self.item(node, &Given::Fields(item.collect()))?);
+            self.path.pop();
+        }
+        Ok(Plan::Items(plans.into()))
     }
 
     fn item(&mut self, node: &Node, given: &Given) -> Prepared<Plan> {
@@ -357,4 +441,10 @@ impl Builder<'_> {
 
 fn entries(fields: &[(String, Given)]) -> Vec<Entry<'_>> {
     fields.iter().map(|(name, given)| (name.as_str(), given)).collect()
+}
+
+/// The plans in another order.
+fn plans_in(order: Vec<usize>, plans: Vec<(u32, Plan)>) -> impl Iterator<Item = (u32, Plan)> {
+    let mut plans: Vec<Option<(u32, Plan)>> = plans.into_iter().map(Some).collect();
+    order.into_iter().filter_map(move |index| plans[index].take())
 }

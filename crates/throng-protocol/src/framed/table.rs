@@ -10,6 +10,7 @@ use throng_expression::Value;
 use super::coding::Coding;
 use super::declaration::{Checksum, Comparison, Layer, Prefix};
 use super::kinds::Kinds;
+use super::wanted::{Inner, Wanted};
 use crate::fields::number::{Varint, read_varint, write_varint};
 use crate::protobuf::{MessageType, Schema};
 
@@ -35,8 +36,11 @@ pub(super) struct Table {
     pub(super) frame: Frame,
     pub(super) length: Option<Length>,
     pub(super) selectors: Vec<Selector>,
+    /// Of the packet; a message may have its own.
     pub(super) correlator: Option<u32>,
     pub(super) body: Option<u32>,
+    /// Every packet is a document.
+    pub(super) document: Option<Document>,
     /// Bytes of the packet's parts behind the body.
     pub(super) trailer: usize,
     /// What behind the fields of a message is left of a packet of fixed size is zeros.
@@ -56,6 +60,45 @@ pub(super) struct Kind {
     pub(super) more: GoesOn,
     /// The field that is packets again.
     pub(super) packets: Option<u32>,
+    pub(super) correlator: Option<u32>,
+    /// In a document: any packet without a kind of another message may be this one.
+    pub(super) is_of_any_kind: bool,
+    /// In a document: the fields without which a packet is another message.
+    pub(super) needed: Box<[u32]>,
+}
+
+/// Packets that are documents: their fields are found by paths.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    pub(super) wanted: Wanted,
+    pub(super) slots: usize,
+    /// By who sends.
+    pub(super) candidates: [Candidates; 2],
+}
+
+/// The messages that a document may be, in the order in which they are tried.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// By the bytes of the kind, sorted.
+    pub(super) kinds: Vec<(Box<[u8]>, Vec<u16>)>,
+    /// Those of any kind.
+    pub(super) others: Vec<u16>,
+}
+
+impl Candidates {
+    pub(super) fn of(&self, kind: &[u8]) -> &[u16] {
+        match self.kinds.binary_search_by(|(other, _)| (**other).cmp(kind)) {
+            Ok(at) => &self.kinds[at].1,
+            Err(_) => &[],
+        }
+    }
+}
+
+/// A field of a document.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Member {
+    pub(super) path: Box<[Inner]>,
+    pub(super) slot: u16,
 }
 
 /// When the reply has more packets behind one of a message.
@@ -132,6 +175,13 @@ pub(super) struct List {
     pub(super) is_open: bool,
 }
 
+/// The fields of the items of a list: their name, and what they are read for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct By {
+    pub(super) name: u32,
+    pub(super) value: u32,
+}
+
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) name: Box<str>,
@@ -157,6 +207,10 @@ pub(super) struct Node {
     pub(super) record: u32,
     /// Another field's condition looks at it.
     pub(super) is_asked: bool,
+    /// Its items are selected by name.
+    pub(super) by: Option<By>,
+    /// It is a part of a document.
+    pub(super) member: Option<Box<Member>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -338,6 +392,7 @@ impl Node {
     /// their group.
     pub(super) fn item_bytes(&self, lists: &[List]) -> Option<u64> {
         match &self.shape {
+            _ if self.member.is_some() => None,
             Shape::Unsigned(width) | Shape::Signed(width) => Some(u64::from(*width)),
             Shape::Float32 => Some(4),
             Shape::Float64 => Some(8),
@@ -398,7 +453,7 @@ impl Node {
     }
 
     pub(super) fn bytes_min(&self, lists: &[List]) -> u64 {
-        if self.condition.is_some() || self.is_optional {
+        if self.condition.is_some() || self.is_optional || self.member.is_some() {
             return 0;
         }
         match self.repeat {
@@ -412,8 +467,8 @@ impl Node {
 
     /// It takes all that is left of its list.
     pub(super) fn is_open(&self, lists: &[List]) -> bool {
-        // What selects ends where its kind does.
-        if matches!(self.job, Job::Kind(_)) {
+        // What selects ends where its kind does, and a document says where its parts end.
+        if matches!(self.job, Job::Kind(_)) || self.member.is_some() {
             return false;
         }
         self.repeat == Repeats::Rest
@@ -477,6 +532,17 @@ impl Table {
     /// The nodes of a list.
     pub(super) fn members(&self, list: u32) -> impl Iterator<Item = (u32, &Node)> {
         self.list(list).nodes.clone().map(|id| (id, self.node(id)))
+    }
+
+    /// The field that correlates packets of a message.
+    pub(super) fn correlator_of(&self, message: u16) -> Option<u32> {
+        let own = self.messages.get(usize::from(message)).and_then(|message| message.correlator);
+        own.or(self.correlator)
+    }
+
+    /// Nothing else says which message a packet of this kind is.
+    pub(super) fn is_kind_open(&self, message: u16) -> bool {
+        self.messages.get(usize::from(message)).is_some_and(|message| message.is_of_any_kind)
     }
 
     pub(super) fn find(&self, list: u32, name: &str) -> Option<u32> {

@@ -8,10 +8,12 @@ use super::declaration::*;
 use super::*;
 
 mod contradictions;
+mod documents;
 mod frames;
 mod fuzz;
 mod kinds;
 mod layers;
+mod named;
 mod packets;
 mod parts;
 mod records;

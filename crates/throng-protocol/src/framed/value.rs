@@ -36,6 +36,12 @@ pub(super) fn value(
                 found = Some(record);
                 (at, end) = (record + 1, view.records[record].next as usize);
             }
+            Step::Named(name) => {
+                let by = table.node(view.records[found?].node).by?;
+                let record = view.named(at, end, by.name, name)?;
+                found = Some(record);
+                (at, end) = (record + 1, view.records[record].next as usize);
+            }
             Step::Item(item) => {
                 let array = view.records[found?];
                 let node = table.node(array.node);
@@ -93,6 +99,19 @@ impl View<'_> {
                 return Some(at);
             }
             at = record.next as usize;
+        }
+        None
+    }
+
+    /// The first item whose name is this one; capital letters do not matter.
+    fn named(&self, mut at: usize, end: usize, node: u32, name: &str) -> Option<usize> {
+        while at < end {
+            let next = self.records.get(at)?.next as usize;
+            let found = self.child(at + 1, next, node).map(|it| self.content(&self.records[it]));
+            if found.is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes())) {
+                return Some(at);
+            }
+            at = next;
         }
         None
     }
@@ -160,6 +179,9 @@ impl View<'_> {
         let record = &self.records[index];
         let node = self.table.node(record.node);
         match &node.shape {
+            Shape::Text(_) if node.member.is_some() => {
+                Value::parse_json(self.content(record)).unwrap_or_default()
+            }
             Shape::Text(_) => {
                 let bytes = self.content(record);
                 match std::str::from_utf8(bytes) {

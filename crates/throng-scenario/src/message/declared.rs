@@ -58,7 +58,7 @@ pub(crate) fn read_declared(
     let message = find_message(cx, protocol, &name.text, name.place)?;
     let fields = fields.filter(|node| !node.is_null());
     let (mut given, mut leaves) = read_fields(cx, fields)?;
-    if let Some(number) = protocol.correlator() {
+    if let Some(number) = protocol.correlator(message) {
         let (place, _) = place_of(fields, &[number.to_string()], name.place);
         match &mut given {
             Given::Fields(all) if all.iter().any(|(name, _)| name == number) && asks => {
@@ -72,7 +72,7 @@ pub(crate) fn read_declared(
                 return cx.fail(error.help(help));
             }
             Given::Fields(all) if all.iter().all(|(name, _)| name != number) && !asks => {
-                let carried = carried(cx, protocol, message, number, name.place);
+                let carried = carried(cx, protocol, message, name.place);
                 if let Some(text) = carried {
                     leaves.push(text);
                     all.push((number.to_string(), Given::Leaf((leaves.len() - 1) as u16)));
@@ -96,13 +96,12 @@ fn carried(
     cx: &mut Context<'_>,
     protocol: &Protocol,
     message: MessageId,
-    number: &str,
     place: Place,
 ) -> Option<Text> {
     let answers = &protocol.info(message).answers;
-    if !cx.session.heard_kinds()?.ids().iter().any(|came| answers.contains(came)) {
-        return None;
-    }
+    let kinds = cx.session.heard_kinds()?;
+    let came = kinds.ids().iter().find(|came| answers.contains(came))?;
+    let number = protocol.correlator(*came)?.to_owned();
     let value = cx.expression_of(&format!("message.{number}"), place)?;
     Some(Text { segments: vec![Segment::Value { value, escape: Escape::None }] })
 }

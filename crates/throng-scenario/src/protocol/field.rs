@@ -107,9 +107,25 @@ impl Reader<'_, '_> {
             bound,
             is_optional: is_optional.unwrap_or_default(),
             layer: fields.layer.node().and_then(|node| self.cx.word(node, &Layer::WORDS)),
+            path: self.path(&fields),
+            by: fields.by.node().and_then(|node| self.name(node, say!("the name of a field"))),
             place,
             ty,
         })
+    }
+
+    /// The place of the field in a document.
+    fn path(&mut self, fields: &FieldMap<'_>) -> Option<Placed<String>> {
+        let (Some(key), Some(node)) = (fields.path.key(), fields.path.node()) else { return None };
+        if self.format.is_none() {
+            let message = say!("`path` requires `format: json`");
+            let error = self.cx.error("missing-key", message, key.place);
+            let error = error.label(say!("packets are not documents"));
+            self.cx.note(error.help(say!("add `format: json` to the protocol, or remove `path`")));
+            return None;
+        }
+        let value = self.cx.text(node, say!("a path"))?;
+        Some(Placed { value, place: self.at(node.place) })
     }
 
     /// `{id: body}` in `packet` stands for the fields of the message.
@@ -145,7 +161,9 @@ impl Reader<'_, '_> {
             }
             return Role::Value;
         };
-        if within != Within::Packet && key.text != "checksum" {
+        let is_anywhere =
+            key.text == "checksum" || key.text == "correlates" && within == Within::Body;
+        if within != Within::Packet && !is_anywhere {
             let message = say!("`{}` is allowed only in `packet`", key.text);
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("this is a field of a message"));
@@ -251,6 +269,9 @@ impl Reader<'_, '_> {
             if ast::first(extents(fields)).is_some() {
                 let extent = self.extent(fields)?;
                 return Some((Type::Bytes(extent), None));
+            }
+            if self.format.is_some() {
+                return Some((Type::Json(Extent::Rest), None));
             }
             let help = match within {
                 Within::Packet => {
@@ -451,7 +472,10 @@ impl Reader<'_, '_> {
         labels: &[(String, i64)],
     ) -> Option<Placed<Literal>> {
         let node = field.node()?;
-        let value = values::read_literal(self.cx, node, ty, labels)?;
+        let value = match ty {
+            Type::Json(_) if self.format.is_some() => values::read_json(self.cx, node),
+            _ => values::read_literal(self.cx, node, ty, labels),
+        }?;
         Some(Placed { value, place: self.at(node.place) })
     }
 

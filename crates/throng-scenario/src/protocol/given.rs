@@ -45,8 +45,8 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
         };
         Box::new(error.label(label).help(mistake.help))
     })?;
-    if protocol.correlates() && sequence > protocol.correlation_max() {
-        let most = protocol.correlation_max();
+    let most = protocol.correlation_max(message);
+    if most > 0 && sequence > most {
         let message = say!("`--seq {sequence}` is too large: the maximum is {most}");
         let error = Diagnostic::error("bad-field", message);
         return Err(Box::new(error.help(say!("give a smaller number, or omit it"))));

@@ -31,6 +31,8 @@ macro_rules! protocol_maps {
         text: Bool =>
             "`true`: over WebSocket, packets are text messages, not binary ones. A `tcp` protocol \
              then also accepts `ws` and `wss` targets.",
+        format: Words(&["json"]) =>
+            "`json`: every packet is a JSON document, and each field is the part at its `path`.",
         endian: ENDIANS => "The byte order of numbers. Default: `big`.",
         packet: FIELDS =>
             "The fields of every packet in wire order; `{id: body}` is the position of the \
@@ -72,7 +74,8 @@ macro_rules! protocol_maps {
     }
     DECLARED_MESSAGE DeclaredMessage = "a message of a protocol" {
         kind: NAMES =>
-            "The value of the field with `selects`; a list if several fields have `selects`.",
+            "The value of the field with `selects`; a list if several fields have `selects`. With \
+             `format: json`, a message without `kind` has any other value.",
         body: FIELDS => "The fields of the message in wire order. Default: none.",
         seq: FIELDS => "The same as `body`.",
         answers: NAMES =>
@@ -104,6 +107,9 @@ macro_rules! protocol_maps {
              `ber`, `lenenc`, `decimal`, `b1` to `b64`, `str`, `strz`, `bytes`, `json`, \
              `protobuf(Message)` or one of `types`.",
         fields: List(&ONE_FIELD) => "A group of fields, instead of a type.",
+        path: Text =>
+            "With `format: json`, the place of the field: `data.id`, `[0]`, `items[2].price`. \
+             Default: the key with the name of the field.",
         bits: Whole => "The number of bits: `bits: 3` means `type: b3`.",
         endian: ENDIANS => "The byte order, if it differs from the protocol's.",
         length: Text =>
@@ -131,6 +137,9 @@ macro_rules! protocol_maps {
         repeat: Text =>
             "The number of repetitions: `3`, the type of a count prefix, an earlier field, `rest`, \
              or `until`.",
+        by: Text =>
+            "Of a list of names and values: the field with the name. Paths then select an item by \
+             its name: `headers.receipt-id`.",
         until: BYTES => "The bytes after the last item, for `repeat: until`: `\"\\n\"`, `0`.",
         repeat_expr "repeat-expr": Text =>
             "The number of repetitions for `repeat: expr`: a number or an earlier field.",
@@ -145,7 +154,7 @@ macro_rules! protocol_maps {
              other fields.",
         correlates: Words(&["request"]) =>
             "The field correlates messages: a reply contains the value of its request; a push \
-             contains 0.",
+             contains 0. It is a field of the packet, or of each message that has it.",
         checksum: Words(&[
             "crc32", "crc32c", "crc16", "crc16-modbus", "crc16-xmodem", "crc16-ccitt", "adler32",
             "sum", "xor",

@@ -475,6 +475,7 @@ fn acknowledgements_copy_fields_and_literals() {
         types: Vec::new(),
         enums: Vec::new(),
         protos: None,
+        format: None,
         has_text_kinds: false,
     };
     let told = reader.acknowledgement(&node).unwrap();

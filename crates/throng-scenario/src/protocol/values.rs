@@ -198,6 +198,22 @@ pub(super) fn read_literal(
     cx.fail(error.label(label).help(help))
 }
 
+/// A value for a part of a document whose type is JSON.
+pub(super) fn read_json(cx: &mut Context<'_>, node: &Node) -> Option<Literal> {
+    let help = say!("write a number, `true`, text, or JSON in quotes: `default: \"{{}}\"`");
+    let Kind::Scalar { text, plain } = &node.kind else {
+        return cx.wrong_type(node, say!("a single value"), help);
+    };
+    let number = || text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    Some(match (*plain, text.as_str(), parse_int(text.trim())) {
+        (true, "true", _) => Literal::Bool(true),
+        (true, "false", _) => Literal::Bool(false),
+        (true, _, Some(number)) => Literal::Int(number),
+        (true, ..) => number().map_or_else(|| Literal::Text(text.clone()), Literal::Float),
+        _ => Literal::Text(text.clone()),
+    })
+}
+
 /// What a condition says: the name of a field, and how it compares.
 #[derive(Debug, PartialEq)]
 pub(super) struct Compared<'t> {

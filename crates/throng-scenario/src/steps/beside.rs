@@ -5,7 +5,7 @@ pub(super) mod slow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_program::{Beside, Block};
+use throng_program::{Beside, Block, Content, Statement};
 use throng_protocol::framed::Protocol;
 
 use crate::ast::{Steps, Verb};
@@ -116,8 +116,24 @@ impl<'n> Coder<'_, 'n> {
 
     /// Whether a request can stand in the branch that is being compiled: its answer must say which
     /// request it answers.
-    pub(super) fn correlates(&self, cx: &mut Context<'_>, via: Via<'_>, place: Place) -> bool {
-        let correlates = |protocol: &Arc<Protocol>| protocol.correlates();
+    pub(super) fn correlates(
+        &self,
+        cx: &mut Context<'_>,
+        via: Via<'_>,
+        asked: Option<&Statement>,
+        place: Place,
+    ) -> bool {
+        let message = match asked {
+            Some(Statement::Request(request)) => match &request.message.content {
+                Content::Declared(declared) => Some(declared.template.message),
+                _ => None,
+            },
+            _ => None,
+        };
+        let correlates = |protocol: &Arc<Protocol>| match message {
+            Some(message) => protocol.correlator(message).is_some(),
+            None => protocol.correlates(),
+        };
         if self.inside != Some(Inside::Parallel)
             || via.reach.scheme.is_none()
             || via.reach.declared().is_some_and(correlates)

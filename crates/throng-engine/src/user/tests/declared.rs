@@ -40,21 +40,7 @@ pub(super) fn at<T>(value: T) -> Placed<T> {
 }
 
 pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
-    Field {
-        id: at(id.into()),
-        ty,
-        endian: None,
-        constant: None,
-        condition: None,
-        repeat: None,
-        role,
-        labels: Vec::new(),
-        default: None,
-        bound: None,
-        is_optional: false,
-        layer: None,
-        place: Place::default(),
-    }
+    Field { role, ..Field::new(at(id.into()), ty, Place::default()) }
 }
 
 /// u8 kind, u16 length of the body, u32 seq, body.

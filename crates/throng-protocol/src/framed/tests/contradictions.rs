@@ -311,6 +311,10 @@ fn roles_at_the_wrong_place() {
     );
     chat_with(
         |chat| chat.messages[3].body[0].role = Role::Correlates,
+        "protocol-role-twice: two fields of the packet have the same purpose: correlation",
+    );
+    chat_with(
+        |chat| chat.messages[3].body[0].role = Role::Selects,
         "protocol-bad-role: `gift` is not a field of `packet`",
     );
     let mut headless = one(vec![uint("a", 8)]);
@@ -343,7 +347,7 @@ fn each_mistake_has_its_own_way_out() {
     assert!(help(chat).contains("remove `if`, `const` and `default`"));
     let mut chat = chat_declaration();
     chat.packet[3] = role("seq", Type::Signed(32), Role::Correlates);
-    assert!(help(chat).contains("unsigned integers"));
+    assert!(help(chat).contains("a correlation can also be text or bytes"));
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn a_message_of_the_chat_is_written_and_read() {
     assert_eq!(chat.info(read.message).name, "ping");
     assert_eq!(read.correlation, Some(0x0102_0304));
     assert_eq!(chat.table.packet_bytes_max, 11 + 65_536);
-    assert_eq!(chat.correlation_max(), u64::from(u32::MAX));
+    assert_eq!(chat.correlation_max(chat.message("join").unwrap()), u64::from(u32::MAX));
     let said = chat.message("said").unwrap();
     let code = chat.field(chat.message("done").unwrap(), "code").unwrap();
     chat.decode(&packet, &mut decoded).unwrap();

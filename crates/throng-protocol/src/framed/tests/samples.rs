@@ -14,21 +14,7 @@ pub(crate) fn name(text: &str) -> Placed<String> {
 }
 
 pub(crate) fn field(id: &str, ty: Type) -> Field {
-    Field {
-        id: name(id),
-        ty,
-        endian: None,
-        constant: None,
-        condition: None,
-        repeat: None,
-        role: Role::Value,
-        labels: Vec::new(),
-        default: None,
-        bound: None,
-        is_optional: false,
-        layer: None,
-        place: Place::default(),
-    }
+    Field::new(name(id), ty, Place::default())
 }
 
 pub(crate) fn role(id: &str, ty: Type, role: Role) -> Field {

@@ -222,7 +222,7 @@ fn a_central_system_receives_the_calls_of_ocpp() {
     let (server, port) = python("ocpp_server.py", "ocpp", None);
     spoken("ocpp", &format!("ws://127.0.0.1:{port}"), &["boot", "unknown"]);
     prints(&server, "boot", TIMES);
-    prints(&server, "beat", 3 * TIMES);
+    prints(&server, "beat", 5 * TIMES);
     prints(&server, "cleared Accepted", TIMES);
 }
 

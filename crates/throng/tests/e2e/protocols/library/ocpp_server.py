@@ -1,6 +1,8 @@
-"""A central system of the package `ocpp` that prints the calls it receives. Its port is printed first."""
+"""A central system of the package `ocpp` that prints the calls it receives, and writes JSON with spaces and line breaks.
+Its port is printed first."""
 
 import asyncio
+import json
 
 import websockets
 from ocpp.routing import on
@@ -21,8 +23,17 @@ class Station(ChargePoint):
         return call_result.Heartbeat(current_time=NOW)
 
 
+class Spaced:
+    def __init__(self, socket):
+        self.socket = socket
+        self.recv = socket.recv
+
+    async def send(self, text):
+        await self.socket.send(json.dumps(json.loads(text), indent=2))
+
+
 async def serve(socket):
-    station = Station("station", socket)
+    station = Station("station", Spaced(socket))
 
     async def clear():
         reply = await station.call(call.ClearCache())

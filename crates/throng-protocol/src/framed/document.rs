@@ -1,0 +1,268 @@
+//! Reads packets that are documents: one pass finds all parts that fields name, wherever they are;
+//! then the message is chosen, and its fields become records.
+
+use throng_base::Said;
+use throng_expression::Value;
+
+use super::decode::Record;
+use super::kinds::number_of_text;
+use super::table::{Document, GoesOn, Job, NONE, Node, Shape, Table};
+use super::wanted::ABSENT;
+use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
+
+type Read<T = ()> = Result<T, Box<Broken>>;
+
+/// Reads `packet`, which one side has sent; it is the message `assumed` if that is told and no
+/// field selects one.
+pub(super) fn decode(
+    table: &Table,
+    document: &Document,
+    (from_target, assumed): (bool, Option<MessageId>),
+    packet: &[u8],
+    decoded: &mut Decoded,
+) -> Result<Packet, Broken> {
+    decoded.records.clear();
+    decoded.unpacked.clear();
+    decoded.found.clear();
+    decoded.found.resize(document.slots, ABSENT);
+    (decoded.message, decoded.correlation) = (None, None);
+    let mut reader = Reader { table, document, packet, decoded };
+    let assumed = assumed.filter(|_| table.selectors.is_empty());
+    let read = reader.packet(usize::from(from_target), assumed.map(|message| message.0));
+    let message = read.map_err(|broken| broken.showing(packet))?;
+    let goes_on = reader.goes_on(message);
+    let correlation = reader.decoded.correlation;
+    Ok(Packet { message: MessageId(message), correlation, goes_on })
+}
+
+struct Reader<'a> {
+    table: &'a Table,
+    document: &'a Document,
+    packet: &'a [u8],
+    decoded: &'a mut Decoded,
+}
+
+impl Reader<'_> {
+    fn packet(&mut self, side: usize, assumed: Option<u16>) -> Read<u16> {
+        let (packet, most) = (self.packet, self.table.packet_bytes_max);
+        if packet.len() > most {
+            let bytes = packet.len();
+            let reason = say!("the packet has {bytes} bytes; the maximum is {most}");
+            return Err(self.broken(NONE, 0, reason));
+        }
+        if packet.is_empty() {
+            return Err(self.broken(NONE, 0, say!("the packet is empty")));
+        }
+        if let Err(error) = std::str::from_utf8(packet) {
+            let at = error.valid_up_to();
+            let reason = say!("the text is not UTF-8: byte {:#04x}", packet[at]);
+            return Err(self.broken(NONE, at, reason));
+        }
+        let scanned = json::scan(packet, &self.document.wanted, &mut self.decoded.found);
+        scanned.map_err(|at| self.broken(NONE, at, json::wrong(packet, at)))?;
+        let message = match assumed {
+            Some(message) => message,
+            None => self.choose(side)?,
+        };
+        self.decoded.message = Some(MessageId(message));
+        let table = self.table;
+        for id in table.list(0).nodes.clone() {
+            let node = table.node(id);
+            match node.shape {
+                Shape::Body => {
+                    let index = self.decoded.records.len();
+                    self.push(id, (0, 0), 0);
+                    for id in table.list(table.messages[usize::from(message)].list).nodes.clone() {
+                        self.member(id, table.node(id))?;
+                    }
+                    self.decoded.records[index].next = self.decoded.records.len() as u32;
+                }
+                _ => self.member(id, node)?,
+            }
+        }
+        Ok(message)
+    }
+
+    /// Where a field is, if it is there.
+    fn span(&self, node: &Node) -> Option<(usize, usize)> {
+        let slot = usize::from(node.member.as_ref()?.slot);
+        let span = *self.decoded.found.get(slot).filter(|span| **span != ABSENT)?;
+        Some((span.0 as usize, span.1 as usize))
+    }
+
+    /// The first message whose kind it has, with all the fields that the message needs.
+    fn choose(&mut self, side: usize) -> Read<u16> {
+        let candidates = &self.document.candidates[side];
+        let selector = self.table.selectors.first().map(|selector| selector.node);
+        let span = selector.and_then(|selector| self.span(self.table.node(selector)));
+        let of_kind = match (selector, span) {
+            (Some(selector), Some((start, end))) => {
+                self.of_kind(side, self.table.node(selector), &self.packet[start..end])
+            }
+            _ => &[],
+        };
+        // A declared kind of this side is not that of a message for all other kinds.
+        let is_own = of_kind.first().is_some_and(|first| {
+            self.table.messages[usize::from(*first)].comes_from_target == (side == 1)
+        });
+        let others = if is_own { &[][..] } else { &candidates.others };
+        let mut nearest = None;
+        for message in of_kind.iter().chain(others) {
+            match self.lacks(*message) {
+                None => return Ok(*message),
+                Some(node) => nearest = nearest.or(Some((*message, node))),
+            }
+        }
+        // Of a message that is nearly it, what is wrong with it is said.
+        if let Some((message, node)) = nearest
+            && (!of_kind.is_empty() || candidates.others.len() == 1)
+        {
+            self.decoded.message = Some(MessageId(message));
+            return Err(self.lacking(node));
+        }
+        let reason = match span {
+            Some((start, end)) => {
+                let kind = &self.packet[start..end.min(start + EXCERPT_BYTES_MAX)];
+                say!("no message has the kind {}", String::from_utf8_lossy(kind))
+            }
+            None => say!("no message has these fields"),
+        };
+        let at = span.map_or(0, |span| span.0);
+        Err(self.broken(selector.unwrap_or(NONE), at, reason))
+    }
+
+    /// The messages of the kind that a text or a number says.
+    fn of_kind(&self, side: usize, node: &Node, span: &[u8]) -> &[u16] {
+        let candidates = &self.document.candidates[side];
+        match node.shape {
+            Shape::Text(_) => match plain(span) {
+                Some(text) => candidates.of(text),
+                None => match Value::parse_json(span) {
+                    Ok(Value::Text(text)) => candidates.of(text.as_bytes()),
+                    _ => &[],
+                },
+            },
+            _ => match whole(span) {
+                Some(number) => candidates.of(&(number as u64).to_be_bytes()),
+                None => &[],
+            },
+        }
+    }
+
+    /// A field without which the packet is not this message: it is missing, or differs from its
+    /// constant.
+    fn lacks(&self, message: u16) -> Option<u32> {
+        let needed = self.table.messages[usize::from(message)].needed.iter();
+        needed.copied().find(|id| {
+            let node = self.table.node(*id);
+            match (self.span(node), &node.constant) {
+                (None, _) => true,
+                (Some((start, end)), Some(constant)) => {
+                    !is_same(&self.packet[start..end], &constant.written)
+                }
+                (Some(_), None) => false,
+            }
+        })
+    }
+
+    fn lacking(&self, id: u32) -> Box<Broken> {
+        let node = self.table.node(id);
+        match (self.span(node), &node.constant) {
+            (Some((start, _)), Some(constant)) => {
+                let expected = String::from_utf8_lossy(&constant.written).into_owned();
+                self.broken(id, start, say!("the protocol requires {expected} here"))
+            }
+            _ => self.broken(id, 0, say!("the field is missing")),
+        }
+    }
+
+    /// The record of a field.
+    fn member(&mut self, id: u32, node: &Node) -> Read {
+        let Some((start, end)) = self.span(node) else { return Ok(()) };
+        let span = &self.packet[start..end];
+        let is_number = span.first().is_some_and(|byte| *byte == b'-' || byte.is_ascii_digit());
+        if span == b"null" && !matches!(node.shape, Shape::Json(_)) {
+            return Ok(());
+        }
+        let content = (start as u64) << 32 | end as u64;
+        let raw = match node.shape {
+            Shape::Json(_) => Some(content),
+            Shape::Text(_) => (span[0] == b'"').then_some(content),
+            Shape::Bool => match span {
+                b"true" => Some(1),
+                b"false" => Some(0),
+                _ => None,
+            },
+            Shape::Float64 if is_number => {
+                let number = std::str::from_utf8(span).ok().and_then(|text| text.parse().ok());
+                number.map(f64::to_bits)
+            }
+            _ => {
+                let (low, high) = node.range();
+                let number = whole(span).filter(|number| (low..=high).contains(number));
+                number.map(|number| number as u64)
+            }
+        };
+        let Some(raw) = raw else {
+            let shown = String::from_utf8_lossy(&span[..span.len().min(EXCERPT_BYTES_MAX)]);
+            let (word, shown) = (self.table.word(id), shown.into_owned());
+            return Err(self.broken(id, start, say!("its type is `{word}`, but it is {shown}")));
+        };
+        if node.job == Job::Correlation {
+            self.decoded.correlation = Some(number_of(node, span, raw));
+        }
+        self.push(id, (start, end), raw);
+        Ok(())
+    }
+
+    fn push(&mut self, node: u32, (start, end): (usize, usize), raw: u64) {
+        let records = &mut self.decoded.records;
+        let next = records.len() as u32 + 1;
+        records.push(Record { node, next, start: start as u32, end: end as u32, raw });
+    }
+
+    /// Whether the reply has more packets behind this one.
+    fn goes_on(&self, message: u16) -> bool {
+        match &self.table.messages[usize::from(message)].more {
+            GoesOn::Never => false,
+            GoesOn::Always => true,
+            GoesOn::If(test) => {
+                let record = self.decoded.records.iter().find(|record| record.node == test.node);
+                let node = self.table.node(test.node);
+                record.is_some_and(|record| test.holds(node.whole(record.raw)))
+            }
+        }
+    }
+
+    #[cold]
+    fn broken(&self, id: u32, position: usize, reason: Said) -> Box<Broken> {
+        let field = self.table.path(id);
+        Box::new(Broken { position, field, reason, is_lost: false, excerpt: Box::default() })
+    }
+}
+
+/// Which request a correlation names.
+fn number_of(node: &Node, span: &[u8], raw: u64) -> u64 {
+    match node.shape {
+        Shape::Text(_) => number_of_text(plain(span).unwrap_or(span)),
+        _ => raw,
+    }
+}
+
+/// What is in a text without escapes.
+fn plain(span: &[u8]) -> Option<&[u8]> {
+    let inner = span.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    memchr::memchr(b'\\', inner).is_none().then_some(inner)
+}
+
+fn whole(span: &[u8]) -> Option<i128> {
+    std::str::from_utf8(span).ok()?.parse().ok()
+}
+
+fn is_same(span: &[u8], constant: &[u8]) -> bool {
+    span == constant
+        || match (Value::parse_json(span), Value::parse_json(constant)) {
+            (Ok(one), Ok(other)) => one.equals(&other),
+            _ => false,
+        }
+}

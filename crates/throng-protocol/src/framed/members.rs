@@ -1,0 +1,376 @@
+//! The fields of documents: where each of them is, and which message a document can be.
+
+use throng_base::Said;
+use throng_expression::Value;
+
+use super::declaration::{
+    Declaration, Extent, Field, Kind, Literal, Message, Mistake, Place, Role, Type, value_of,
+};
+use super::path::json_step;
+use super::table::{Candidates, Constant, Document, Job, Member, Table};
+use super::wanted::{Inner, Wanted};
+use crate::fields::Parts;
+
+/// Items of a list before one that is named: those that no field names are sent as `null`.
+const INDEX_MAX: u32 = 255;
+
+/// The place of a field in its document, if the field has nothing that a document lacks.
+pub(super) fn member(field: &Field) -> Result<Member, Box<Mistake>> {
+    let name = &field.id.value;
+    let refused = [
+        (field.condition.is_some(), "if"),
+        (field.repeat.is_some(), "repeat"),
+        (field.layer.is_some(), "layer"),
+        (field.endian.is_some(), "endian"),
+        (matches!(field.role, Role::Length { .. }), "counts"),
+        (matches!(field.role, Role::Checksum { .. }), "checksum"),
+    ];
+    if let Some((_, word)) = refused.into_iter().find(|(is_there, _)| *is_there) {
+        let message = say!("`{name}` is a part of a JSON document, so it cannot have `{word}`");
+        let help = say!("remove it: `path` says where the field is");
+        return Err(mistake("protocol-bad-type", field.place, message, say!("not here"), help));
+    }
+    let is_right = matches!(
+        field.ty,
+        Type::Unsigned(_)
+            | Type::Signed(_)
+            | Type::Float64
+            | Type::Bool
+            | Type::Text(Extent::Rest)
+            | Type::Json(Extent::Rest)
+    );
+    if !is_right {
+        let message = say!("the type of `{name}` does not exist in JSON");
+        let help = say!("use `json`, `str`, `bool`, `f64` or an integer such as `u32`");
+        return Err(mistake("protocol-bad-type", field.place, message, say!("not JSON"), help));
+    }
+    let Some(written) = &field.path else {
+        let path = Box::new([Inner::Key(name.as_str().into())]);
+        return Ok(Member { path, slot: 0 });
+    };
+    let wrong = |message: Said, help: Said| {
+        mistake("protocol-bad-path", written.place, message, say!("not a valid path"), help)
+    };
+    let mut path = Vec::new();
+    let mut parts = Parts::new(&written.value).map_err(|found| wrong(found.message, found.help))?;
+    while let Some(part) = parts.next().map_err(|found| wrong(found.message, found.help))? {
+        path.push(json_step(part));
+    }
+    let is_far = |step: &Inner| matches!(step, Inner::Index(index) if *index > INDEX_MAX);
+    if path.is_empty() || path.iter().any(is_far) {
+        let message = say!("`{}` does not name a part of a document", written.value);
+        let help = say!("write a key or an index from 0 to {INDEX_MAX}: `data.id`, `[0]`");
+        return Err(wrong(message, help));
+    }
+    Ok(Member { path: path.into(), slot: 0 })
+}
+
+fn mistake(
+    code: &'static str,
+    place: Place,
+    message: Said,
+    label: Said,
+    help: Said,
+) -> Box<Mistake> {
+    Box::new(Mistake { code, message, label, help, place, other: None })
+}
+
+/// Completes the table of a declaration whose packets are documents.
+pub(super) fn complete(declaration: &Declaration, table: &mut Table, mistakes: &mut Vec<Mistake>) {
+    let mut wanted = Wanted::default();
+    for member in table.nodes.iter().filter_map(|node| node.member.as_ref()) {
+        wanted.add(&member.path);
+    }
+    let mut slots = 0;
+    wanted.number(&mut slots);
+    for member in table.nodes.iter_mut().filter_map(|node| node.member.as_mut()) {
+        member.slot = wanted.find(&member.path).unwrap_or_default();
+    }
+    let slots = usize::from(slots);
+    table.document = Some(Document { wanted, slots, ..Document::default() });
+    let mut finder = Finder { declaration, table, mistakes };
+    finder.selectors();
+    for (index, message) in declaration.messages.iter().enumerate() {
+        finder.kind(index, message);
+        finder.needed(index);
+        finder.paths(message);
+    }
+    finder.hidden();
+    finder.candidates();
+}
+
+struct Finder<'a> {
+    declaration: &'a Declaration,
+    table: &'a mut Table,
+    mistakes: &'a mut Vec<Mistake>,
+}
+
+impl Finder<'_> {
+    fn selectors(&mut self) {
+        if let Some(second) = self.table.selectors.get(1) {
+            let field = &self.declaration.packet[second.node as usize];
+            let name = &field.id.value;
+            let message = say!("`{name}` is a second field that selects the message");
+            let help = say!("give the messages a field with `const` instead");
+            let found =
+                mistake("protocol-bad-role", field.place, message, say!("one too many"), help);
+            self.mistakes.push(*found);
+        }
+    }
+
+    /// What selects the message, as it is written in a document.
+    fn kind(&mut self, index: usize, message: &Message) {
+        let selector = self.table.selectors.first().map(|selector| selector.node);
+        let (Some(kind), Some(selector)) = (&message.kind, selector) else {
+            if let Some(kind) = &message.kind {
+                let name = &message.name.value;
+                let text =
+                    say!("`{name}` has a kind, but no field of the packet contains the kind");
+                let help = say!("add `selects: message` to a field of the packet");
+                let label = say!("no field contains this kind");
+                let found = mistake("protocol-bad-kind", kind.place, text, label, help);
+                self.mistakes.push(*found);
+            }
+            if let Some(made) = self.table.messages.get_mut(index) {
+                made.is_of_any_kind = true;
+            }
+            return;
+        };
+        let (low, high) = self.table.node(selector).range();
+        let made = self.table.messages.get_mut(index);
+        match (&kind.value, made) {
+            (_, None) => {}
+            (Kind::Text(text), Some(made)) => {
+                let mut written = Vec::new();
+                let value = Literal::Text(String::from_utf8_lossy(text).into_owned());
+                value_of(&value).write_json(&mut written);
+                let (content, written) = (text.as_slice().into(), written.into());
+                made.text = Some(Constant { raw: 0, content, written });
+            }
+            (Kind::Numbers(numbers), Some(made)) => match numbers[..] {
+                [number] if (low..=high).contains(&i128::from(number)) => {
+                    made.raws = Box::new([number as u64]);
+                }
+                _ => {
+                    let field = &self.declaration.packet[selector as usize];
+                    let (id, value) = (&field.id.value, &kind.value);
+                    let text = say!("`{id}` cannot encode the kind {value}");
+                    let help = say!(
+                        "its range is {low} to {high}; change the kind or the type of the field"
+                    );
+                    let label = say!("does not fit");
+                    let mut found = mistake("protocol-bad-kind", kind.place, text, label, help);
+                    found.other = Some((field.place, say!("the field")));
+                    self.mistakes.push(*found);
+                }
+            },
+        }
+    }
+
+    /// The fields without which a document is another message.
+    fn needed(&mut self, index: usize) {
+        let Some(made) = self.table.messages.get(index) else { return };
+        let (list, is_of_any_kind) = (made.list, made.is_of_any_kind);
+        let members = self.table.members(0).chain(self.table.members(list));
+        let needed = members.filter(|(_, node)| {
+            let is_kind = matches!(node.job, Job::Kind(_));
+            node.member.is_some() && !node.is_optional && (!is_kind || is_of_any_kind)
+        });
+        let needed = needed.map(|(id, _)| id).collect();
+        if let Some(made) = self.table.messages.get_mut(index) {
+            made.needed = needed;
+        }
+    }
+
+    /// No two fields of a message are in the same place, nor one of them inside the other.
+    fn paths(&mut self, message: &Message) {
+        let own = message.body.iter();
+        let fields: Vec<&Field> = self.declaration.packet.iter().chain(own).collect();
+        let members: Vec<(&Field, Member)> =
+            fields.iter().filter_map(|field| Some((*field, member(field).ok()?))).collect();
+        for (index, (field, one)) in members.iter().enumerate() {
+            let mut earlier = members[..index].iter();
+            let twin = earlier.find(|(_, other)| are_at_odds(&one.path, &other.path));
+            let Some((first, _)) = twin else { continue };
+            let (a, b) = (&first.id.value, &field.id.value);
+            let text = say!("`{a}` and `{b}` cannot be in one document");
+            let help = say!("give each of them a `path` of its own, and not one inside the other");
+            let place = field.path.as_ref().map_or(field.id.place, |path| path.place);
+            let label = say!("the second field");
+            let mut found = mistake("protocol-bad-path", place, text, label, help);
+            found.other = Some((first.id.place, say!("the first field")));
+            self.mistakes.push(*found);
+        }
+    }
+
+    /// A message is never chosen if one before it needs no more than it does.
+    fn hidden(&mut self) {
+        let declaration = self.declaration;
+        for (index, message) in declaration.messages.iter().enumerate() {
+            let from = declaration.comes_from_target(message);
+            let kind = |message: &Message| message.kind.as_ref().map(|kind| kind.value.clone());
+            let earlier = declaration.messages[..index].iter().enumerate();
+            let mut earlier = earlier.filter(|(_, other)| {
+                declaration.comes_from_target(other) == from && kind(other) == kind(message)
+            });
+            let Some((_, first)) = earlier.find(|(at, _)| self.covers(*at, index)) else {
+                continue;
+            };
+            let (a, b) = (&first.name.value, &message.name.value);
+            let text = say!("`{a}` and `{b}` cannot be told apart");
+            let help = say!(
+                "give them different kinds, or declare first the message with a field that the \
+                 other one lacks"
+            );
+            let place = message.kind.as_ref().map_or(message.name.place, |kind| kind.place);
+            let label = say!("every such packet is the first message");
+            let mut found = mistake("protocol-kind-twice", place, text, label, help);
+            found.other = Some((first.name.place, say!("the first message")));
+            self.mistakes.push(*found);
+        }
+    }
+
+    /// Whether every document that has what one message needs has what the other one needs.
+    fn covers(&self, one: usize, other: usize) -> bool {
+        let table: &Table = self.table;
+        let needed = |index: usize| {
+            let made = table.messages.get(index);
+            let needed = made.map_or(&[][..], |made| &made.needed[..]);
+            needed.iter().map(move |id| table.node(*id))
+        };
+        needed(one).all(|node| {
+            needed(other).any(|other| {
+                let paths = [node, other].map(|node| node.member.as_ref().map(|one| &one.path));
+                let fits = match (&node.constant, &other.constant) {
+                    (Some(one), Some(other)) => one.written == other.written,
+                    (Some(_), None) => false,
+                    (None, _) => true,
+                };
+                paths[0] == paths[1] && fits
+            })
+        })
+    }
+
+    /// For each side, what it sends itself is tried first.
+    fn candidates(&mut self) {
+        let declaration = self.declaration;
+        let messages = declaration.messages.iter().zip(&self.table.messages).enumerate();
+        let mut made = [Candidates::default(), Candidates::default()];
+        for (side, candidates) in made.iter_mut().enumerate() {
+            let own =
+                |message: &Message| usize::from(declaration.comes_from_target(message)) == side;
+            let (ours, others): (Vec<_>, Vec<_>) =
+                messages.clone().partition(|(_, (message, _))| own(message));
+            for (index, (_, message)) in ours.into_iter().chain(others) {
+                let kind: Box<[u8]> = match (&message.text, &message.raws[..]) {
+                    (Some(text), _) => text.content.clone(),
+                    (None, [raw]) => Box::new(raw.to_be_bytes()),
+                    _ => {
+                        candidates.others.push(index as u16);
+                        continue;
+                    }
+                };
+                match candidates.kinds.binary_search_by(|(other, _)| other.cmp(&kind)) {
+                    Ok(at) => candidates.kinds[at].1.push(index as u16),
+                    Err(at) => candidates.kinds.insert(at, (kind, vec![index as u16])),
+                }
+            }
+        }
+        if let Some(document) = &mut self.table.document {
+            document.candidates = made;
+        }
+    }
+}
+
+/// Whether no document has a part at both places: one is inside the other, or one is a key where
+/// the other is an index.
+fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
+    let mut pairs = one.iter().zip(other);
+    match pairs.find(|(a, b)| a != b) {
+        None => true,
+        Some((Inner::Key(_), Inner::Index(_)) | (Inner::Index(_), Inner::Key(_))) => true,
+        Some(_) => false,
+    }
+}
+
+/// What stands around the values of a document.
+pub(super) struct Around {
+    /// Which value comes next.
+    pub(super) order: Vec<usize>,
+    /// What is before each of them.
+    pub(super) pieces: Vec<Vec<u8>>,
+    pub(super) end: Vec<u8>,
+}
+
+/// The document that has values at these places: keys in the order in which they are named first,
+/// items of lists in theirs, with `null` where none is named.
+pub(super) fn around<'p>(paths: impl Iterator<Item = &'p [Inner]>) -> Around {
+    let mut root = Written::default();
+    for (index, path) in paths.enumerate() {
+        root.add(path, index);
+    }
+    let mut around = Around { order: Vec::new(), pieces: Vec::new(), end: Vec::new() };
+    root.write(&mut around);
+    around
+}
+
+/// A value, or an object or list with values in it.
+#[derive(Default)]
+struct Written<'p> {
+    value: Option<usize>,
+    children: Vec<(&'p Inner, Written<'p>)>,
+}
+
+impl<'p> Written<'p> {
+    fn add(&mut self, path: &'p [Inner], index: usize) {
+        let Some((first, rest)) = path.split_first() else {
+            self.value = Some(index);
+            return;
+        };
+        let at = match self.children.iter().position(|(step, _)| *step == first) {
+            Some(at) => at,
+            None => {
+                let behind = |(step, _): &(&Inner, Written<'_>)| match (step, first) {
+                    (Inner::Index(one), Inner::Index(other)) => one > other,
+                    _ => false,
+                };
+                let at = self.children.iter().position(behind).unwrap_or(self.children.len());
+                self.children.insert(at, (first, Written::default()));
+                at
+            }
+        };
+        self.children[at].1.add(rest, index);
+    }
+
+    fn write(&self, around: &mut Around) {
+        if let Some(index) = self.value {
+            around.order.push(index);
+            around.pieces.push(std::mem::take(&mut around.end));
+            return;
+        }
+        let is_list = matches!(self.children.first(), Some((Inner::Index(_), _)));
+        let (open, close) = if is_list { (b'[', b']') } else { (b'{', b'}') };
+        around.end.push(open);
+        let mut items = 0;
+        for (step, child) in &self.children {
+            if items > 0 {
+                around.end.push(b',');
+            }
+            match step {
+                Inner::Key(key) => {
+                    Value::from(&**key).write_json(&mut around.end);
+                    around.end.push(b':');
+                    items += 1;
+                }
+                Inner::Index(index) => {
+                    for _ in items..*index {
+                        around.end.extend_from_slice(b"null,");
+                    }
+                    items = index + 1;
+                }
+            }
+            child.write(around);
+        }
+        around.end.push(close);
+    }
+}

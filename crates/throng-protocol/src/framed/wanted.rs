@@ -1,0 +1,73 @@
+//! The parts of a document that fields name by their paths, as a tree: one pass over the document
+//! finds all of them.
+
+use std::ops::Range;
+
+/// One step of a path into a document.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Inner {
+    Key(Box<str>),
+    Index(u32),
+}
+
+/// Where a wanted part begins and ends.
+pub(super) type Span = (u32, u32);
+
+/// A part that the document does not have.
+pub(super) const ABSENT: Span = (u32::MAX, u32::MAX);
+
+/// The parts below one place of a document.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// Sorted.
+    pub(super) children: Vec<(Inner, Wanted)>,
+    /// Where this part itself is noted.
+    pub(super) slot: Option<u16>,
+    /// The slots of this part and of all below it.
+    pub(super) slots: Range<u16>,
+}
+
+impl Wanted {
+    pub(super) fn add(&mut self, path: &[Inner]) {
+        let Some((first, rest)) = path.split_first() else {
+            self.slot = Some(0);
+            return;
+        };
+        let at = match self.children.binary_search_by(|(step, _)| step.cmp(first)) {
+            Ok(at) => at,
+            Err(at) => {
+                self.children.insert(at, (first.clone(), Wanted::default()));
+                at
+            }
+        };
+        self.children[at].1.add(rest);
+    }
+
+    /// Numbers the slots when all parts are known.
+    pub(super) fn number(&mut self, next: &mut u16) {
+        let first = *next;
+        if let Some(slot) = &mut self.slot {
+            *slot = *next;
+            *next += 1;
+        }
+        for (_, child) in &mut self.children {
+            child.number(next);
+        }
+        self.slots = first..*next;
+    }
+
+    pub(super) fn find(&self, path: &[Inner]) -> Option<u16> {
+        match path.split_first() {
+            None => self.slot,
+            Some((first, rest)) => {
+                let at = self.children.binary_search_by(|(step, _)| step.cmp(first)).ok()?;
+                self.children[at].1.find(rest)
+            }
+        }
+    }
+
+    /// The part below this one whose step `is_it` accepts.
+    pub(super) fn below(&self, mut is_it: impl FnMut(&Inner) -> bool) -> Option<&Wanted> {
+        self.children.iter().find(|(step, _)| is_it(step)).map(|(_, child)| child)
+    }
+}
