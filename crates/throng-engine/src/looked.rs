@@ -107,6 +107,14 @@ impl<'a> Looked<'a> {
         }
     }
 
+    /// True if it is a declared message of one of these kinds, or one of its packets is.
+    pub(crate) fn kind(&self, kinds: &[MessageId]) -> Option<Value> {
+        let (_, _, message) = self.declared?;
+        let is_part = |kind: &MessageId| self.parts.is_some_and(|it| it.count(Some(*kind)) > 0);
+        let is_its = kinds.contains(&message) || kinds.iter().any(is_part);
+        is_its.then_some(Value::Bool(true))
+    }
+
     /// A field of a message of protobuf; none of one that cannot be read so far.
     pub(crate) fn proto_field(&self, path: &protobuf::FieldPath) -> Option<Value> {
         let (schema, message) = self.proto?;
@@ -118,6 +126,7 @@ impl<'a> Looked<'a> {
     pub(crate) fn simple(&self, pick: &Pick) -> Option<Value> {
         match pick {
             Pick::Field(paths) => self.field(paths),
+            Pick::Kind(kinds, _) => self.kind(kinds),
             Pick::Proto(path) => self.proto_field(path),
             Pick::Body => Some(text_of(self.document.bytes())),
             Pick::Json(path) => path.first_in(&self.document),

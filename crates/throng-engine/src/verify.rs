@@ -197,6 +197,7 @@ impl<'a> Looking<'a> {
                 (false, false) => one(path.first_in(document)),
             },
             Pick::Field(paths) => one(looked.field(paths)),
+            Pick::Kind(kinds, _) => one(looked.kind(kinds)),
             Pick::Proto(path) => one(looked.proto_field(path)),
             Pick::XPath(path) if all => Seen::Values(path.all(document.page())),
             Pick::XPath(path) => one(path.first(document.page())),

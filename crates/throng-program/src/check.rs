@@ -4,7 +4,7 @@ use regex::bytes::Regex;
 use throng_expression::{Expression, Value};
 use throng_extract::{Css, Digest, JsonPath, Pattern, XPath};
 use throng_metrics::Comparison;
-use throng_protocol::framed::FieldPath;
+use throng_protocol::framed::{FieldPath, MessageId};
 use throng_protocol::protobuf;
 
 use crate::text::Text;
@@ -40,6 +40,8 @@ pub enum Pick {
     Json(JsonPath),
     /// Of a declared message; one path for each kind that it may be.
     Field(Box<[FieldPath]>),
+    /// Whether it is one of these declared messages, with their names as sentences show them.
+    Kind(Box<[MessageId]>, String),
     /// Of a protobuf message.
     Proto(protobuf::FieldPath),
     XPath(XPath),

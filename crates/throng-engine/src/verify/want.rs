@@ -364,7 +364,9 @@ fn cause_of(check: &Check) -> Cause {
         (Pick::Header(_), _) => Cause::HeaderUnexpected,
         (Pick::Body | Pick::Pattern(_), _) => Cause::BodyUnexpected,
         (Pick::Json(_), _) => Cause::JsonUnexpected,
-        (Pick::Field(_) | Pick::Proto(_) | Pick::Result(_), _) => Cause::FieldUnexpected,
+        (Pick::Field(_) | Pick::Kind(..) | Pick::Proto(_) | Pick::Result(_), _) => {
+            Cause::FieldUnexpected
+        }
         (Pick::Time, Want::Number(comparison, _)) if below.contains(comparison) => Cause::TooSlow,
         _ => Cause::CheckFailed,
     }
@@ -383,7 +385,7 @@ pub(super) fn name_of(pick: &Pick) -> Said {
             say!("`{written}`")
         }
         Pick::Proto(path) => say!("`{}`", path.written),
-        Pick::Result(name) => say!("`{name}`"),
+        Pick::Result(name) | Pick::Kind(_, name) => say!("`{name}`"),
         Pick::XPath(path) => say!("xpath `{path}`"),
         Pick::Css(selector) => say!("css `{selector}`"),
         Pick::Pattern(pattern) => say!("pattern `{pattern}`"),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use throng_base::Said;
 use throng_program::{Check, Composed, Pick, Segment, Text, Want, Which};
-use throng_protocol::framed::declaration::Role;
 use throng_protocol::framed::{self, Given, MessageId, Protocol};
 
 use crate::keys;
@@ -200,10 +199,7 @@ fn read_names(
 }
 
 /// The reply of a request: one of those that answer the message, or of those that `expect` names.
-pub(crate) fn check_kind(protocol: &Protocol, wanted: &[MessageId]) -> Option<Check> {
-    let mut selects = protocol.declaration().packet.iter();
-    let selects = selects.find(|field| field.role == Role::Selects)?;
-    let path = |id: &MessageId| protocol.field(*id, &selects.id.value).ok();
-    let paths: Vec<_> = wanted.iter().filter_map(path).collect();
-    (!paths.is_empty()).then(|| Check { pick: Pick::Field(paths.into()), want: Want::Present })
+pub(crate) fn check_kind(protocol: &Protocol, wanted: &[MessageId]) -> Check {
+    let names: Vec<&str> = wanted.iter().map(|id| &*protocol.info(*id).name).collect();
+    Check { pick: Pick::Kind(wanted.into(), names.join("/")), want: Want::Present }
 }

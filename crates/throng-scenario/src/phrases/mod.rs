@@ -142,7 +142,7 @@ pub(crate) fn pick(pick: &Pick) -> String {
         Pick::Body => "body".into(),
         Pick::Field(paths) => paths.first().map_or(String::new(), |path| path.written.to_string()),
         Pick::Proto(path) => path.written.to_string(),
-        Pick::Result(name) => name.clone(),
+        Pick::Result(name) | Pick::Kind(_, name) => name.clone(),
         Pick::Json(path) => format!("json {}", shorten(&path.to_string())),
         Pick::XPath(path) => format!("xpath {}", shorten(&path.to_string())),
         Pick::Css(selector) => format!("css {}", shorten(&selector.to_string())),

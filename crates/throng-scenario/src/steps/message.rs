@@ -409,7 +409,7 @@ fn read_reply(
         return cx.fail(error.help(say!("the replies to this request are {replies}")));
     }
     if !which.messages.is_empty() && ids.iter().any(|id| !which.messages.contains(id)) {
-        checks.extend(check_kind(protocol, &which.messages));
+        checks.push(check_kind(protocol, &which.messages));
     }
     checks.extend(which.checks);
     Some(Until::Any)
