@@ -29,12 +29,12 @@ fn checks_and_saves_see_the_packets_of_a_reply() {
     let made = program(&list(step));
     let Statement::Request(request) = &made.sessions[0].steps[1] else { panic!() };
     let name = |pick: &Pick| match pick {
-        Pick::Result(name) => name.clone(),
+        Pick::Result(name) | Pick::Kind(_, name) => name.clone(),
         Pick::Field(paths) => format!("{} of {}", paths[0].written, paths.len()),
         other => panic!("{other:?}"),
     };
     let checks: Vec<_> = request.checks.iter().map(|check| name(&check.pick)).collect();
-    assert_eq!(checks, ["k of 1", "packets.entry", "packets.done", "code of 1", "name of 1"]);
+    assert_eq!(checks, ["done", "packets.entry", "packets.done", "code of 1", "name of 1"]);
     let saves: Vec<_> = request.saves.iter().map(|save| name(&save.pick)).collect();
     assert_eq!(saves, ["packets", "packets.entry", "name of 1"]);
     // A packet in the middle may be the one that has to come.
