@@ -475,7 +475,7 @@ impl State {
         self.memory.get_or_insert_with(new)
     }
 
-    /// Wakes the user at this moment, or earlier.
+    /// Wakes the user at this time, or earlier.
     fn arm(&self, alarm: Time) {
         if alarm != Time::NEVER {
             self.shard.arm(self.slot, alarm);
