@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_is_the_reason() {
+    fn only_the_first_stop_reason_counts() {
         let control = Control::default();
         assert_eq!((control.word(), control.stopped()), (0, None));
         let threads: Vec<_> = (0..4)
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_stopped_from_outside_has_no_reason() {
+    fn a_run_stopped_from_outside_has_no_reason() {
         let control = Control::default();
         control.stop();
         control.stop_because(|| stopped(Said::of_others("later")));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_held_for_as_long_as_was_said() {
+    fn growth_pauses_for_the_requested_time() {
         let control = Control::default();
         assert!(!control.is_held() && control.growth_news(0).is_none());
         control.release(Holder::Limit, Time::from_secs(1));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_holds_is_not_released_by_a_limit() {
+    fn a_limit_does_not_resume_growth_that_the_operator_paused() {
         let control = Control::default();
         control.hold(Holder::Person, Time::from_secs(1));
         control.hold(Holder::Limit, Time::from_secs(2));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn amendments_are_heard_once_and_in_order() {
+    fn amendments_are_returned_once_and_in_order() {
         let control = Control::default();
         assert!(control.amendments(0).is_empty());
         let amendment = |second| Amendment {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_hears_only_what_belongs_together() {
+    fn readers_only_see_consistent_states() {
         let control = Control::default();
         let writers: Vec<_> = (0..2)
             .map(|_| {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_lets_through_as_many_as_are_permitted() {
+    fn a_gate_passes_one_step_per_permit() {
         let gate = Gate::default();
         assert!(!gate.pass());
         gate.permit();

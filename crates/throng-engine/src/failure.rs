@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_short_and_harmless() {
+    fn excerpts_are_short_and_free_of_control_characters() {
         assert_eq!(shown(b"a\x1b[31mb\n"), "a [31mb ");
         assert!(shown(&[b'x'; 500]).chars().count() < 100);
     }

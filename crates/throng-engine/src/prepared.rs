@@ -53,7 +53,7 @@ pub(crate) struct Prepared {
     /// change; those beyond the maximum are not distinguished.
     pub(crate) places: Box<[Place]>,
     pub(crate) loads: Vec<LoadPlan>,
-    /// Resolution of the population chart; zero if no user has a long-lived connection.
+    /// Resolution of the population map; zero if no user has a long-lived connection.
     pub(crate) users_per_cell: u64,
     /// By row of the ledger: how to recognize its messages.
     pub(crate) deliveries: Box<[Look]>,
@@ -376,7 +376,7 @@ impl LoadPlan {
     }
 }
 
-/// How many users share a cell of the population chart.
+/// How many users share a cell of the population map.
 fn users_per_cell(sessions: &[SessionPlan], loads: &[LoadPlan]) -> u64 {
     let planned = loads.last().map_or(0, |last| last.first_user.saturating_add(last.users));
     match sessions.iter().any(|session| session.connects) {
@@ -935,7 +935,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_get_exactly_their_shares_of_users_in_a_row() {
+    fn consecutive_users_are_shared_exactly_by_weight() {
         for seed in 0..50 {
             for (weights, users, want) in [
                 (&[1, 1][..], 6, &[3, 3][..]),
@@ -957,7 +957,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_of_a_user_is_that_of_one_machine() {
+    fn each_user_number_belongs_to_one_machine() {
         let of = |first_user, users, beyond| LoadPlan {
             first_user,
             users,
@@ -983,7 +983,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_a_shard_do_all_sessions() {
+    fn each_shard_runs_all_sessions() {
         let plan = plan(&[1, 1], &[], 7);
         let even = (1..=1000).map(|number| plan.session_of(2 * number)).filter(|one| *one == 0);
         let count = even.count();

@@ -587,7 +587,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_there_for_the_steps_that_did_something_and_in_their_order() {
+    fn only_active_steps_have_rows_and_in_order() {
         let mut recorder = Recorder::new(1000, &Places::default());
         let empty = recorder.bytes();
         let attempt = Attempt { latency: Some(Duration::from_millis(3)), ..Attempt::default() };
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_the_ledger_is_there_when_something_was_lost() {
+    fn a_lost_delivery_creates_a_ledger_row() {
         let mut recorder = Recorder::new(4, &Places::default());
         let interval = DeliveryInterval { step: 2, sent: 5, ..DeliveryInterval::default() };
         recorder.delivered(interval.clone(), &[], Time::ZERO);
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn handing_over_loses_and_doubles_nothing() {
+    fn handing_over_neither_loses_nor_duplicates() {
         let mut recorder = Recorder::new(3, &Places::default());
         let attempt = Attempt {
             latency: Some(Duration::from_millis(2)),

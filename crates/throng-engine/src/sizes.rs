@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_small_with_all_that_is_kept_for_it() {
+    fn a_user_is_small_including_all_its_state() {
         for scheme in [Scheme::Ws, Scheme::Http, Scheme::Tcp, Scheme::Udp] {
             let sizes = sizes(&program(scheme));
             assert!((500..USER_BYTES_MAX).contains(&sizes.user_bytes()), "{sizes:#?}");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_grow_with_steps_and_with_nothing_else() {
+    fn measurements_grow_only_with_the_number_of_steps() {
         let [none, ten, twenty] = [0, 10, 20].map(recorder);
         let of_ten = ten.shard_typical_bytes - none.shard_typical_bytes;
         assert_eq!(twenty.shard_typical_bytes - ten.shard_typical_bytes, of_ten);

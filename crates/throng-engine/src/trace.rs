@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn dropped_events_are_counted() {
         let (sender, mut heard) = tokio::sync::mpsc::channel(3);
         let tracer = Tracer::new(sender);
         let trace = |iteration| Trace {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_gets_on_while_it_comes_further_than_before() {
+    fn a_session_makes_progress_while_it_gets_further_than_before() {
         let (sender, _heard) = tokio::sync::mpsc::channel(100);
         let tracer = Tracer::new(sender);
         let good = |user| {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_cut() {
+    fn long_messages_are_truncated() {
         let shown = Shown::of(&vec![1; SHOWN_BYTES_MAX + 1]);
         assert_eq!(
             (shown.bytes.len(), shown.length),

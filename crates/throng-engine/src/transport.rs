@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_of_a_connection_and_a_reset_ends_it() {
+    fn the_kernel_reports_the_tcp_state_and_a_reset_ends_the_connection() {
         let runtime = runtime();
         let _entered = runtime.enter();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_is_stamped_by_the_kernel_however_late_it_is_read() {
+    fn data_has_its_kernel_timestamp_however_late_it_is_read() {
         let (runtime, clock) = (runtime(), Clock::start());
         let _kept = stamping(&clock);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_stamped_too() {
+    fn datagrams_have_kernel_timestamps_too() {
         let (runtime, clock) = (runtime(), Clock::start());
         let _kept = stamping(&clock);
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

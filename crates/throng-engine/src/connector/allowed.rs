@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_allows_nothing_and_all_bits_may_be_free() {
+    fn an_empty_list_allows_nothing_and_a_zero_prefix_allows_all() {
         assert!(!list(" # nothing\n").allows(Some("localhost"), "127.0.0.1".parse().unwrap()));
         assert!(list("0.0.0.0/0").allows(Some("x"), "192.0.2.1".parse().unwrap()));
         assert!(list("::/0").allows(Some("x"), "2001:db8::1".parse().unwrap()));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_named() {
+    fn an_invalid_entry_is_quoted() {
         for (text, word) in [
             ("a 10.0.0.0/33", "10.0.0.0/33"),
             ("10.0.0.0/x", "10.0.0.0/x"),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn public_is_what_may_be_a_strangers() {
+    fn addresses_of_third_parties_are_public() {
         for own in [
             "127.0.0.1",
             "127.9.9.9",

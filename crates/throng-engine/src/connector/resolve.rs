@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_led_elsewhere_and_given_addresses() {
+    fn names_are_redirected_and_given_addresses() {
         let mut program = program("shop.example", 443);
         resolve(&mut program, "shop.example", 443, &["127.0.0.2", "::1", "127.0.0.3", "127.0.0.2"]);
         program.connection.family = Family::V4;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_proxy_both_are_judged() {
+    fn a_proxy_and_its_target_are_both_checked() {
         let list = |text| vec![AllowList::parse("test", text).unwrap()];
         let mut program = program("127.0.0.9", 443);
         let proxy = Proxy { host: "127.0.0.2".into(), port: 3128, user: None };
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allowed_name_allows_no_other_address() {
+    fn an_allowed_name_does_not_allow_other_addresses() {
         let list = |text| vec![AllowList::parse("test", text).unwrap()];
         let mut program = program("shop.example", 80);
         let judged = |program: &Program, text| {

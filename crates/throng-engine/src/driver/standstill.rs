@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_nothing_will_wake_is_found() {
+    fn a_user_that_nothing_will_wake_is_detected() {
         let (mut seats, mut due) = (Seats::default(), DueQueue::default());
         let slots: Vec<u32> = (0..40_000).map(|_| seats.take(true)).collect();
         for slot in &slots {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn users_that_wait_rightly_are_left_alone() {
+    fn users_with_a_valid_wait_are_not_stuck() {
         let (mut seats, due) = (Seats::new(true), DueQueue::default());
         let mut user = || {
             let slot = seats.take(true);

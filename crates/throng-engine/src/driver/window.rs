@@ -72,7 +72,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn few_events_wake_at_once_and_many_share_a_waking() {
+    fn few_events_wake_immediately_and_many_share_a_wake_up() {
         let precision = Duration::from_millis(1);
         for (per_second, shares) in [(100, false), (1000, false), (2000, true), (50_000, true)] {
             let mut window = Window::new(precision, Time(0));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_wakes_once_a_window_as_far_as_it_can() {
+    fn a_shard_wakes_once_per_window_if_it_can() {
         let mut window = Window::new(Duration::from_millis(1), Time(0));
         window.woke(Time(9_500_000));
         let mut until = |now: u64| window.sleeps_until(Time(now), now / 1000).map(Time::as_nanos);

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_kept_and_counted() {
+    fn bits_are_stored_and_counted() {
         assert_eq!(size_of::<Bits>(), 16);
         let mut bits = Bits::default();
         for index in [0, 63, 64, 700] {

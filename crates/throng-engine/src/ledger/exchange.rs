@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shard_hears_every_other_once_and_what_all_have_read_is_freed() {
+    fn every_shard_reads_all_news_once_and_read_news_are_freed() {
         let mut ports = Exchange::ports(3);
         let exchange = Arc::clone(&ports[0].exchange);
         let held = || {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_fills_it_up_to_its_limit() {
+    fn a_shard_that_does_not_read_fills_it_to_its_limit() {
         let ports = Exchange::ports(2);
         let much = vec![withdrawn(1); HELD_MAX / 2];
         assert!(!ports[0].trade(&much, Time(1)).refused);

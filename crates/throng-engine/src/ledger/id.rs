@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_shown_as_they_stood_in_the_message() {
+    fn ids_are_shown_as_in_the_message() {
         let text = |text: &str| Value::Text(text.into());
         let long = "x".repeat(200);
         for (value, want) in [

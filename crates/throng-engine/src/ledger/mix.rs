@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_and_its_digits_are_one_key_and_nothing_else_is() {
+    fn only_a_number_and_its_digits_share_a_key() {
         let text = |text: &str| of_value(&Value::Text(text.into()));
         assert_eq!(of_value(&Value::Int(42)), 42);
         assert_eq!(of_value(&Value::UInt(u64::MAX)), u64::MAX);

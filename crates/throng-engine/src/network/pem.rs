@@ -89,13 +89,13 @@ EzERMA8GA1UEAwwIb3duLnRlc3QwIBcNMjYxMTIxMTMzOTI4WhgPMjEyNjEwMjgx\n\
     }
 
     #[test]
-    fn a_byte_order_mark_before_a_certificate_is_no_part_of_it() {
+    fn a_byte_order_mark_before_a_certificate_is_ignored() {
         let found = with(&format!("\u{feff}{CERTIFICATE}{CERTIFICATE}"), certificates);
         assert_eq!(found.map(|found| found.len()), Ok(2));
     }
 
     #[test]
-    fn an_encrypted_key_is_named_as_such() {
+    fn an_encrypted_key_is_reported_as_encrypted() {
         let ours =
             "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n";
         let older = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMAA=\n";

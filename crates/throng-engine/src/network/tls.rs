@@ -359,7 +359,7 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
     }
 
     #[test]
-    fn a_certificate_that_is_given_is_trusted_as_the_servers_own() {
+    fn a_given_certificate_is_trusted_as_the_servers_own() {
         assert_eq!(check(OWN, "own.test", IN_2030), "trusted");
         let elsewhere = check(OWN, "else.test", IN_2030);
         assert!(elsewhere.contains("is valid for own.test, not for else.test;"), "{elsewhere}");
@@ -372,7 +372,7 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
     }
 
     #[test]
-    fn what_is_wrong_with_a_certificate_is_told_with_the_way_out() {
+    fn certificate_errors_include_a_fix() {
         let words = certificate_words(&CertificateError::UnknownIssuer);
         assert!(words.english().contains("--cacert FILE"), "{words:?}");
         assert!(certificate_words(&CertificateError::Expired).english().contains("expired"));

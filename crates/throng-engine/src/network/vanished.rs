@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vanished_connection_answers_nothing() {
+    fn a_silently_closed_connection_sends_no_reply() {
         let vanished = Vanished::new(2);
         let (stream, mut peer) = pair();
         vanished.keep_silent(stream, Time::ZERO);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_vanished_with_datagrams_answers_nothing_either() {
+    fn a_silently_closed_datagram_user_sends_no_reply() {
         let vanished = Vanished::new(2);
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_first_and_none_stays_for_ever() {
+    fn the_oldest_is_closed_first_and_none_stays_forever() {
         let vanished = Vanished::new(2);
         let mut peers = Vec::new();
         for second in 0..3 {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_have_one_room() {
+    fn both_kinds_share_one_limit() {
         let vanished = Vanished::new(2);
         let mut peers = Vec::new();
         for second in 0..4 {

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_lead_back_and_past_their_end() {
+    fn loops_jump_back_and_past_their_end() {
         for (steps, want) in [
             (vec![repeat(vec![step(1)])], "repeat r0 2, 1, /repeat r0 0"),
             (vec![step(1), repeat(vec![]), step(2)], "1, repeat r0 2, /repeat r0 1, 2"),
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_lead_to_what_is_behind_all_of_them() {
+    fn branches_continue_after_the_choice() {
         let nested = || either(vec![step(1)], vec![step(2)]);
         let last = || either(vec![step(3)], vec![]);
         for (steps, want) in [
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_once_is_around_what_is_done_again() {
+    fn one_time_steps_enclose_the_iteration() {
         let code = Code::new(&Session {
             before: vec![repeat(vec![])],
             steps: vec![repeat_while(vec![step(1)])],
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_in_each_other_have_registers_of_their_own() {
+    fn nested_loops_have_their_own_registers() {
         let inner = vec![during(vec![each(vec![])]), repeat(vec![])];
         let all = code(vec![repeat(inner), repeat_while(vec![during(vec![])])]);
         let want = "repeat r0 7, during r1, each r2 3, /each r2 2, /during r1 1, repeat r1 6, \
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_stand_behind_all_else_and_are_found_by_their_numbers() {
+    fn bodies_follow_everything_else_and_are_found_by_number() {
         let within = stay(vec![handler(2, vec![step(5)])], Vec::new());
         let there = stay(vec![handler(1, vec![step(3), within])], vec![every(0, vec![step(4)])]);
         let code = Code::new(&Session {
@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tree_is_laid_out_soundly_and_does_the_same() {
+    fn every_tree_is_flattened_soundly_and_behaves_the_same() {
         for seed in 0..2_000 {
             let mut draw = Draw { random: Random::new(seed), bodies: 0, branches: 0 };
             let (handlers, every) = draw.beside(2);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn this_computer_is_as_good_as_tls() {
+    fn this_computer_is_as_secure_as_tls() {
         for host in ["localhost", "LOCALHOST.", "a.localhost", "127.0.0.1", "127.9.9.9", "::1"] {
             assert!(is_loopback(host), "{host}");
         }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_found_through_whatever_takes_no_time() {
+    fn instantaneous_instructions_are_skipped_to_find_what_follows() {
         let repeat = |low, steps| Statement::Repeat { low, high: 2, steps };
         assert_eq!(after(vec![get(), get()]), After::Sends);
         assert_eq!(after(vec![get(), think(), get()]), After::Waits);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iteration_that_begins_with_a_pause_holds_nobody_up() {
+    fn an_iteration_that_starts_with_a_pause_is_not_delayed() {
         let code = |steps| Code::new(&Session { steps, ..Session::default() });
         assert_eq!(of(&code(vec![think(), get()]))[1], After::Waits);
         assert_eq!(of(&code(vec![get(), get()]))[1], After::Ends);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn responses_are_counted_by_instance_and_the_names_are_bounded() {
+    fn responses_are_counted_by_instance_with_a_limited_number_of_names() {
         let mut instances = Instances::default();
         let a = instances.row(0, b"a");
         let b = instances.row(0, b"b");

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_lines_is_a_few_and_a_count() {
+    fn a_flood_of_lines_becomes_a_few_and_a_count() {
         let mut logs = Logs::default();
         let at = |milli: u64| Time(milli * 1_000_000);
         for milli in 0..500 {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_short_and_harmless() {
+    fn lines_are_short_and_free_of_control_characters() {
         assert_eq!(line_of(b"a\x1b[31m\r\nb\tc"), "a\\u{1b}[31m\\r\\nb\\tc");
         assert_eq!(line_of(&[0xff, b'x']), "\u{fffd}x");
         let long = line_of("ü".repeat(10_000).as_bytes());

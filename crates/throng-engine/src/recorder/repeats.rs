@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_known_by_path_and_body_alone() {
+    fn a_request_is_identified_by_path_and_body() {
         let one = Fingerprint::new(b"POST /a HTTP/1.1\r\nx: 1\r\n\r\n{\"id\":7}", b"");
         assert_eq!(one, Fingerprint::new(b"POST /a HTTP/1.1\r\nx: 2\r\n\r\n{\"id\":7}", b""));
         assert_eq!(one, Fingerprint::new(b"POST /a HTTP/1.1\r\n\r\n", b"{\"id\":7}"));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_known_and_hardly_anything_else_is() {
+    fn sent_requests_are_found_with_few_false_positives() {
         let mut repeats = Repeats::new();
         let print = |id: u64| Fingerprint::new(format!("GET /{id}\r\n\r\n").as_bytes(), b"");
         let wrong = (0..50_000).filter(|id| repeats.note(print(*id))).count();

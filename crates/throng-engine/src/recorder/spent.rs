@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stages_of_an_attempt_are_its_response_time() {
+    fn the_stages_of_an_attempt_add_up_to_its_response_time() {
         let mut times = Times::default();
         times[Stage::Connect as usize] = MS(20);
         times[Stage::Tls as usize] = MS(5);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn over_an_open_connection_there_is_waiting_and_the_response() {
+    fn an_open_connection_has_only_the_wait_and_response_stages() {
         let chain = spent(4, None).chain(None, 9_000_000);
         assert_eq!((chain.waiting_ns, chain.first_byte_ns), (4_000_000, 5_000_000));
         assert_eq!(

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn users_spread_over_as_many_tables_as_they_need() {
+    fn users_are_spread_over_as_many_descriptor_tables_as_needed() {
         assert_eq!(shards(10_000, false, 20_000, 2), 2);
         assert_eq!(shards(10_000, false, 1024, 2), 11);
         assert_eq!(shards(2_000_000, false, 20_000, 2), 101);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_too_low_is_said_with_the_way_out() {
+    fn a_limit_that_is_too_low_is_reported_with_a_fix() {
         let message = spread(1, 1.0, false, 47, 2).unwrap_err();
         assert!(
             message.english().contains("can open 47 files")

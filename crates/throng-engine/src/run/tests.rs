@@ -33,7 +33,7 @@ fn told(merger: &mut Merger) -> Vec<(u64, u16)> {
 }
 
 #[test]
-fn a_second_is_passed_on_when_all_shards_have_told_it() {
+fn a_second_is_passed_on_when_all_shards_have_reported_it() {
     let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(report(0, 0));
     assert_eq!(told(&mut merger), []);
@@ -47,7 +47,7 @@ fn a_second_is_passed_on_when_all_shards_have_told_it() {
 }
 
 #[test]
-fn a_shard_that_hangs_does_not_hold_back_the_others() {
+fn a_hanging_shard_does_not_delay_the_others() {
     let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(report(1, 0));
     (0..=5).for_each(|second| merger.add(report(0, second)));
@@ -57,7 +57,7 @@ fn a_shard_that_hangs_does_not_hold_back_the_others() {
 }
 
 #[test]
-fn nobody_waits_for_a_shard_that_is_over() {
+fn a_shard_that_is_over_is_not_waited_for() {
     let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(Report { last: true, ..report(1, 0) });
     assert_eq!(told(&mut merger), []);
@@ -94,7 +94,7 @@ fn heard(merger: &mut Merger) -> Vec<Option<(u16, u64, bool)>> {
 }
 
 #[test]
-fn a_phase_lasts_from_its_first_begin_to_its_last_end() {
+fn a_phase_lasts_from_its_first_start_to_its_last_end() {
     let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(marked(0, 0, 0, &[(0, 7, true), (0, 50, false), (1, 50, true)]));
     assert_eq!(heard(&mut merger), []);
@@ -125,7 +125,7 @@ fn a_shard_that_broke_off_hides_no_phase() {
 }
 
 #[test]
-fn a_run_that_was_stopped_before_it_began_has_no_phase() {
+fn a_run_stopped_before_its_start_has_no_phase() {
     let mut merger = Merger::new(&[0], 1, Duration::ZERO, 1);
     merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 3, false)]) });
     assert_eq!(heard(&mut merger), [None]);
@@ -211,7 +211,7 @@ fn updates(program: &Arc<Program>, trace: bool) -> Vec<Update> {
 }
 
 #[test]
-fn users_of_two_threads_meet() {
+fn users_on_two_threads_meet() {
     let low = Duration::ZERO;
     let come = Statement::Think(Pause::Uniform { low, high: 100 * MS });
     let words = Statement::Log(Arc::new(Text::literal("now")));
@@ -236,7 +236,7 @@ fn users_of_two_threads_meet() {
 }
 
 #[test]
-fn a_run_tells_once_why_it_was_stopped() {
+fn a_run_reports_once_why_it_was_stopped() {
     let stop = |reason: &str| Statement::Stop(Arc::new(Text::literal(reason)));
     let ways = ["one", "two"]
         .map(|reason| Way { weight: 1, steps: vec![stop(&Said::of_others(reason).english())] });
@@ -298,7 +298,7 @@ pub(crate) fn connect() -> Connect {
 }
 
 #[test]
-fn shards_share_addresses_and_use_every_port_of_them() {
+fn shards_share_addresses_and_use_all_their_ports() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let open = Statement::Connect(Arc::new(connect()));

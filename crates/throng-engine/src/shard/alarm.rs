@@ -165,7 +165,7 @@ mod tests {
 
     /// The process was suspended, and a user whose reply had arrived meanwhile runs first.
     #[test]
-    fn an_alarm_that_is_overdue_stays_as_late_as_it_is() {
+    fn an_overdue_alarm_keeps_its_time() {
         let hand = Hand::new();
         let alarm = Alarm::simulated(std::rc::Rc::clone(&hand));
         let (due, now) = (Time(1_100), Time(3_000));

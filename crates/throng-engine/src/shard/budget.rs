@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_and_nothing_is_given_twice() {
+    fn no_bytes_are_lost_or_given_twice() {
         let budget = Budget::new(Some(1 << 20), 4);
         let purses: Vec<Rc<Purse>> = (0..4).map(|_| Purse::new(Arc::clone(&budget))).collect();
         let mut all: Vec<Held> = (0..64).map(|_| Held::default()).collect();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_byte_can_be_had() {
+    fn the_last_byte_can_be_taken() {
         let purse = Purse::new(Budget::new(Some(1000), 1));
         let (mut one, mut other) = (Held::default(), Held::default());
         assert!(one.resize(999, &purse) && other.resize(1, &purse));

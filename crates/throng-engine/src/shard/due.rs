@@ -124,7 +124,7 @@ mod tests {
     use throng_base::Random;
 
     #[test]
-    fn it_does_what_a_sorted_list_does() {
+    fn it_behaves_like_a_sorted_list() {
         let mut random = Random::new(3);
         let mut queue = DueQueue::default();
         let mut model: Vec<Option<Time>> = vec![None; 64];

@@ -235,7 +235,7 @@ impl Lane {
         !self.cut_short.get()
     }
 
-    /// The user enters a state, as the population chart shows it.
+    /// The user enters a state, as the population map shows it.
     pub(crate) fn comes_to(&self, slot: u32, user: UserId, state: UserState) {
         let before = self.seats.borrow_mut().comes_to(slot, Some(state));
         self.recorder.borrow_mut().cells.moves(user.0, before, Some(state));

@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seats_are_used_again_and_words_are_told_once() {
+    fn slots_are_reused_and_orders_are_returned_once() {
         let mut seats = Seats::default();
         let (a, b) = (seats.take(true), seats.take(true));
         assert_eq!((a, b, seats.taken()), (0, 1, 2));
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_longest_begins_first() {
+    fn the_longest_waiting_user_starts_first() {
         let mut seats = Seats::default();
         let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
         slots.iter().for_each(|slot| seats.idle(*slot));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_idle_once_all_have_begun_or_gone() {
+    fn no_user_is_idle_once_all_have_started_or_left() {
         let mut seats = Seats::default();
         let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
         assert!(!seats.has_idle());
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_that_was_given_back_tells_nobody_else_to_leave() {
+    fn a_released_slot_tells_no_other_user_to_leave() {
         let mut seats = Seats::default();
         let (a, b) = (seats.take(true), seats.take(true));
         seats.release(b);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_parts_twice_before_all_others_did() {
+    fn no_user_disconnects_twice_before_all_others_did() {
         let mut seats = Seats::new(true);
         assert!(!seats.part_one(Parting::Fin));
         let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iteration_that_was_given_is_not_lost_by_parting() {
+    fn a_given_iteration_is_not_lost_by_a_disconnect() {
         let mut seats = Seats::new(true);
         let (a, b) = (seats.take(true), seats.take(true));
         [a, b].iter().for_each(|slot| seats.connected(*slot, true));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_ever_parts_nobody_stands_in_line() {
+    fn without_churn_no_user_is_queued_to_disconnect() {
         let mut seats = Seats::default();
         let slot = seats.take(true);
         seats.connected(slot, true);
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn who_falls_out_while_idle_stands_in_one_place_only() {
+    fn a_user_that_disconnects_while_idle_is_queued_once() {
         let mut seats = Seats::new(true);
         let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
         for _ in 0..1000 {

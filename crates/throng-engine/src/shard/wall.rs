@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_is_a_moment_of_the_run() {
+    fn a_timestamp_is_converted_to_run_time() {
         let wall = wall(5 * MS);
         assert_eq!(wall.converted(Time(6 * MS), EPOCH + 5_250_000), Time(5_250_000));
         assert_eq!(wall.unix_nanos(Time(7)), EPOCH + 7);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_corrected_is_followed() {
+    fn a_slewed_clock_is_followed() {
         let wall = wall(0);
         for look in 1..=1000u64 {
             wall.looked_at(Time(look * MS), EPOCH + look * MS + look * 500);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_changes_no_time() {
+    fn setting_the_clock_changes_no_time_of_the_run() {
         for forward in [true, false] {
             let set = |unix: u64| if forward { unix + 3_600_000 * MS } else { unix - 60_000 * MS };
             let wall = wall(10 * MS);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_step_is_either_known_or_not_guessed() {
+    fn a_small_clock_step_is_applied_only_if_certain() {
         let wall = wall(10 * MS);
         wall.looked_at(Time(11 * MS), EPOCH + 11 * MS + 200_000);
         let read = Time(11 * MS + 100);

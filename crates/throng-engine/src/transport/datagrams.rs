@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_a_message_however_large_it_is() {
+    fn a_datagram_of_any_size_is_a_message() {
         runtime().block_on(async {
             let (mut transport, target) = pair();
             assert!(transport.is_datagram() && transport.tcp_info().is_none());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_datagram_is_said() {
+    fn datagram_errors_are_reported() {
         runtime().block_on(async {
             let (mut transport, _target) = pair();
             let error = send(&mut transport, &[0; DATAGRAM_BYTES_MAX + 1]).await.unwrap_err();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_that_nobody_listens_and_hears_who_listens_later() {
+    fn a_waiting_reader_learns_of_a_closed_port_and_reads_from_a_later_listener() {
         runtime().block_on(async {
             let (mut transport, target) = pair();
             let address = target.local_addr().unwrap();

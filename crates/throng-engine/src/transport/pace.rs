@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_kept_and_seldom_looked_for() {
+    fn the_rate_is_kept_with_few_reads() {
         for rate in [1, 3, 7, 100, 1_000, 1_000_000, 10_000_000_000] {
             let (bytes, looks) = read(rate, 100);
             let wanted = 100 * rate;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_saved_up_and_what_was_too_much_is_waited_for() {
+    fn nothing_is_saved_up_and_overdrafts_are_paid_back() {
         let slow = Slow { read: Some(1_000), write: None };
         let mut pace = Pace::new(slow, Time::ZERO).unwrap();
         let hour = Time::from_secs(3_600);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_reads_never_does() {
+    fn a_rate_of_zero_never_reads() {
         assert!(Pace::new(Slow::default(), Time::ZERO).is_none());
         let slow = Slow { read: Some(0), write: Some(u64::MAX) };
         let mut pace = Pace::new(slow, Time::ZERO).unwrap();

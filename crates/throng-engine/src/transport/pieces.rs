@@ -88,7 +88,7 @@ mod tests {
 
     /// The socket is small: it takes a part at a time.
     #[test]
-    fn two_pieces_come_as_one_whatever_the_socket_takes() {
+    fn two_pieces_arrive_as_one_whatever_the_socket_takes() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let _entered = runtime.enter();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_cut_at_every_byte() {
+    fn pieces_can_be_split_at_every_byte() {
         let pieces = Pieces { own: b"head", shared: b"body" };
         for first in 0..=pieces.len() {
             for count in 0..=pieces.len() - first {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_named_with_its_cause() {
+    fn a_refusal_is_reported_with_its_cause() {
         let failing = |to: &UnixSocket| runtime().block_on(connect(to)).unwrap_err();
         let failure = failing(&UnixSocket::Path("/nowhere/it.sock".into()));
         assert_eq!(failure.cause, Cause::ConnectRefused);

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heartbeats_are_spread_evenly_and_lie_ahead() {
+    fn heartbeats_are_spread_evenly_and_in_the_future() {
         let every = Duration::from_secs(30);
         for now in [Time::ZERO, Time(1), Time(29_999_999_999), Time(90_000_000_000)] {
             let mut seconds = [0u32; 30];
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_period_is_not_pressed_onto_the_grid() {
+    fn a_short_period_is_not_rounded_to_the_grid() {
         for id in 1..1000 {
             let every = Duration::from_micros(700);
             let first = first_time(UserId(id), every, Time(5_000_000), Share::WHOLE);

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn locations_are_resolved_as_the_rfc_has_it() {
+    fn locations_are_resolved_as_in_rfc_3986() {
         let targets = [
             target(Scheme::Http, "127.0.0.1", 8080),
             target(Scheme::Https, "example.org", 443),
@@ -309,14 +309,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_encoded_as_they_are() {
+    fn bytes_that_are_not_utf8_are_percent_encoded() {
         let targets = [target(Scheme::Http, "a.test", 80)];
         let got = resolve(b"/caf\xe9", 0, "/", &targets);
         assert_eq!(got.ok(), Some((0, "/caf%E9".to_string())));
     }
 
     #[test]
-    fn a_web_socket_goes_to_the_host_of_its_page() {
+    fn a_websocket_goes_to_the_host_of_its_page() {
         let targets = [
             target(Scheme::Http, "a.test", 8080),
             target(Scheme::Ws, "a.test", 80),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_without_dots_go_as_they_are() {
+    fn paths_without_dots_are_unchanged() {
         for (path, plain) in [
             ("/a/b.c/..d/...", true),
             ("/a?x=/../", true),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_change_as_browsers_do_it() {
+    fn methods_change_as_in_browsers() {
         assert!(becomes_get(303, "PUT") && becomes_get(302, "POST") && !becomes_get(307, "POST"));
         assert!(!becomes_get(301, "PUT") && !becomes_get(303, "HEAD"));
         assert!(is_redirect(308) && !is_redirect(304));

@@ -425,7 +425,7 @@ fn arrivals_keep_their_rate_whatever_the_server_does() {
 }
 
 #[test]
-fn a_frozen_server_shows_in_open_load() {
+fn a_frozen_server_shows_in_the_response_times_of_an_open_model() {
     // 200 starts a second on 10 users; the server stands still for one second in the middle.
     let drive = Drive::Iterations(Iterations::new(10, Some(200.0), None));
     let one = program(
@@ -456,7 +456,7 @@ fn a_frozen_server_shows_in_open_load() {
 }
 
 #[test]
-fn faults_are_counted_by_cause_and_users_go_on() {
+fn failures_are_counted_by_cause_and_users_continue() {
     for seed in 1..20 {
         let drive = Drive::Users(Users { to: 300, coming: Coming::AtOnce });
         let program = program(
@@ -502,7 +502,7 @@ fn body(content: &str) -> Check {
 }
 
 #[test]
-fn a_seed_replays_its_world() {
+fn the_same_seed_gives_the_same_run() {
     let world = |seed| {
         let drive = Drive::Users(Users { to: 200, coming: Coming::Rate(400.0) });
         let program = program(
@@ -526,7 +526,7 @@ fn think() -> Statement {
 }
 
 #[test]
-fn stopping_lets_steps_finish_and_silence_is_cut_off() {
+fn a_stop_lets_steps_finish_but_cuts_off_unanswered_ones() {
     let drive = Drive::Users(Users { to: 100, coming: Coming::AtOnce });
     let one = program(
         Scheme::Http,
@@ -549,7 +549,7 @@ fn stopping_lets_steps_finish_and_silence_is_cut_off() {
 }
 
 #[test]
-fn a_closed_target_is_not_hammered() {
+fn a_closed_target_gets_few_connection_attempts() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let program = program(
         Scheme::Http,
@@ -564,7 +564,7 @@ fn a_closed_target_is_not_hammered() {
 }
 
 #[test]
-fn who_is_refused_now_and_then_holds_back_for_a_moment_only() {
+fn occasional_refusals_cause_only_short_backoff() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let code = vec![get(Vec::new())];
     let phase = phase(drive, Some(20 * S));
@@ -608,7 +608,7 @@ fn ask(content: &str, until: Until) -> Statement {
 }
 
 #[test]
-fn thousands_talk_over_websockets_and_answer_pings() {
+fn thousands_of_users_exchange_messages_over_websockets_and_answer_pings() {
     for (seed, faults) in [(11, 0), (12, 1)] {
         let drive = Drive::Users(Users { to: 2000, coming: Coming::Rate(4000.0) });
         let code = vec![connect(), ask("hello", Until::Any), think()];
@@ -634,7 +634,7 @@ fn thousands_talk_over_websockets_and_answer_pings() {
 }
 
 #[test]
-fn staying_users_notice_that_they_are_lost() {
+fn users_in_a_stay_notice_a_lost_connection() {
     let drive = Drive::Users(Users { to: 100, coming: Coming::AtOnce });
     let code = vec![connect(), stay(1, None)];
     let program = program(
@@ -659,7 +659,7 @@ fn staying_users_notice_that_they_are_lost() {
 }
 
 #[test]
-fn answers_on_raw_streams_end_where_they_are_told() {
+fn replies_on_raw_streams_end_at_the_declared_delimiter() {
     let line = |text: &[u8]| Until::Delimiter(text.to_vec().into());
     let drive = Drive::Iterations(Iterations::new(20, None, Some(1000)));
     let code = vec![
@@ -727,7 +727,7 @@ fn greeting_server(greeting: Vec<u8>, then: Option<Deed>) -> Server {
 }
 
 #[test]
-fn messages_that_come_together_are_heard_one_after_the_other() {
+fn messages_in_one_read_are_handled_one_after_another() {
     let mut greeting = Vec::new();
     write_frame(&mut greeting, Opcode::Text, true, false, None, b"one");
     write_frame(&mut greeting, Opcode::Text, true, false, None, b"two");
@@ -749,7 +749,7 @@ fn messages_that_come_together_are_heard_one_after_the_other() {
 }
 
 #[test]
-fn a_connection_lost_while_thinking_is_the_targets_doing() {
+fn a_connection_lost_during_think_time_is_the_targets_fault() {
     let long = Statement::Think(Pause::Uniform { low: 100 * MS, high: 100 * MS });
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let program = program(
@@ -792,7 +792,7 @@ fn a_session_that_only_sends_ends_with_its_load() {
 }
 
 #[test]
-fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
+fn an_overloaded_user_continues_and_its_latency_includes_the_wait() {
     // Ten times as many starts as one user can do.
     let drive = Drive::Iterations(Iterations::new(1, Some(100.0), None));
     let program = program(

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_path_leads_to_what_is_there() {
+    fn a_json_path_suggests_existing_keys() {
         let body = r#"{"data":{"token":"t","n":1},"items":[1,2],"none":{},
             "v":{"1.0.0":{"dist":1}}}"#;
         for (path, want) in [
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn other_selectors_tell_how_much_of_them_is_found() {
+    fn other_selectors_report_how_much_of_them_matches() {
         let page = "<form><input name=csrf></form>";
         let css = |text| Pick::Css(Css::parse(text).unwrap());
         check(

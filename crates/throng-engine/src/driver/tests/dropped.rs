@@ -27,7 +27,7 @@ fn present_max(outcome: &Outcome) -> u64 {
 }
 
 #[test]
-fn more_than_max_never_arrive_and_the_others_are_counted() {
+fn arrivals_beyond_the_maximum_are_counted_as_dropped() {
     let run = |max, delay| {
         let phase = arrivals(100.0, max, Spacing::Even, 10 * S);
         let outcome = run(vec![phase], Share::WHOLE, delay, None);
@@ -44,7 +44,7 @@ fn more_than_max_never_arrive_and_the_others_are_counted() {
 }
 
 #[test]
-fn an_iteration_that_no_user_is_free_for_is_dropped_and_none_is_late() {
+fn an_iteration_without_a_free_user_is_dropped_and_none_is_late() {
     let overloaded = |rate: f64| {
         let phase = dropping(10, rate, 10 * S);
         let outcome = run(vec![phase], Share::WHOLE, 99 * MS, None);
@@ -69,7 +69,7 @@ fn an_iteration_that_no_user_is_free_for_is_dropped_and_none_is_late() {
 }
 
 #[test]
-fn the_books_of_all_shards_are_those_of_the_load() {
+fn the_counts_of_all_shards_add_up_to_the_load() {
     let phases = vec![
         arrivals(300.0, Some(20), Spacing::Poisson, 3 * S),
         dropping(7, 200.0, 3 * S),
@@ -107,7 +107,7 @@ fn the_books_of_all_shards_are_those_of_the_load() {
 }
 
 #[test]
-fn a_run_that_is_stopped_has_no_start_that_is_not_counted() {
+fn a_stopped_run_counts_every_start() {
     let stop = Time::from_secs(5);
     for phase in [arrivals(100.0, Some(3), Spacing::Even, 60 * S), dropping(3, 100.0, 60 * S)] {
         let outcome = run(vec![phase], Share::WHOLE, 500 * MS, Some(stop));
@@ -119,7 +119,7 @@ fn a_run_that_is_stopped_has_no_start_that_is_not_counted() {
 }
 
 #[test]
-fn a_start_that_was_due_before_the_end_has_a_result_though_the_host_is_late() {
+fn a_start_due_before_the_end_gets_a_result_on_a_slow_host() {
     let paced = Phase { time: Some(500 * MS), ..iterations(5, Some(100.0), None) };
     for phase in [arrivals(100.0, None, Spacing::Even, 500 * MS), paced] {
         let hand = Hand::new();

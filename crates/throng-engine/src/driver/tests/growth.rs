@@ -84,7 +84,7 @@ impl Outcome {
 }
 
 #[test]
-fn users_come_and_go_in_steps() {
+fn users_are_added_and_removed_in_steps() {
     let by = |size| Coming::Steps { size, every: 5 * S };
     let outcome = run_members(
         vec![phase(coming(100, by(40)), None), phase(coming(0, by(90)), Some(7 * S))],
@@ -99,7 +99,7 @@ fn users_come_and_go_in_steps() {
 }
 
 #[test]
-fn a_share_falls_out_and_comes_back() {
+fn a_share_of_users_disconnects_and_returns() {
     let ways = vec![Parting::Fin, Parting::Reset, Parting::Vanish];
     let churn = Churn { amount: Amount::Share { share: 0.25, every: 2 * S }, ways };
     let hold = Phase { churn: Some(churn), ..phase(Drive::Hold, Some(9 * S)) };
@@ -113,7 +113,7 @@ fn a_share_falls_out_and_comes_back() {
 }
 
 #[test]
-fn growth_that_is_held_goes_on_later_and_nobody_is_late() {
+fn paused_growth_resumes_and_no_start_is_late() {
     let words: [Word; 4] = [
         (Time(2_005_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time(5_005_000_000), |control, at| control.release(Holder::Limit, at)),
@@ -133,7 +133,7 @@ fn growth_that_is_held_goes_on_later_and_nobody_is_late() {
 }
 
 #[test]
-fn what_was_given_up_never_comes() {
+fn abandoned_growth_never_resumes() {
     let words: [Word; 2] = [
         (Time(2_005_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time(3_500_000_000), |control, _| control.give_up_growth()),
@@ -160,7 +160,7 @@ fn amend(control: &Control, said: Time, change: Change) {
 }
 
 #[test]
-fn a_load_is_amended_at_the_instant_that_was_said() {
+fn an_amendment_takes_effect_at_the_announced_time() {
     let words: [Word; 5] = [
         (Time(2_750_000_000), |control, at| amend(control, at, Change::Times(1.1))),
         (Time(3_750_000_000), |control, at| amend(control, at, Change::Users(900))),
@@ -185,7 +185,7 @@ fn a_load_is_amended_at_the_instant_that_was_said() {
 }
 
 #[test]
-fn what_was_due_is_done_or_told_when_a_rate_is_amended() {
+fn starts_that_were_due_run_or_are_counted_when_a_rate_is_amended() {
     let words: [Word; 3] = [
         (Time(1_750_000_000), |control, at| amend(control, at, Change::Rate(200.0))),
         (Time(3_750_000_000), |control, at| amend(control, at, Change::Times(0.5))),
@@ -212,7 +212,7 @@ fn what_was_due_is_done_or_told_when_a_rate_is_amended() {
 }
 
 #[test]
-fn work_waits_for_users_who_are_held() {
+fn counted_work_waits_for_users_while_growth_is_paused() {
     let words: [Word; 2] = [
         (Time(500_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time::from_secs(3), |control, at| control.release(Holder::Limit, at)),

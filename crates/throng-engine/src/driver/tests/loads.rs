@@ -31,7 +31,7 @@ fn by_phase(outcomes: &[Outcome]) -> Vec<Interval> {
 }
 
 #[test]
-fn each_load_has_its_own_users_figures_and_end() {
+fn each_load_has_its_own_users_measurements_and_end() {
     for shards in [1, 3] {
         let of = |index| {
             let share = Share::WHOLE.thread(index, shards);
@@ -64,7 +64,7 @@ fn each_load_has_its_own_users_figures_and_end() {
 }
 
 #[test]
-fn a_stop_ends_all_loads_and_those_that_never_began_have_no_figures() {
+fn a_stop_ends_all_loads_and_unstarted_ones_have_no_results() {
     let stop = |control: &Control, _| control.stop();
     let words: [Word; 1] = [(Time::from_secs(1), stop)];
     let outcome = run_in(&Hand::new(), side_by_side(), Share::WHOLE, 20 * MS, &words);

@@ -41,7 +41,7 @@ fn run_on(machines: &[(u64, u64)]) -> Vec<Interval> {
 }
 
 #[test]
-fn machines_of_any_weight_do_together_what_one_does() {
+fn machines_of_any_weight_generate_the_load_of_one() {
     let alone = run_on(&[(1, 1)]);
     assert_eq!(alone[0].population.started, 23);
     assert_eq!(alone[5].total().begun + alone[6].total().begun, 367);

@@ -125,7 +125,7 @@ fn missed(bridge: &mut Bridge) -> u64 {
 }
 
 #[test]
-fn what_another_machine_has_sent_is_expected_here() {
+fn messages_of_another_machine_are_expected_here() {
     let (mut sender, mut there, told, mut receiver, mut here) = three_messages();
     assert_eq!(work(&mut receiver, 50), 0, "the other machine has said nothing");
     told.iter().for_each(|one| here.hear(one, Duration::ZERO, Time(60)));
@@ -141,7 +141,7 @@ fn what_another_machine_has_sent_is_expected_here() {
 }
 
 #[test]
-fn what_is_lost_on_the_way_is_unwatched_and_not_foreign() {
+fn announcements_lost_in_transit_are_unwatched_not_foreign() {
     let (_, _, told, mut receiver, mut here) = three_messages();
     let but_one = told.iter().enumerate().filter(|(place, _)| *place != 2);
     but_one.for_each(|(_, one)| here.hear(one, Duration::ZERO, Time(60)));
@@ -155,7 +155,7 @@ fn what_is_lost_on_the_way_is_unwatched_and_not_foreign() {
 }
 
 #[test]
-fn what_comes_twice_or_again_counts_once() {
+fn a_duplicated_announcement_counts_once() {
     let (_, _, told, mut receiver, mut here) = three_messages();
     for one in told.iter().chain(&told) {
         here.hear(one, Duration::ZERO, Time(60));
@@ -169,7 +169,7 @@ fn what_comes_twice_or_again_counts_once() {
 }
 
 #[test]
-fn a_machine_that_is_silent_is_waited_for_and_then_not() {
+fn a_silent_machine_is_waited_for_only_for_a_while() {
     let ((mut ledger, mut here), _) = (one(1), one(0));
     let member = ledger.join(7, UserId(2), Time(1));
     ledger.received(Some(member), &Id::from(9), None, Time(2));
@@ -185,7 +185,7 @@ fn a_machine_that_is_silent_is_waited_for_and_then_not() {
 }
 
 #[test]
-fn clocks_that_differ_put_no_receipt_before_its_message() {
+fn clock_differences_put_no_receipt_before_its_message() {
     let (_, _, told, mut receiver, mut here) = three_messages();
     // The other clock may be ahead by 8: what it has sent "at 10" came here at 15 by ours.
     told.iter().for_each(|one| here.hear(one, Duration::from_nanos(8), Time(60)));
@@ -196,7 +196,7 @@ fn clocks_that_differ_put_no_receipt_before_its_message() {
 }
 
 #[test]
-fn much_that_is_sent_at_once_goes_in_several_batches() {
+fn many_messages_are_split_into_several_batches() {
     const COUNT: u64 = 45_000;
     let ((mut sender, mut there), (mut receiver, mut here)) = (one(0), one(1));
     let member = receiver.join(7, UserId(2), Time(1));
@@ -225,7 +225,7 @@ fn much_that_is_sent_at_once_goes_in_several_batches() {
 }
 
 #[test]
-fn fuzz_no_word_of_another_machine_breaks_a_ledger() {
+fn fuzz_announcements_of_another_machine_cannot_corrupt_a_ledger() {
     let (_, _, told, _, _) = three_messages();
     let texts: Vec<String> = told.iter().map(|one| serde_json::to_string(one).unwrap()).collect();
     let seeds: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();

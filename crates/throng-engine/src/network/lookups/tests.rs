@@ -98,7 +98,7 @@ fn watched(every: Option<Duration>, answers: Vec<Result<Vec<SocketAddr>, Said>>)
 }
 
 #[test]
-fn a_change_is_told_once_and_so_is_a_name_that_leads_nowhere() {
+fn a_change_is_reported_once_and_so_is_a_name_without_addresses() {
     let moved = || Ok(addresses(&["10.0.0.7:80"]));
     let nowhere = || Err(Said::of_others("no such name"));
     let news = watched(
@@ -127,7 +127,7 @@ fn a_change_is_told_once_and_so_is_a_name_that_leads_nowhere() {
 }
 
 #[test]
-fn a_failure_looks_the_name_up() {
+fn a_failed_connection_triggers_a_lookup() {
     let news = watched(None, vec![Ok(addresses(&["10.0.0.7:80"]))]);
     assert!(matches!(&news[..], [NameNews::Moved { host, .. }] if host == "shop.example"));
 }

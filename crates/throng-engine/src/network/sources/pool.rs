@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_stripe_the_list_and_come_to_all_of_it() {
+    fn shards_take_turns_through_the_whole_list() {
         for (count, shards) in [(1, 1), (10, 3), (2, 5), (7, 7), (256, 101)] {
             let mut first = Vec::new();
             for shard in 0..shards {

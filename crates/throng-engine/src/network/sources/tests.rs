@@ -60,7 +60,7 @@ fn taken_by(sources: &Sources, users: u64, address: &str, share: Share) -> Vec<O
 /// Processes of one host, and agents in one, do not look for ports where others have taken all: a
 /// full address costs the kernel a look at all of its ports for every connection.
 #[test]
-fn machines_of_a_run_begin_with_addresses_of_their_own() {
+fn machines_of_a_run_start_with_their_own_addresses() {
     let sources = given(&[SourceBlock::Range {
         first: "127.1.0.0".parse().unwrap(),
         last: "127.1.255.255".parse().unwrap(),
@@ -80,7 +80,7 @@ fn machines_of_a_run_begin_with_addresses_of_their_own() {
 }
 
 #[test]
-fn a_large_block_costs_as_much_as_one_address() {
+fn a_large_subnet_takes_as_much_memory_as_one_address() {
     let mut list = AddressList::default();
     list.push("10.0.0.0".parse().unwrap(), "10.255.255.255".parse().unwrap());
     list.push("203.0.113.7".parse().unwrap(), "203.0.113.7".parse().unwrap());
@@ -124,7 +124,7 @@ fn plan_for(kinds: [Kind; 3], ports: (u16, u16)) -> Plan {
 }
 
 #[test]
-fn who_goes_to_one_target_needs_no_ports_of_another() {
+fn users_of_one_target_need_no_ports_of_another() {
     use Kind::{Datagram, Stream};
     let all: Vec<Vec<SocketAddr>> =
         [80, 81, 82].map(|port| vec![SocketAddr::from(([127, 0, 0, 1], port))]).to_vec();
@@ -159,7 +159,7 @@ fn shares_of_targets_follow_sessions_and_weights() {
 }
 
 #[test]
-fn the_loopback_interface_has_addresses_enough() {
+fn the_loopback_interface_has_enough_addresses() {
     let nothing = Sources::default();
     assert_eq!(taken(&nothing, 1000, "127.0.0.1:80", (0, 2)), [None]);
     let many = taken(&nothing, 1_000_000, "127.0.0.1:80", (0, 2));
@@ -182,7 +182,7 @@ fn the_kernel_chooses_ports_only_inside_the_range_of_the_host() {
 }
 
 #[test]
-fn looking_further_comes_to_every_port() {
+fn every_port_is_tried() {
     for count in [1, 2, 3, 4, 6, 1000, 28_232, 64_512] {
         let range = Range::new((1024, 1023 + count as u16));
         assert_eq!((range.count, divisor(range.stride, range.count)), (count, 1));
@@ -200,7 +200,7 @@ fn refused(blocks: &[SourceBlock], address: &str) -> Said {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_the_first_packet() {
+fn impossible_sources_are_reported_before_the_first_packet() {
     let message = refused(&[range("203.0.113.1", "203.0.113.9")], "127.0.0.1");
     assert!(
         message.english().contains("the source address `203.0.113.1` is not configured"),
@@ -247,7 +247,7 @@ fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
 }
 
 #[test]
-fn a_full_address_is_left_for_the_next_one() {
+fn an_exhausted_address_gives_way_to_the_next() {
     let turn = Ports::InTurn(Range::new((50_001, 50_004)));
     exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, Kind::Stream);
     exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, Kind::Datagram);
@@ -264,7 +264,7 @@ fn a_full_address_is_left_for_the_next_one() {
 }
 
 #[test]
-fn an_address_that_is_not_there_is_left_out() {
+fn an_address_that_the_host_lacks_is_skipped() {
     let runtime = runtime();
     let _entered = runtime.enter();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

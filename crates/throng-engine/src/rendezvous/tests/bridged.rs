@@ -104,7 +104,7 @@ impl Fleet {
 }
 
 #[test]
-fn a_group_that_is_scattered_goes_on_at_one_moment() {
+fn a_group_across_machines_is_released_at_the_same_time() {
     let mut fleet = Fleet::new(3, 1);
     let all: Vec<_> = (0..9).map(|user| (user % 3, fleet.arrive(user % 3, 10))).collect();
     (0..20).for_each(|_| fleet.tick(GOOD));
@@ -120,7 +120,7 @@ fn a_group_that_is_scattered_goes_on_at_one_moment() {
 }
 
 #[test]
-fn groups_are_whole_and_no_user_waits_for_ever() {
+fn groups_are_complete_and_no_user_waits_forever() {
     for seed in 0..60 {
         let machines = 1 + seed as usize % 4;
         let way = if seed % 3 == 0 { GOOD } else { BAD };
@@ -160,7 +160,7 @@ fn groups_are_whole_and_no_user_waits_for_ever() {
 }
 
 #[test]
-fn the_next_machine_counts_when_the_first_is_gone() {
+fn the_next_machine_becomes_the_counter_when_the_first_is_gone() {
     for (dies, ticks) in [(true, 110), (false, 4)] {
         let mut fleet = Fleet::new(3, 7);
         let early: Vec<_> = (0..6).map(|user| (user % 3, fleet.arrive(user % 3, 6))).collect();
@@ -188,7 +188,7 @@ fn the_next_machine_counts_when_the_first_is_gone() {
 }
 
 #[test]
-fn words_of_strangers_are_not_heard() {
+fn announcements_of_unknown_machines_are_ignored() {
     let (mut ours, mut theirs) = (Fleet::new(2, 1), Fleet::new(2, 1));
     let one = ours.arrive(0, 2);
     theirs.arrive(1, 2);
@@ -206,7 +206,7 @@ fn words_of_strangers_are_not_heard() {
 }
 
 #[test]
-fn fuzz_no_word_of_another_machine_breaks_a_place() {
+fn fuzz_announcements_of_another_machine_cannot_corrupt_a_place() {
     let ends = [0, 1, 2, 3, 1 << 32, u64::MAX - 1, u64::MAX];
     for seed in 0..2_000 {
         let mut random = Random::new(seed);

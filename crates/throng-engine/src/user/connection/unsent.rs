@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_begins_where_the_socket_stopped() {
+    fn the_rest_starts_where_the_socket_stopped() {
         let body: Arc<[u8]> = (*b"body").into();
         let whole = b"headbody";
         for first in 0..=whole.len() {
@@ -76,7 +76,7 @@ mod tests {
 
     /// The target reads as fast as bytes are added, and never catches up.
     #[test]
-    fn what_was_sent_is_not_kept() {
+    fn sent_bytes_are_dropped() {
         let mut unsent = Unsent::new(&[0; 1000], None, 0);
         for _ in 0..10_000 {
             unsent.has_sent(100);

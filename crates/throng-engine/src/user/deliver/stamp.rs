@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_are_read_in_every_unit_that_systems_write() {
+    fn timestamps_are_parsed_in_all_common_units() {
         let at = 1_795_348_496_123_456_789;
         for (stamp, cut) in [
             (Value::Int(at), 1),

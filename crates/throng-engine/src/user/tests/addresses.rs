@@ -151,7 +151,7 @@ fn play(seed: u64) -> (u64, u64) {
 }
 
 #[test]
-fn the_books_are_kept_on_every_address_and_nobody_stands_still() {
+fn attempts_are_counted_per_address_and_no_user_is_stuck() {
     let (mut moved, mut passed) = (0, 0);
     for seed in 1..120 {
         let (more, over) = play(seed);

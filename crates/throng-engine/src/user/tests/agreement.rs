@@ -201,7 +201,7 @@ const KINDS: &[StepKind] = &[
 ];
 
 #[test]
-fn requests_agree_with_the_servers_books() {
+fn request_counts_agree_with_the_server() {
     seeds(150).for_each(requests_agree);
 }
 

@@ -61,7 +61,7 @@ fn member(heartbeat: Heartbeat, want: &str) -> Session {
 }
 
 #[test]
-fn whatever_is_begun_ends_once_wherever_the_run_ends() {
+fn every_attempt_ends_exactly_once_whenever_the_run_ends() {
     let mut ends = [0u64; 8];
     for seed in 1..60u64 {
         let mut random = Random::new(seed);
@@ -90,7 +90,7 @@ fn whatever_is_begun_ends_once_wherever_the_run_ends() {
 }
 
 #[test]
-fn what_waits_for_its_next_try_is_interrupted_by_the_end() {
+fn the_end_interrupts_a_step_that_waits_for_its_retry() {
     let code = vec![transaction(4, vec![step(7, forever(3600 * S, 3600 * S))])];
     let busy = || http_server(|_| vec![(MS, say(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"))]);
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
@@ -105,7 +105,7 @@ fn what_waits_for_its_next_try_is_interrupted_by_the_end() {
 }
 
 #[test]
-fn of_every_heartbeat_it_is_known_what_became_of_it() {
+fn every_heartbeat_has_an_outcome() {
     for (lost_after, times) in [(Some(400 * MS), 1), (Some(400 * MS), 3), (None, 1)] {
         let mut session = session(vec![connect(), stay(2, None)], 1);
         session.links[0].heartbeat = Some(beat(500 * MS, lost_after, times));

@@ -65,14 +65,14 @@ fn waits_for(before: u64, behind: u64) -> Outcome {
 }
 
 #[test]
-fn what_comes_in_one_burst_is_there_for_each_expect() {
+fn each_expect_takes_a_message_of_the_burst() {
     let outcome = waits_for(0, BURST);
     assert_eq!((outcome.step(6).ok, outcome.step(6).errors.as_slice()), (BURST, &[][..]));
     assert_eq!((outcome.sum.traffic.messages.dropped, outcome.sum.traffic.messages.pushes), (0, 0));
 }
 
 #[test]
-fn what_is_dropped_is_counted_and_not_the_target_s_fault() {
+fn dropped_messages_are_counted_and_not_blamed_on_the_target() {
     let more = 40;
     let outcome = waits_for(WAITING_MESSAGES_MAX as u64 + more, 0);
     // Those that were dropped came first; whoever waits for them later waits in vain.
@@ -86,7 +86,7 @@ fn what_is_dropped_is_counted_and_not_the_target_s_fault() {
 
 /// That its connection ends does not make it the target's fault either.
 #[test]
-fn what_is_dropped_is_missed_behind_the_end_of_its_connection() {
+fn a_dropped_message_is_missing_after_the_connection_has_ended() {
     let all = WAITING_MESSAGES_MAX as u64 + 40;
     let inner = burst((all, 0), &Rc::default());
     let server: Server = Box::new(move |asked, random| {
@@ -148,7 +148,7 @@ fn messages_wait_for_their_handler_and_are_handled_before_the_user_leaves() {
 }
 
 #[test]
-fn a_user_that_leaves_by_itself_is_done_with_its_messages_before() {
+fn a_user_that_leaves_by_itself_handles_its_messages_first() {
     let behind = stay_for(S);
     let (outcome, acked) = handles_until(300, 10 * MS, vec![Statement::Leave, behind]);
     assert_eq!(acked, (1..=300).collect::<Vec<u64>>());
@@ -157,7 +157,7 @@ fn a_user_that_leaves_by_itself_is_done_with_its_messages_before() {
 }
 
 #[test]
-fn handlers_that_are_cut_off_leave_messages_that_are_counted() {
+fn messages_of_handlers_that_are_cut_off_are_counted() {
     // The graceful stop is five seconds.
     let (outcome, acked) = handles(BURST, 10 * MS, 100 * MS);
     let skipped = outcome.sum.traffic.messages.skipped;
@@ -188,7 +188,7 @@ fn broken(protocol: &Arc<Protocol>, code: Block, answer: fn(u32) -> Vec<u8>) -> 
 }
 
 #[test]
-fn a_broken_reply_ends_its_request_at_once_and_counts_once() {
+fn a_malformed_reply_fails_its_request_immediately_and_counts_once() {
     let (with, without) = (protocol(true), protocol(false));
     // No message has the kind; the body is too short; the body is too long.
     let answers: [fn(u32) -> Vec<u8>; 3] = [
@@ -251,7 +251,7 @@ fn lines() -> Arc<Protocol> {
 }
 
 #[test]
-fn rows_count_the_delimiter_of_what_comes_as_of_what_is_sent() {
+fn rows_count_delimiters_in_both_directions() {
     let protocol = lines();
     let mut ask = ask(&declared::protocol(true), 1);
     ask.message = message(&protocol, MessageId(0), &[("text", Text::literal("hello"))]);
@@ -267,7 +267,7 @@ fn rows_count_the_delimiter_of_what_comes_as_of_what_is_sent() {
 }
 
 #[test]
-fn each_byte_of_a_stream_counts_for_one_answer() {
+fn each_byte_of_a_stream_counts_for_one_reply() {
     let until = || Until::Delimiter(b"\n".to_vec().into());
     let mut next = expect(PUSH, S);
     if let Statement::Expect(expect) = &mut next {

@@ -227,7 +227,7 @@ fn server(pushes: usize) -> Server {
 }
 
 #[test]
-fn replies_are_told_apart_by_what_they_carry() {
+fn replies_are_matched_by_their_correlation_number() {
     for correlates in [true, false] {
         let protocol = protocol(correlates);
         // The body asks the same thing at the same time; its answers must not be taken for the
@@ -257,7 +257,7 @@ fn replies_are_told_apart_by_what_they_carry() {
 }
 
 #[test]
-fn what_comes_is_handled_at_any_time() {
+fn messages_are_handled_at_any_time() {
     let protocol = protocol(true);
     let ack = |slow: bool| {
         let mut body = vec![Statement::Send(Arc::new(Send {
@@ -334,7 +334,7 @@ impl Names for Slots {
 }
 
 #[test]
-fn an_expected_message_may_come_before_it_is_expected() {
+fn an_expected_message_may_arrive_before_its_expect() {
     let protocol = protocol(true);
     let expect = |kind, checks| {
         Statement::Expect(Arc::new(Expect {
@@ -379,7 +379,7 @@ fn an_expected_message_may_come_before_it_is_expected() {
 }
 
 #[test]
-fn broken_packets_are_counted_and_end_what_the_scenario_wants() {
+fn malformed_packets_are_counted_and_handled_as_the_scenario_says() {
     for then in [OnError::Count, OnError::Leave, OnError::Stop] {
         let protocol = protocol(true);
         let mut ask = ask(&protocol, 1);
@@ -408,7 +408,7 @@ fn broken_packets_are_counted_and_end_what_the_scenario_wants() {
 }
 
 #[test]
-fn a_reply_of_the_wrong_kind_is_told() {
+fn a_reply_of_the_wrong_kind_is_reported() {
     let protocol = protocol(true);
     let code = vec![connect(), Statement::Request(Arc::new(ask(&protocol, 1)))];
     let program = talkers(&protocol, code, |_| {}, iterations(1, 3));
@@ -427,7 +427,7 @@ fn a_reply_of_the_wrong_kind_is_told() {
 }
 
 #[test]
-fn heartbeats_misbehave_on_purpose() {
+fn heartbeats_can_be_malformed_on_purpose() {
     let protocol = protocol(true);
     let faults = [
         (BeatFault { stop_after: Some(2), ..BeatFault::default() }, 20..=20, 20..=20),
@@ -457,7 +457,7 @@ fn heartbeats_misbehave_on_purpose() {
 }
 
 #[test]
-fn a_slow_reader_reads_no_faster_than_it_may() {
+fn a_slow_reader_does_not_exceed_its_rate() {
     let protocol = protocol(true);
     let slow = Slow { read: Some(900), write: None };
     let mut ask = ask(&protocol, 1);

@@ -149,7 +149,7 @@ fn is_exact(name: &str, program: Program) {
 }
 
 #[test]
-fn what_a_schedule_says_is_exact() {
+fn the_forecast_of_a_schedule_is_exact() {
     let one = || vec![ask()];
     is_exact("arrivals", http(one(), vec![arrivals(50.0, 50.0, 4)]));
     is_exact("rising arrivals", http(one(), vec![arrivals(0.0, 33.0, 7), arrivals(33.0, 5.0, 3)]));
@@ -163,7 +163,7 @@ fn what_a_schedule_says_is_exact() {
 }
 
 #[test]
-fn closed_loads_are_between_the_bounds() {
+fn a_closed_model_stays_within_the_bounds() {
     let thinks = || vec![ask(), think(200, 600)];
     holds("at once", http(thinks(), vec![users(20, 10)]));
     holds("pauses that are known", http(vec![ask(), think(700, 700)], vec![users(20, 10)]));
@@ -186,7 +186,7 @@ fn closed_loads_are_between_the_bounds() {
 }
 
 #[test]
-fn who_arrives_is_there_for_its_pauses() {
+fn arriving_users_stay_for_their_pauses() {
     let visit = || vec![ask(), think(1500, 2500), ask()];
     holds("visits", http(visit(), vec![arrivals(20.0, 20.0, 10)]));
     holds("fewer and fewer", http(visit(), vec![arrivals(40.0, 0.0, 10)]));
@@ -202,7 +202,7 @@ fn who_arrives_is_there_for_its_pauses() {
 }
 
 #[test]
-fn choices_and_conditions_have_their_bounds() {
+fn choices_and_conditions_stay_within_the_bounds() {
     let way = |(weight, steps): (u32, Block)| Way { weight, steps };
     let choice = Statement::Choose([(3, vec![think(300, 400)]), (1, vec![])].map(way).into());
     let chosen = |phase: Phase| http(vec![ask(), choice.clone()], vec![phase]);
@@ -231,7 +231,7 @@ fn sessions_share_the_users() {
 }
 
 #[test]
-fn loads_side_by_side_add_up() {
+fn parallel_loads_add_up() {
     let sessions =
         || vec![session(vec![ask(), think(300, 500)], 0), session(vec![ask(), think(900, 900)], 0)];
     let load = |name: &str, number: u16, start: Start, phase: Phase| Load {
@@ -253,7 +253,7 @@ fn loads_side_by_side_add_up() {
 }
 
 #[test]
-fn who_stays_beats_and_falls_out() {
+fn staying_users_send_heartbeats_and_disconnect() {
     let beat = Heartbeat {
         step: StepId(3),
         beat: Beat::Message(Message::plain(MessageKind::Text, Text::literal("hb"))),
@@ -274,14 +274,14 @@ fn who_stays_beats_and_falls_out() {
 }
 
 #[test]
-fn each_request_may_have_its_connection() {
+fn each_request_may_open_a_connection() {
     let mut program = http(vec![ask(), ask(), think(100, 100)], vec![arrivals(9.0, 9.0, 3)]);
     program.connection.keep_alive = false;
     holds("no keep-alive", program);
 }
 
 #[test]
-fn rows_are_enough_for_all_who_take_one() {
+fn there_are_enough_rows_for_all_users_that_take_one() {
     let taking = |phases: Vec<Phase>| {
         let code = vec![values::request("GET", "/${data.rows.n}", |_| {}), think(600, 600)];
         let mut program = http(code, phases);
@@ -305,7 +305,7 @@ fn rows_are_enough_for_all_who_take_one() {
 }
 
 #[test]
-fn a_number_of_iterations_is_done_exactly() {
+fn a_counted_phase_runs_the_exact_number_of_iterations() {
     let drive = Drive::Iterations(Iterations::new(50, None, Some(10_001)));
     let program = program(
         Scheme::Http,

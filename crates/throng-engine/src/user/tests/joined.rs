@@ -51,7 +51,7 @@ fn has_met_all(outcome: &Outcome) {
 }
 
 #[test]
-fn what_came_before_its_acknowledgement_is_kept_for_who_expects_it() {
+fn a_message_before_its_acknowledgement_is_kept_for_its_expect() {
     for acknowledged_first in [true, false] {
         let server = web_server(0, replies(false, acknowledged_first));
         has_met_all(&saying(Scheme::Ws, None, server));
@@ -59,7 +59,7 @@ fn what_came_before_its_acknowledgement_is_kept_for_who_expects_it() {
 }
 
 #[test]
-fn records_joined_in_one_message_are_messages() {
+fn records_in_one_message_are_separate_messages() {
     for acknowledged_first in [true, false] {
         let server = web_server(0, replies(true, acknowledged_first));
         has_met_all(&saying(Scheme::Ws, Some("\r\n"), server));
@@ -72,7 +72,7 @@ fn records_joined_in_one_message_are_messages() {
 /// The expected answer may be one of the values of a message that cannot be read: that is not the
 /// target's fault. A message with one value, even on several lines, does not count as joined.
 #[test]
-fn an_answer_among_joined_json_values_is_missed_by_the_scenario() {
+fn a_reply_among_joined_json_values_is_reported_as_missed() {
     let missed = |joined: &'static str| {
         let server = web_server(0, move |_| vec![joined.to_owned()]);
         saying(Scheme::Ws, None, server)
@@ -93,7 +93,7 @@ fn an_answer_among_joined_json_values_is_missed_by_the_scenario() {
 
 /// Over a stream of bytes the pieces come as they come.
 #[test]
-fn records_on_a_stream_are_messages() {
+fn records_on_a_stream_are_separate_messages() {
     let server: Server = Box::new(|asked, random| {
         let count = asked.len() / "hello".len();
         asked.drain(..count * "hello".len());

@@ -34,7 +34,7 @@ fn at_rate(rate: f64, users: u64) -> Drive {
 }
 
 #[test]
-fn response_times_know_nothing_of_windows() {
+fn response_times_do_not_depend_on_wake_up_windows() {
     for precision in [Duration::ZERO, 250 * US, MS, 5 * MS] {
         let outcome = play(vec![get(Vec::new())], at_rate(20_000.0, 300), precision);
         is_true(&outcome, true);
@@ -55,7 +55,7 @@ fn response_times_know_nothing_of_windows() {
 }
 
 #[test]
-fn thinking_users_share_wakings_too() {
+fn thinking_users_share_wake_ups_too() {
     let think = Statement::Think(Pause::Uniform { low: 5 * MS, high: 15 * MS });
     let users = Drive::Users(Users { to: 500, coming: Coming::AtOnce });
     let plain = play(vec![get(Vec::new()), think.clone()], users.clone(), Duration::ZERO);
@@ -79,7 +79,7 @@ fn thinking_users_share_wakings_too() {
 }
 
 #[test]
-fn who_goes_straight_on_is_not_held_up() {
+fn a_user_that_continues_without_pause_is_not_delayed() {
     let users = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
     let twice = vec![get(Vec::new()), get(Vec::new())];
     for (code, drive) in [
@@ -136,14 +136,14 @@ fn a_pause_does_not_hide_that_its_iteration_started_late() {
 }
 
 #[test]
-fn few_events_wake_at_once() {
+fn few_events_wake_the_shard_immediately() {
     let outcome = play(vec![get(Vec::new())], at_rate(100.0, 10), 5 * MS);
     is_true(&outcome, true);
     assert_eq!((outcome.sum.generator.lateness.max(), outcome.sum.generator.together.max), (0, 1));
 }
 
 #[test]
-fn a_window_ends_no_later_for_a_run_that_is_stopped() {
+fn a_stopped_run_does_not_wait_for_the_window() {
     let sessions = vec![session(vec![get(Vec::new())], 0)];
     let drive = at_rate(50_000.0, 500);
     let mut program = program(Scheme::Http, sessions, &[StepKind::Http], phase(drive, Some(S)));
@@ -156,7 +156,7 @@ fn a_window_ends_no_later_for_a_run_that_is_stopped() {
 }
 
 #[test]
-fn the_kernel_stamps_what_may_be_read_late() {
+fn the_kernel_timestamps_data_that_may_be_read_late() {
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let users = || Drive::Users(Users { to: 50, coming: Coming::AtOnce });
     let stamps = |code: Block, drive: Drive| {

@@ -105,7 +105,7 @@ impl Outcome {
 
 /// Each user has one of two targets.
 #[test]
-fn what_goes_to_two_targets_is_told_apart() {
+fn two_targets_are_counted_separately() {
     for seed in 1..20 {
         let drive = Drive::Users(Users { to: 20, coming: Coming::AtOnce });
         let mut one = program(
@@ -131,7 +131,7 @@ fn what_goes_to_two_targets_is_told_apart() {
 
 /// One session asks a server that answers after a millisecond, one pauses, too, and one fails.
 #[test]
-fn what_sessions_do_is_told_apart() {
+fn sessions_are_counted_separately() {
     for seed in 1..20u64 {
         let mut fails = get(vec![status(404)]);
         if let Statement::Http(http) = &mut fails {

@@ -81,7 +81,7 @@ fn forgetful_server(every: u64) -> Server {
 }
 
 #[test]
-fn heartbeats_have_a_schedule_of_their_own_and_are_answered() {
+fn heartbeats_have_their_own_schedule_and_are_answered() {
     let program =
         members(member(Some(heartbeat(S, Some(300 * MS))), Vec::new()), vec![users(1000, 10 * S)]);
     let outcome = run(program, 21, |world| world, chat_server(0));
@@ -97,7 +97,7 @@ fn heartbeats_have_a_schedule_of_their_own_and_are_answered() {
 }
 
 #[test]
-fn heartbeats_that_are_not_answered_are_lost() {
+fn unanswered_heartbeats_are_lost() {
     let program =
         members(member(Some(heartbeat(S, Some(300 * MS))), Vec::new()), vec![users(100, 20 * S)]);
     let outcome = run(program, 22, |world| world, forgetful_server(10));
@@ -110,7 +110,7 @@ fn heartbeats_that_are_not_answered_are_lost() {
 }
 
 #[test]
-fn a_heartbeat_without_a_deadline_expects_nothing() {
+fn a_heartbeat_without_a_timeout_expects_no_reply() {
     let program = members(member(Some(heartbeat(S, None)), Vec::new()), vec![users(10, 5 * S)]);
     let outcome = run(program, 23, |world| world, chat_server(0));
     outcome.is_sound(23);
@@ -154,7 +154,7 @@ fn json(path: &str, want: &str) -> Check {
 }
 
 #[test]
-fn messages_that_nobody_asked_for_are_told_apart_from_answers() {
+fn unsolicited_messages_are_distinguished_from_replies() {
     let handler = handler(4, which(json("cmd", "msg")));
     let beat = Heartbeat { answer: which(json("cmd", "beat")), ..heartbeat(S, Some(800 * MS)) };
     let program = members(member(Some(beat), vec![handler]), vec![users(50, 6 * S)]);
@@ -181,7 +181,7 @@ fn messages_that_nobody_asked_for_are_told_apart_from_answers() {
 }
 
 #[test]
-fn the_funnel_tells_how_far_everybody_came() {
+fn the_funnel_shows_how_far_users_got() {
     let program = members(member(None, Vec::new()), vec![users(300, 5 * S), users(0, S)]);
     let outcome = run(program, 26, |world| world.refuse(0.2), chat_server(0));
     outcome.is_sound(26);
@@ -201,7 +201,7 @@ fn the_funnel_tells_how_far_everybody_came() {
 }
 
 #[test]
-fn a_login_that_fails_lets_nobody_online() {
+fn no_user_is_online_after_a_failed_login() {
     let mut code = member(None, Vec::new());
     if let Statement::Request(request) = &mut code[1] {
         Arc::make_mut(request).checks = vec![body("welcome")];
@@ -222,7 +222,7 @@ fn a_login_that_fails_lets_nobody_online() {
 }
 
 #[test]
-fn who_falls_out_comes_back_and_the_number_stays() {
+fn users_that_disconnect_return_and_the_number_stays_constant() {
     for (how, field) in [
         (Parting::Fin, (|c| c.closed_by_us) as fn(&Connections) -> u64),
         (Parting::Reset, |c| c.reset_by_us),
@@ -249,7 +249,7 @@ fn who_falls_out_comes_back_and_the_number_stays() {
 }
 
 #[test]
-fn users_come_back_as_reconnect_has_it() {
+fn users_return_as_reconnect_says() {
     let play = |times: Option<u32>| {
         let mut code = member(None, Vec::new());
         if let Statement::Connect(connect) = &mut code[0] {
@@ -292,7 +292,7 @@ fn users_come_back_as_reconnect_has_it() {
 }
 
 #[test]
-fn a_heartbeat_may_carry_what_differs() {
+fn a_heartbeat_may_differ_per_user() {
     let content = valued("1 + 6");
     let beat = Beat::Message(Message::plain(MessageKind::Text, content));
     let beat = Heartbeat { beat, ..heartbeat(S, Some(300 * MS)) };
@@ -304,7 +304,7 @@ fn a_heartbeat_may_carry_what_differs() {
 
 /// What is due at the moment at which an iteration begins is not forgotten for it.
 #[test]
-fn heartbeats_that_are_due_with_an_iteration_are_sent() {
+fn heartbeats_due_together_with_an_iteration_are_sent() {
     let mut session = session(vec![connect(), ask("hello", Until::Any)], 1);
     session.links[0].heartbeat = Some(heartbeat(100 * MS, None));
     let drive = Drive::Iterations(Iterations::new(1, Some(50.0), None));

@@ -238,7 +238,7 @@ pub(in crate::user) fn open(
     active.wait_for(Doing::Opening(Box::new(opening)), active.user.now + timeout);
 }
 
-/// Whether a connection belongs to an earlier slice of an A/B comparison, and no other request uses
+/// Whether a connection belongs to an earlier slice of a duel, and no other request uses
 /// it.
 fn is_of_before(connection: &Connection, schedule: &Schedule, now: Time) -> bool {
     let machine = &connection.machine;

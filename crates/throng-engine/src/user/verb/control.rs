@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_people_write_them() {
+    fn durations_are_parsed_with_units() {
         for (value, want) in [
             (Value::Int(2), Some(2000)),
             (Value::Float(0.25), Some(250)),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn drawn_times_have_their_shape() {
+    fn random_times_follow_their_distribution() {
         let mut random = Random::new(5);
         let ms = Duration::from_millis;
         let mut mean = |pause: Pause| {

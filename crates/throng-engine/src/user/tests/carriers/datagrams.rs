@@ -36,7 +36,7 @@ fn each_datagram_is_a_message() {
 }
 
 #[test]
-fn a_lost_datagram_is_a_timeout_and_no_connection_that_is_lost() {
+fn a_lost_datagram_is_a_timeout_not_a_lost_connection() {
     let outcome = talking(server(50), 62);
     outcome.is_sound(62);
     let lost = outcome.errors(Cause::Timeout);

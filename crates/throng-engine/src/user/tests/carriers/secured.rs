@@ -65,7 +65,7 @@ fn line(_: u8) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_said_after_tls_begins_is_heard_as_before() {
+fn messages_after_the_start_of_tls_are_handled_as_before() {
     let plays = [(declared(), behind(answer, b"")), (raw(), behind(line, b""))];
     for (program, server) in plays {
         let outcome = run(program, 91, |world| world, server);
@@ -76,7 +76,7 @@ fn what_is_said_after_tls_begins_is_heard_as_before() {
 }
 
 #[test]
-fn bytes_behind_the_reply_that_agrees_are_never_read() {
+fn bytes_after_the_reply_that_agrees_to_tls_are_never_read() {
     // A whole message and half a one, which would be a push and the begin of the next answer.
     let push: &[u8] = &[3, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
     for more in [push, &push[..5], b"\n"] {

@@ -165,7 +165,7 @@ fn drawn_program(random: &mut Random) -> Program {
 }
 
 #[test]
-fn messages_agree_with_the_servers_books() {
+fn message_counts_agree_with_the_server() {
     // They are larger worlds than those of requests.
     seeds(60).for_each(messages_agree);
 }

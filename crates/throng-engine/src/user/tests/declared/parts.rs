@@ -77,7 +77,7 @@ fn a_reply_of_several_packets_is_one_attempt() {
 
 /// What is wrong in the middle is told at the end, so that no packet is left to the next request.
 #[test]
-fn a_reply_is_judged_at_its_end() {
+fn a_reply_is_checked_at_its_end() {
     for correlates in [true, false] {
         let protocol = rows(correlates);
         let row = protocol.message("row").unwrap();
@@ -197,7 +197,7 @@ fn a_push_of_several_packets_is_one_message() {
 
 /// They come before the answer, and are kept for the steps behind it.
 #[test]
-fn a_push_of_several_packets_that_is_kept_stays_whole() {
+fn a_kept_push_of_several_packets_stays_complete() {
     let protocol = pages();
     let ask = Statement::Request(Arc::new(ask(&protocol, 9)));
     let expect = |nth| {
@@ -225,7 +225,7 @@ fn a_push_of_several_packets_that_is_kept_stays_whole() {
 
 /// A push whose rest never comes is a push, and the next one is whole.
 #[test]
-fn a_push_without_an_end_is_counted_and_forgotten() {
+fn a_push_without_an_end_is_counted_and_dropped() {
     let protocol = pages();
     let ask = Statement::Request(Arc::new(ask(&protocol, 9)));
     let server: Server = Box::new(|asked, _| {

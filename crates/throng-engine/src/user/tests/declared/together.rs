@@ -55,7 +55,7 @@ fn of(came: &Came, kind: u8) -> u64 {
 }
 
 #[test]
-fn messages_with_nothing_to_wait_for_between_them_are_one_write() {
+fn messages_without_a_wait_between_them_are_one_write() {
     let (outcome, came) = talk(0.0, 0, 71);
     assert!(came.iter().all(|write| write.len() == 3), "{:?}", came[0]);
     assert_eq!(came.len(), 400);
@@ -68,7 +68,7 @@ fn messages_with_nothing_to_wait_for_between_them_are_one_write() {
 /// A socket that takes half of a write: what it did not take is written again when it is its turn,
 /// with the numbers that it had.
 #[test]
-fn what_the_socket_does_not_take_is_sent_once() {
+fn bytes_that_the_socket_does_not_take_are_sent_once() {
     let (outcome, came) = talk(0.4, 0, 72);
     assert!(came.iter().any(|write| write.len() == 3), "some are joined");
     assert!(came.iter().any(|write| matches!(write.len(), 1 | 2)), "some are cut");
@@ -82,7 +82,7 @@ fn what_the_socket_does_not_take_is_sent_once() {
 
 /// No step is ok or failed whose message the target has, and that has not begun.
 #[test]
-fn the_target_has_no_message_of_a_step_that_has_not_begun() {
+fn the_target_gets_no_message_of_a_step_that_has_not_started() {
     for seed in 0..20 {
         let (outcome, came) = talk(0.4, 7, seed);
         for (step, kind) in [(5, 4), (6, 5), (1, 1)] {

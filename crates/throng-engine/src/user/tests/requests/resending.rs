@@ -36,7 +36,7 @@ fn closes_when_idle(_: &mut Random) -> Vec<(Duration, Deed)> {
 }
 
 #[test]
-fn a_request_that_meets_a_close_is_sent_once_more_and_counted() {
+fn a_request_that_crosses_a_close_is_resent_and_counted() {
     for seed in 1..=5 {
         let (server, heard) = counting(closes_when_idle);
         let outcome = run(thinking("GET", 10, 2000), seed, |world| world, server);
@@ -51,7 +51,7 @@ fn a_request_that_meets_a_close_is_sent_once_more_and_counted() {
 }
 
 #[test]
-fn what_is_sent_once_more_is_what_it_was() {
+fn a_resent_request_is_identical() {
     let sent = |closes: bool| {
         let mut program = thinking("GET", 1, 300);
         for one in &mut program.sessions[0].steps {
@@ -78,7 +78,7 @@ fn what_is_sent_once_more_is_what_it_was() {
 }
 
 #[test]
-fn what_is_not_idempotent_or_must_not_be_sent_again_fails() {
+fn a_request_that_is_not_idempotent_or_may_not_be_resent_fails() {
     let (server, heard) = counting(closes_when_idle);
     let posted = run(thinking("POST", 10, 2000), 1, |world| world, server);
     let mut never = thinking("GET", 10, 2000);
@@ -103,7 +103,7 @@ fn what_is_not_idempotent_or_must_not_be_sent_again_fails() {
 
 /// Faults come after a time of quiet, where they look most like an idle connection that ends.
 #[test]
-fn faults_after_quiet_are_all_told() {
+fn all_failures_after_a_quiet_period_are_reported() {
     for seed in 1..=5 {
         let (dropped, reset) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
         let (drops, resets) = (Rc::clone(&dropped), Rc::clone(&reset));

@@ -38,7 +38,7 @@ fn looked_at(same: bool, cached: bool) -> Vec<SampleInterval> {
 }
 
 #[test]
-fn one_response_of_64_is_looked_at_where_requests_differ() {
+fn one_response_in_64_is_sampled_if_requests_differ() {
     let same = sampled("/item/${user.id + random.int(1, 9)}", |_| answer("", "the same body"));
     assert_eq!(same.sum.samples, looked_at(true, false));
     let differing =
@@ -49,7 +49,7 @@ fn one_response_of_64_is_looked_at_where_requests_differ() {
 }
 
 #[test]
-fn a_response_says_that_a_cache_has_answered() {
+fn responses_from_a_cache_are_recognized() {
     for (head, cached) in [
         ("Age: 7\r\n", true),
         ("X-Cache: Hit from cloudfront\r\n", true),

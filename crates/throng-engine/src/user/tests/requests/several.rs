@@ -115,7 +115,7 @@ fn server(faults: u64) -> Server {
 }
 
 #[test]
-fn users_live_on_a_connection_and_ask_over_another() {
+fn users_stay_on_one_connection_and_send_requests_over_another() {
     let drive = Drive::Users(Users { to: 30, coming: Coming::AtOnce });
     let one = program_of(member(300 * MS, OnError::Count), phase(drive, Some(3 * S)));
     let outcome = run(one, 1, |world| world, server(0));
@@ -134,7 +134,7 @@ fn users_live_on_a_connection_and_ask_over_another() {
 }
 
 #[test]
-fn the_books_are_kept_whatever_connection_is_lost() {
+fn counts_add_up_whichever_connection_is_lost() {
     let (mut lost, mut broken) = (0, 0);
     for seed in 1..60u64 {
         let mut random = Random::new(seed);
@@ -165,7 +165,7 @@ fn the_books_are_kept_whatever_connection_is_lost() {
 }
 
 #[test]
-fn a_target_that_lets_nobody_in_is_not_hammered_though_another_answers() {
+fn users_back_off_from_a_refusing_target_although_another_responds() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let one = program_of(member(S, OnError::Count), phase(drive, Some(10 * S)));
     let closed: Server = Box::new(|asked, _| {

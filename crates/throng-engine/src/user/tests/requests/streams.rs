@@ -93,7 +93,7 @@ fn at_once(streams: u16, code: Block, phase: Phase) -> Program {
 }
 
 #[test]
-fn each_stream_goes_on_as_soon_as_it_is_free() {
+fn each_stream_continues_as_soon_as_it_is_free() {
     for streams in [1, 2, 8, 32] {
         let code = vec![get(Vec::new())];
         let mut one = at_once(streams, code, iterations(2, 20_000));
@@ -114,7 +114,7 @@ fn each_stream_goes_on_as_soon_as_it_is_free() {
 }
 
 #[test]
-fn an_iteration_keeps_its_number_while_others_begin() {
+fn an_iteration_keeps_its_number_while_others_start() {
     let code = vec![log("iteration"), get(Vec::new()), log("iteration"), get(Vec::new())];
     let code = [code, vec![log("iteration")]].concat();
     for streams in [1, 2, 4] {
@@ -129,7 +129,7 @@ fn an_iteration_keeps_its_number_while_others_begin() {
 }
 
 #[test]
-fn a_rate_is_kept_over_streams_and_counts_from_when_it_was_due() {
+fn a_rate_is_kept_over_streams_and_measured_from_the_scheduled_start() {
     for (streams, waits) in [(4, true), (32, false)] {
         // Four streams do 200 of the 600 that are due each second.
         let drive = Drive::Iterations(Iterations::new(1, Some(600.0), None));
@@ -149,7 +149,7 @@ fn a_rate_is_kept_over_streams_and_counts_from_when_it_was_due() {
 }
 
 #[test]
-fn who_arrives_does_one_iteration_whatever_the_streams() {
+fn an_arriving_user_runs_one_iteration_whatever_the_streams() {
     let drive = Drive::Arrivals(Arrivals::ramp(100.0, 100.0));
     let one = at_once(8, vec![get(Vec::new())], phase(drive, Some(2 * S)));
     let outcome = run(one, 1, |world| world, h2_server(5 * MS, |_| Fate::Good));
@@ -178,7 +178,7 @@ impl Books {
 /// As nginx does: a connection is for so many requests, and with the last of them, or right behind
 /// its answer, the server says that it goes away. What came meanwhile it never looks at.
 #[test]
-fn what_a_server_that_goes_away_has_not_looked_at_is_sent_again_whatever_the_method() {
+fn requests_that_a_closing_server_did_not_process_are_resent_whatever_the_method() {
     for (code, is_behind, seed) in [(0, false, 1), (0, true, 2), (11, false, 3), (2, true, 4)] {
         let books = Books::default();
         let own = books.clone();
@@ -209,7 +209,7 @@ fn what_a_server_that_goes_away_has_not_looked_at_is_sent_again_whatever_the_met
 }
 
 #[test]
-fn refused_streams_are_sent_again_whatever_the_method() {
+fn refused_streams_are_resent_whatever_the_method() {
     let books = Books::default();
     let own = books.clone();
     let server = server_of(&[], move |stream, random| {
@@ -229,7 +229,7 @@ fn refused_streams_are_sent_again_whatever_the_method() {
 }
 
 #[test]
-fn who_refuses_everything_is_not_asked_for_ever() {
+fn a_server_that_refuses_everything_is_not_asked_forever() {
     let refuses = |stream: u32| answer(stream, MS, Fate::Refused);
     let goes = |_: u32| vec![(MS, goaway(0, 0))];
     let twice = "the target reset the stream: REFUSED_STREAM; the request was sent 7 times";
@@ -262,7 +262,7 @@ fn who_refuses_everything_is_not_asked_for_ever() {
 
 /// The first answer on each connection takes long, and the connection is left meanwhile.
 #[test]
-fn nobody_waits_for_a_connection_that_is_going_away() {
+fn no_request_waits_for_a_connection_that_is_closing() {
     let opened = Rc::new(Cell::new(0));
     let count = Rc::clone(&opened);
     let server = server_of(&[], move |stream, _| match stream {
@@ -293,7 +293,7 @@ fn nobody_waits_for_a_connection_that_is_going_away() {
 
 /// All lines have a connection that is going away: the first that ends makes room.
 #[test]
-fn who_waits_for_a_place_goes_on_when_the_last_answer_has_come() {
+fn a_waiting_request_continues_after_the_last_response() {
     let server = server_of(&[], |stream, random| {
         let slow = random.below(3) == 0;
         let time = if slow { 40 * MS } else { MS };
@@ -314,7 +314,7 @@ const FIVE_STREAMS: &[u8] = &[0, 3, 0, 0, 0, 5];
 
 /// 32 iterations at once over five streams of 20 ms: each waits for 108 ms, and has 180.
 #[test]
-fn requests_that_wait_for_a_stream_are_served_in_turn() {
+fn requests_that_wait_for_a_stream_are_served_in_order() {
     for seed in 1..=3 {
         let server = server_of(FIVE_STREAMS, |stream, _| answer(stream, 20 * MS, Fate::Good));
         let code = vec![with_timeout(get(Vec::new()), 180 * MS)];
@@ -327,7 +327,7 @@ fn requests_that_wait_for_a_stream_are_served_in_turn() {
 }
 
 #[test]
-fn who_waits_in_vain_says_how_long_and_for_what() {
+fn a_request_that_waits_in_vain_reports_how_long_and_for_what() {
     const ONE_STREAM: &[u8] = &[0, 3, 0, 0, 0, 1];
     let server = server_of(ONE_STREAM, |stream, _| answer(stream, 300 * MS, Fate::Good));
     let code = vec![with_timeout(get(Vec::new()), 500 * MS)];
@@ -342,7 +342,7 @@ fn who_waits_in_vain_says_how_long_and_for_what() {
 }
 
 #[test]
-fn streams_keep_the_books_wherever_the_run_ends() {
+fn counts_of_streams_add_up_whenever_the_run_ends() {
     let (mut interrupted, mut lost) = (0, 0);
     for seed in 1..80u64 {
         let mut random = Random::new(seed);
@@ -447,7 +447,7 @@ fn bookkeeper(random: &mut Random, books: &Rc<RefCell<Heard>>) -> Server {
 }
 
 #[test]
-fn requests_over_streams_agree_with_the_servers_books() {
+fn request_counts_over_streams_agree_with_the_server() {
     let (mut unprocessed, mut given_up) = (0, 0);
     for seed in agreement::seeds(120) {
         let mut random = Random::new(seed);

@@ -92,7 +92,7 @@ fn comes_whole(code: &[Statement], clogged: f64, traced: bool) {
 }
 
 #[test]
-fn a_long_body_comes_byte_for_byte_whatever_the_socket_takes() {
+fn a_long_body_arrives_byte_for_byte_whatever_the_socket_takes() {
     for code in ways() {
         for clogged in [0.0, 0.5, 0.9] {
             comes_whole(&code, clogged, false);
@@ -102,7 +102,7 @@ fn a_long_body_comes_byte_for_byte_whatever_the_socket_takes() {
 }
 
 #[test]
-fn a_redirect_repeats_a_long_body_or_takes_it_away() {
+fn a_redirect_repeats_or_drops_a_long_body() {
     for (status, method, length) in [(307, "POST", 40_000), (302, "GET", 0)] {
         let (server, heard) = reading(move |head| match head.contains(" /new ") {
             true => HELLO.to_vec(),
@@ -124,7 +124,7 @@ fn a_redirect_repeats_a_long_body_or_takes_it_away() {
 }
 
 #[test]
-fn what_is_sent_once_more_has_its_body() {
+fn a_resent_request_has_its_body() {
     let kept = 50 * MS;
     let think = Pause::Uniform { low: kept - MS / 5, high: kept + MS / 5 };
     let code = vec![post(|http| http.method = "PUT".into()), Statement::Think(think)];
@@ -143,7 +143,7 @@ fn what_is_sent_once_more_has_its_body() {
 }
 
 #[test]
-fn a_failure_tells_how_long_the_request_was() {
+fn a_failure_reports_the_length_of_the_request() {
     let (server, heard) = reading(|_| b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n".to_vec());
     let outcome = run(uploads(vec![post(|_| {})], 5), 1, |world| world, server);
     outcome.is_sound(1);
@@ -157,7 +157,7 @@ fn a_failure_tells_how_long_the_request_was() {
 
 /// What is sent to a target that hardly reads waits for as long as the step says.
 #[test]
-fn a_send_waits_for_its_timeout_only() {
+fn a_send_waits_no_longer_than_its_timeout() {
     let large = Message::plain(MessageKind::Text, Text::literal(vec![b'x'; 1 << 20]));
     let send = Statement::Send(Arc::new(throng_program::Send {
         step: StepId(1),
