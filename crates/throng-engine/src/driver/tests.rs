@@ -1,4 +1,4 @@
-//! Shards in simulated time: whom work is given to, when phases end, what is written down.
+//! Shards in simulated time: which users get work, when phases end, what is recorded.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -101,15 +101,15 @@ fn program(phases: Vec<Phase>) -> Program {
     }
 }
 
-/// What came of a shard.
+/// The results of a shard.
 #[derive(Default)]
 struct Outcome {
     marks: Vec<Mark>,
     intervals: Vec<Interval>,
     sum: Interval,
-    /// Turns of the driver, by their probes.
+    /// Turns of the driver, per probe.
     probes: u64,
-    /// How often the driver's timer went off, and how often it was set to what was over.
+    /// How often the driver's timer expired, and how often it was set to a time in the past.
     rung: u64,
     set_in_the_past: u64,
     /// When all was over.
@@ -130,7 +130,7 @@ fn run(phases: Vec<Phase>, share: Share, delay: Duration, stop_at: Option<Time>)
     run_told(program(phases), share, delay, words.as_slice())
 }
 
-/// What is said to the control of a run, and when.
+/// Calls on the control of a run, and when.
 type Word = (Time, fn(&Control, Time));
 
 fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> Outcome {
@@ -228,14 +228,14 @@ fn a_counted_phase_ends_on_shards_without_users() {
                 done - free.sum.population.iterations_finished
             })
             .collect();
-        // Users who were in the middle of an iteration end it before they go.
+        // Users in the middle of an iteration finish it before they leave.
         assert!((10..=12).contains(&done[0]) && done[1] <= 2, "{done:?}");
     }
 }
 
 #[test]
 fn a_user_that_is_told_to_leave_gets_no_iteration() {
-    // All wait for work when most of them have to go; the phases behind count again.
+    // All wait for work when most of them have to leave; later phases count again.
     let phases = vec![
         iterations(50, Some(1000.0), Some(20)),
         users(3, S),
@@ -310,7 +310,7 @@ fn one_of_many_shards_reports_and_stops_like_any_other() {
     let quiet = run(vec![hold], share, MS, Some(stop));
     assert!(quiet.end - stop <= PROBE_MAX, "{}", quiet.end);
     assert!((5 * 20..7 * 20).contains(&quiet.probes), "{}", quiet.probes);
-    // Every second is told once for each phase in it, and in their order.
+    // Every second is reported once for each of its phases, in order.
     let phases = vec![users(4096, 1500 * MS), users(8192, 2 * S)];
     let busy = run(phases, share, 5 * MS, None);
     let told: Vec<(u64, u16)> =
@@ -324,7 +324,7 @@ fn overdue_starts_without_a_free_user_cause_no_wake_ups() {
     let overloaded = |rate: f64, seconds: u32| {
         let phase = Phase { time: Some(S * seconds), ..iterations(20, Some(rate), None) };
         let outcome = run(vec![phase], Share::WHOLE, 20 * MS, None);
-        // Users go from one start to the next, the oldest first: none is left idle meanwhile.
+        // Users continue with the oldest start that is due: none is left idle meanwhile.
         let done = outcome.sum.population.iterations_finished;
         assert!(done >= u64::from(seconds) * 940, "{:?}", outcome.sum.population);
         assert!(outcome.sum.population.unmet > 0);
@@ -333,13 +333,13 @@ fn overdue_starts_without_a_free_user_cause_no_wake_ups() {
     };
     let (short, long, steep) =
         (overloaded(2000.0, 2), overloaded(2000.0, 4), overloaded(50_000.0, 2));
-    // The driver wakes for its probes, a hundred a second, and for users who waited at the begin.
+    // The driver wakes for its probes, a hundred a second, and for users that waited at the start.
     assert!(short < 300 && steep < 300 && long < 600, "{short} {long} {steep}");
 }
 
 #[test]
 fn no_timer_is_armed_for_a_time_that_has_passed() {
-    // Whoever leaves last lets the driver look at once whether the phase is done.
+    // The last user that leaves makes the driver check immediately whether the phase is done.
     let leave = run(vec![iterations(3, None, Some(30)), users(0, S)], Share::WHOLE, MS, None);
     let paced = run(vec![iterations(4, Some(1000.0), Some(50))], Share::WHOLE, 10 * MS, None);
     assert_eq!((leave.set_in_the_past, paced.set_in_the_past), (0, 0));

@@ -1,4 +1,4 @@
-//! The ledger beside a model of it that is plain and slow, and what each of its limits does.
+//! The ledger compared with a simple, slow model, and the effect of each limit.
 
 mod bridged;
 mod model;
@@ -44,8 +44,8 @@ fn finish(ledger: &mut ShardLedger, now: u64) -> DeliveryInterval {
     ledger.interval()
 }
 
-/// A world of users on some shards of some machines, whose messages go astray; both sides see all
-/// of it.
+/// Simulated users on several shards and machines, whose messages go astray; ledger and model see
+/// all of it.
 struct World {
     random: Random,
     seed: u64,
@@ -56,7 +56,7 @@ struct World {
     models: Vec<Model>,
     fresh: Vec<u64>,
     people: Vec<Standing>,
-    /// What comes later: when, to whom, which message, and when it was stamped.
+    /// A later delivery: when, to which user, which message, and its timestamp.
     coming: Vec<(u64, usize, u64, u64)>,
     groups: u64,
     lives: u64,
@@ -77,7 +77,7 @@ impl World {
         World {
             seed,
             now: 1,
-            // Some worlds use their ids again and again.
+            // Some of these runs reuse their IDs.
             ids: if random.chance(0.3) { 50 } else { u64::MAX },
             ledgers: ports.into_iter().map(|port| ShardLedger::new(rules, port)).collect(),
             machines,
@@ -188,7 +188,7 @@ impl World {
             self.ledgers.iter_mut().for_each(|ledger| ledger.trade(Time(self.now)));
             self.machines.carry_all(Time(self.now));
         }
-        // A message is unwatched once on a machine, wherever it is.
+        // A message counts as unwatched once per machine.
         let (mut unwatched, mut first_told) = (BTreeSet::new(), 0);
         for (shard, ledger) in self.ledgers.iter_mut().enumerate() {
             let fresh = &mut self.fresh[shard];
@@ -301,7 +301,7 @@ fn losses_are_reported_in_a_sentence() {
         ["message 2748 sent by user 17 at 1.00µs did not reach 3 of 100 receivers on one \
              shard: users 5, 77, 92"]
     );
-    // One that comes after that is told apart from one that comes again.
+    // A message that arrives after that is distinguished from a repeated one.
     ledger.received(Some(members[4]), &Id::from(0xabc), None, Time(15_000));
     ledger.received(Some(members[5]), &Id::from(0xabc), None, Time(15_001));
     ledger.received(Some(members[4]), &Id::from(0xabc), None, Time(15_002));

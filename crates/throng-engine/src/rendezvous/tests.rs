@@ -1,5 +1,4 @@
-//! Places with threads that come, wait, lose patience and leave: nobody is lost, nobody counts
-//! twice.
+//! Places with threads that arrive, wait, time out and leave: no user is lost or counted twice.
 
 mod bridged;
 

@@ -1,4 +1,4 @@
-//! Merging what shards say, and runs on real threads.
+//! Merging the reports of shards, and runs on real threads.
 
 use super::*;
 use crate::control::StoppedBy;
@@ -81,7 +81,7 @@ fn marked(shard: u16, second: u64, phase: u16, marks: &[(u16, u64, bool)]) -> Re
     Report { marks: marks.iter().map(mark).collect(), ..report }
 }
 
-/// Phase, moment, and whether it begins; `None` is an interval.
+/// Phase, time, and whether it starts; `None` is an interval.
 fn heard(merger: &mut Merger) -> Vec<Option<(u16, u64, bool)>> {
     let heard = merger.updates.drain(..);
     heard
@@ -100,7 +100,7 @@ fn a_phase_lasts_from_its_first_start_to_its_last_end() {
     assert_eq!(heard(&mut merger), []);
     merger.add(marked(1, 0, 0, &[(0, 5, true)]));
     assert_eq!(heard(&mut merger), [Some((0, 5, true)), None]);
-    // The first shard is far ahead: its figures are not held back, nor is their phase.
+    // The first shard is far ahead: its results are not delayed, nor is its phase.
     (0..5).for_each(|second| merger.add(marked(0, second, 1, &[])));
     assert_eq!(heard(&mut merger), [Some((1, 50, true)), None]);
     let mut last = marked(1, 4, 1, &[(0, 40, false), (1, 41, true), (1, 60, false)]);
@@ -134,7 +134,7 @@ fn a_run_stopped_before_its_start_has_no_phase() {
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Users of two shards who need no target.
+/// Users of two shards that need no target.
 pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> {
     let kinds = [StepKind::Rendezvous, StepKind::Http];
     Arc::new(Program {
@@ -194,8 +194,8 @@ fn meet(users: u64) -> Statement {
 
 /// Runs it on two shards to its end.
 fn updates(program: &Arc<Program>, trace: bool) -> Vec<Update> {
-    // With I/O: where tokio's signals are compiled in, the first runtime makes a descriptor that
-    // all others need, and it must be there before a shard has a table of its own.
+    // With I/O: if tokio's signals are compiled in, the first runtime creates a descriptor that all
+    // others need, and it must exist before a shard has its own table.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let options = Options { shards: Some(2), trace, ..Options::default() };
     let mut run = start(program, &options).unwrap();
@@ -228,7 +228,7 @@ fn users_on_two_threads_meet() {
     }
     let step = sum.step(StepId(0)).expect("they met");
     assert!(step.ok >= 20 && step.ok % 20 == 0 && step.errors.is_empty(), "{step:?}");
-    // All of a group are woken for one moment; how late they are is this machine's affair.
+    // All users of a group are woken for the same time; how late they are depends on this machine.
     let (first, last) = (at.iter().take(20).min(), at.iter().take(20).max());
     let apart = *last.unwrap() - *first.unwrap();
     assert!(apart < Duration::from_millis(500), "{apart:?}");
@@ -270,7 +270,7 @@ fn a_closed_target_stops_the_run_with_its_cause() {
         saves: Vec::new(),
         failing,
     };
-    // Nobody listens at port 1.
+    // No process listens on port 1.
     let code = vec![Statement::Http(Arc::new(http))];
     let updates = updates(&program(code, 10, Duration::from_secs(3600)), false);
     let reason = updates.iter().find_map(|update| match update {

@@ -1,4 +1,4 @@
-//! Starts that no user is free for, in loads that drop them: none waits, and each is counted.
+//! Starts without a free user, in loads that drop them: none waits, and each is counted.
 
 use throng_load::{Action, Schedule};
 use throng_program::{Arrivals, Rate, Spacing};
@@ -21,7 +21,7 @@ fn iterations_of_none() -> Phase {
     iterations(1, None, Some(1))
 }
 
-/// Who was there at most at the end of a second.
+/// Most users at the end of any second.
 fn present_max(outcome: &Outcome) -> u64 {
     outcome.intervals.iter().map(|one| one.gauges.users_present).max().unwrap_or(0)
 }
@@ -37,7 +37,7 @@ fn arrivals_beyond_the_maximum_are_counted_as_dropped() {
         assert!(present_max(&outcome) <= max.unwrap_or(100));
         (population.started, population.dropped)
     };
-    // Each is there for 995 ms, so that of a hundred who are due in a second ten find a place.
+    // Each user stays for 995 ms, so that of a hundred due per second, ten find room.
     assert_eq!(run(Some(10), 995 * MS), (100, 900));
     assert_eq!(run(Some(10), 5 * MS).1, 0);
     assert_eq!(run(None, 995 * MS).1, 0);
@@ -50,16 +50,16 @@ fn an_iteration_without_a_free_user_is_dropped_and_none_is_late() {
         let outcome = run(vec![phase], Share::WHOLE, 99 * MS, None);
         let population = &outcome.sum.population;
         assert_eq!((population.due(), population.unmet), (rate as u64 * 10, 0), "{population:?}");
-        // Ten users do a hundred a second.
+        // Ten users run a hundred per second.
         assert!((990..=1020).contains(&population.iterations_started), "{population:?}");
-        // Who is busy takes what is due then, and what was due a moment before.
+        // A user that becomes free takes what is due then, and what was due a moment before.
         let latency = &outcome.sum.steps[0].latency;
         assert!(latency.max() <= 102_000_000, "{}", latency.max());
         assert_eq!(outcome.set_in_the_past, 0);
         outcome.rung
     };
     overloaded(200.0);
-    // What is dropped wakes the driver a thousand times a second at most, with its probes.
+    // Dropped starts wake the driver at most a thousand times a second, including its probes.
     let rung = overloaded(50_000.0);
     assert!(rung < 15_000, "{rung}");
     let enough = run(vec![dropping(10, 90.0, 10 * S)], Share::WHOLE, 99 * MS, None);
@@ -80,14 +80,15 @@ fn the_counts_of_all_shards_add_up_to_the_load() {
     while let Some(action) = schedule.pop(Time::NEVER) {
         due += u64::from(matches!(action, Action::Arrive { .. }));
     }
-    // Chance follows from the seed and the load: another than that of the run, but as much of it.
+    // Random starts follow from the seed and the load: they differ from those of the run, but not
+    // in number.
     assert!((900..1300).contains(&due), "{due}");
     let books = |shards: u64| {
         let of = |index| {
             let share = Share::WHOLE.thread(index, shards);
             let sum = run(phases.clone(), share, 100 * MS, None).sum;
             assert_eq!(sum.population.started, sum.population.finished, "{:?}", sum.population);
-            // Users who stay are no starts, but their iterations are.
+            // Staying users are not starts, but their iterations are.
             let stayed = share.part(7);
             let population = sum.population;
             let starts = population.iterations_started + population.dropped + population.unmet;
@@ -112,7 +113,7 @@ fn a_stopped_run_counts_every_start() {
     for phase in [arrivals(100.0, Some(3), Spacing::Even, 60 * S), dropping(3, 100.0, 60 * S)] {
         let outcome = run(vec![phase], Share::WHOLE, 500 * MS, Some(stop));
         let population = &outcome.sum.population;
-        // What was due in the last second before the stop may still wait.
+        // Starts of the last second before the stop may still wait.
         assert!((400..=501).contains(&population.due()), "{population:?}");
         assert!(population.dropped > 300 && population.unmet == 0, "{population:?}");
     }
@@ -130,7 +131,7 @@ fn a_start_due_before_the_end_gets_a_result_on_a_slow_host() {
         let population = &outcome.sum.population;
         assert_eq!((population.begun, population.due()), (50, 50), "{population:?}");
         assert_eq!(population.iterations_started, 50, "{population:?}");
-        // Their connections are being opened when the load ends.
+        // Their connections are opening when the load ends.
         assert_eq!(population.iterations_finished, 50, "{population:?}");
         let row = &outcome.sum.steps[0];
         assert_eq!((row.begun, row.count), (50, 50));

@@ -1,4 +1,4 @@
-//! Users who come in steps, fall out, are held back, or are given up.
+//! Users that are added in steps, disconnect, are paused, or are abandoned.
 
 use throng_metrics::Gauges;
 use throng_program::{Amount, Change, Churn, Connect, Parting, Stay};
@@ -8,7 +8,7 @@ use throng_load::Amendment;
 use super::*;
 use crate::control::{GROWTH_AHEAD, Holder};
 
-/// Users who connect and stay.
+/// Users that connect and stay.
 fn members(phases: Vec<Phase>) -> Program {
     let connect = Statement::Connect(Arc::new(Connect {
         step: StepId(0),
@@ -69,7 +69,7 @@ impl Outcome {
         self.gauges(seconds).iter().map(|gauges| gauges.users_online).collect()
     }
 
-    /// No second has two intervals of one phase, and nobody was late.
+    /// No second has two intervals of one phase, and no start was late.
     fn is_sound(&self) {
         let mut places: Vec<_> = self.intervals.iter().map(|one| (one.second, one.phase)).collect();
         let all = places.len();
@@ -117,7 +117,7 @@ fn paused_growth_resumes_and_no_start_is_late() {
     let words: [Word; 4] = [
         (Time(2_005_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time(5_005_000_000), |control, at| control.release(Holder::Limit, at)),
-        // Too short to be noticed while nobody looks.
+        // Too short to be noticed between two probes.
         (Time(7_001_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time(7_002_000_000), |control, at| control.release(Holder::Limit, at)),
     ];
@@ -165,7 +165,7 @@ fn an_amendment_takes_effect_at_the_announced_time() {
         (Time(2_750_000_000), |control, at| amend(control, at, Change::Times(1.1))),
         (Time(3_750_000_000), |control, at| amend(control, at, Change::Users(900))),
         (Time(5_750_000_000), |control, at| amend(control, at, Change::Users(40))),
-        // Nobody looks at it in time where many keys are hit.
+        // Many key presses between two probes.
         (Time(5_750_000_000), |control, at| {
             (0..200).for_each(|_| amend(control, at, Change::Times(1.1)));
             (0..200).for_each(|_| amend(control, at, Change::Users(41)));
@@ -191,7 +191,7 @@ fn starts_that_were_due_run_or_are_counted_when_a_rate_is_amended() {
         (Time(3_750_000_000), |control, at| amend(control, at, Change::Times(0.5))),
         (Time(4_750_000_000), |control, at| amend(control, at, Change::EndPhase)),
     ];
-    // Of 10 users each is busy for 100 ms: 100 a second are done, the others wait.
+    // Each of 10 users is busy for 100 ms: 100 per second run, the others wait.
     let program = program(vec![iterations(10, Some(100.0), None), phase(Drive::Hold, Some(S))]);
     let program = Program {
         loads: vec![Load::alone(

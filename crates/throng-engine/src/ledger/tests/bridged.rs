@@ -1,4 +1,4 @@
-//! Ledgers of several machines: what one announces comes to the others, late, twice or not at all.
+//! Ledgers of several machines: announcements arrive late, twice or not at all.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use throng_base::{Random, Share, StepId, Time, UserId};
 use super::{finish, rules, work};
 use crate::ledger::{Announced, Bridge, Exchange, Id, Port, ShardLedger};
 
-/// The machines of a world, and what is on the way from each to each.
+/// The machines of a simulated run, and the announcements in transit between them.
 pub(super) struct Machines {
     bridges: Vec<Bridge>,
-    /// By receiver, by sender: in order.
+    /// By receiver, then by sender: in order.
     ways: Vec<Vec<VecDeque<Announced>>>,
     shards: usize,
 }
 
 impl Machines {
-    /// So many at most, and a port for each shard.
+    /// At most this many, and a port for each shard.
     pub(super) fn new(machines: usize, shards: usize) -> (Machines, Vec<Port>) {
         let machines = machines.min(shards);
         let (mut bridges, mut all) = (Vec::new(), Vec::new());
@@ -55,7 +55,7 @@ impl Machines {
         }
     }
 
-    /// One speaks, and some of what was said comes, some of it twice.
+    /// One announces, and some announcements arrive, some of them twice.
     pub(super) fn carry_some(&mut self, random: &mut Random, now: Time) {
         let count = self.bridges.len() as u64;
         if count == 0 {
@@ -74,7 +74,7 @@ impl Machines {
     }
 
     pub(super) fn carry_all(&mut self, now: Time) {
-        // What is heard is told to the shards with the next word.
+        // Shards are told with the next announcement.
         for _ in 0..2 {
             for machine in 0..self.bridges.len() {
                 self.tell(machine, now);
@@ -102,8 +102,8 @@ fn one(first: u64) -> (ShardLedger, Bridge) {
     (ledger, Bridge::new(Share::of_machine(first, 1, 2), ways))
 }
 
-/// Two machines: on the second somebody listens, on the first three messages are sent. What is
-/// announced of each comes by itself.
+/// Two machines: on the second a user listens, on the first three messages are sent. Each is
+/// announced on its own.
 fn three_messages() -> (ShardLedger, Bridge, Vec<Announced>, ShardLedger, Bridge) {
     let ((mut sender, mut there), (mut receiver, here)) = (one(0), one(1));
     let member = receiver.join(7, UserId(2), Time(1));
@@ -187,7 +187,8 @@ fn a_silent_machine_is_waited_for_only_for_a_while() {
 #[test]
 fn clock_differences_put_no_receipt_before_its_message() {
     let (_, _, told, mut receiver, mut here) = three_messages();
-    // The other clock may be ahead by 8: what it has sent "at 10" came here at 15 by ours.
+    // The other clock may be ahead by 8: a message sent there "at 10" arrived here at 15 by our
+    // clock.
     told.iter().for_each(|one| here.hear(one, Duration::from_nanos(8), Time(60)));
     here.tell(Time(61));
     work(&mut receiver, 62);

@@ -32,7 +32,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_io().build().unwrap()
 }
 
-/// The first addresses that a shard takes for so many users of the run.
+/// The first addresses that a shard takes for this many users of the run.
 fn taken(
     sources: &Sources,
     users: u64,
@@ -57,8 +57,8 @@ fn taken_by(sources: &Sources, users: u64, address: &str, share: Share) -> Vec<O
     }
 }
 
-/// Processes of one host, and agents in one, do not look for ports where others have taken all: a
-/// full address costs the kernel a look at all of its ports for every connection.
+/// Processes and agents on one host do not try ports where others have taken all: for a full
+/// address, the kernel tries all ports for every connection.
 #[test]
 fn machines_of_a_run_start_with_their_own_addresses() {
     let sources = given(&[SourceBlock::Range {
@@ -108,13 +108,13 @@ fn addresses_are_taken_as_users_need_them() {
     three.sort_unstable();
     assert_eq!(three, [address(0), address(1), address(2)]);
     assert_eq!(taken(&sources, 2000, "127.0.0.1:80", (1, 3)), [address(1)]);
-    // An address has its ports towards each address of the target.
+    // An address has its ports once per address of the target.
     let plan = Plan::looked_up(&sources).unwrap();
     let both = ["127.0.0.1:80", "127.0.0.1:81"].map(|it| it.parse().unwrap());
     assert_eq!(plan.needed(2000.0, &[both.to_vec()], (0, &both[0])), 2);
 }
 
-/// Three of four users on one target, the others on two: of which kind each is.
+/// Three of four users use one target, the others two: the socket type of each target.
 fn plan_for(kinds: [Kind; 3], ports: (u16, u16)) -> Plan {
     let mut plan = plan_of(&[range("127.9.0.0", "127.9.255.255")]);
     plan.ports = Ports::InTurn(Range::new(ports));
@@ -134,7 +134,7 @@ fn users_of_one_target_need_no_ports_of_another() {
     };
     // 900 ports of an address are used before the next one.
     assert_eq!(needed([Stream; 3]), [7, 2, 2]);
-    // Sockets of datagrams have their ports together, whatever the target.
+    // UDP sockets share their ports, whatever the target.
     assert_eq!(needed([Stream, Datagram, Datagram]), [7, 3, 3]);
     assert_eq!(needed([Datagram; 3]), [9, 9, 9]);
 }
@@ -153,7 +153,7 @@ fn shares_of_targets_follow_sessions_and_weights() {
     for (share, wanted) in shares.iter().zip([0.6, 0.2, 0.2]) {
         assert!((share - wanted).abs() < 1e-9, "{shares:?}");
     }
-    // What points nowhere goes nowhere.
+    // Users without a target need no address.
     inner.sessions[1].links[0].targets = [9].into();
     assert_eq!(target_shares(inner)[2], 0.0);
 }
@@ -241,7 +241,7 @@ fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
     assert_eq!(failure.cause, Cause::PortsExhausted);
     let words = format!("all 4 source ports on each of {count} source addresses are in use");
     assert!(failure.detail.english().contains(&words), "{:?}", failure.detail);
-    // None of them is asked again so soon.
+    // None of them is tried again so soon.
     let (none, _) = begin_all(&network, address, kind, 1);
     assert!(none.is_empty());
 }

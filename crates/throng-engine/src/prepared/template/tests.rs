@@ -1,4 +1,4 @@
-//! Requests with expressions, as they are written for different users.
+//! Requests with expressions, as written for different users.
 
 use throng_base::Random;
 use throng_expression::{Expression, Value};
@@ -7,7 +7,7 @@ use throng_program::{Escape, Failing, Segment};
 use super::*;
 use crate::prepared::nobody::Nobody;
 
-/// A text with a value that the engine takes for one that differs from user to user.
+/// A text with a value that the engine treats as different per user.
 fn varying(value: &str) -> Text {
     let value = Expression::constant(Value::from(value));
     Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
@@ -99,7 +99,7 @@ fn credentials_of_one_host_are_not_sent_to_another() {
     assert_eq!(written, format!("GET /new HTTP/1.1\r\n{headers}\r\n"));
 }
 
-/// What comes back to a server with several names, which is told by the header that it goes by.
+/// The request to a server with several names, which are distinguished by the Host header.
 #[test]
 fn a_header_whose_value_is_not_saved_yet_is_not_an_error() {
     let mut request = http("GET", Body::None);

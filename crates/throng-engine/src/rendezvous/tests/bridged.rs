@@ -1,5 +1,6 @@
 //! Machines whose users meet, while announcements are lost, duplicated and delayed: groups are
-//! whole, no user waits for ever, and a group goes on at one moment if no announcement was lost.
+//! complete, no user waits forever, and a group is released at one time if no announcement was
+//! lost.
 
 use std::collections::VecDeque;
 
@@ -86,7 +87,7 @@ impl Fleet {
             self.ways[to] = later;
             let come: VecDeque<_> = come;
             for (_, word) in come.into_iter().filter(|_| !self.dead[to]) {
-                // As it comes over a wire.
+                // As received over the network.
                 let text = serde_json::to_string(&word).unwrap();
                 let word = serde_json::from_str(&text).unwrap();
                 self.machines[to].1.hear(&word, Duration::from_millis(1), now);
@@ -127,7 +128,7 @@ fn groups_are_complete_and_no_user_waits_forever() {
         let mut random = Random::new(seed + 1000);
         let mut fleet = Fleet::new(machines, seed);
         if machines == 1 {
-            // A part of a run in which the others are never heard.
+            // A part of a run that never receives from the others.
             let places = Places::bridged(2);
             let share = Share::of_machine(0, 1, 2);
             fleet.machines[0] = (places.clone(), Bridge::new(share, places));
@@ -140,7 +141,7 @@ fn groups_are_complete_and_no_user_waits_forever() {
                 waiting.push((machine, fleet.arrive(machine, users)));
                 came += 1;
             }
-            // Some give up.
+            // Some time out.
             if random.chance(0.1) && !waiting.is_empty() {
                 let (machine, one) = waiting.remove(random.below(waiting.len() as u64) as usize);
                 left += u64::from(fleet.machines[machine].0.withdraw(one));
@@ -153,7 +154,7 @@ fn groups_are_complete_and_no_user_waits_forever() {
         assert!(still < users, "seed {seed}: {still} wait though {users} are a group");
         let gone: u64 = fleet.machines.iter().map(|one| one.0.places[1].queue().count.gone).sum();
         assert_eq!(gone % users, 0, "seed {seed}: a part of a group went on");
-        // A user that gave up between the announcement and its moment is missing in its group.
+        // A user that timed out between the announcement and its time is missing in its group.
         let missing = gone - (came - left - still);
         assert!(missing <= left, "seed {seed}: {missing} of {gone} went on who were not there");
     }

@@ -1,4 +1,5 @@
-//! The books of a run: whatever is begun ends once, wherever and however the run ends.
+//! The counts of a run: everything that starts ends exactly once, wherever and however the run
+//! ends.
 
 use throng_program::{
     Amount, Beat, BeatFault, Beside, Churn, Every, OnError, Rendezvous, Retry, RetryOn,
@@ -33,7 +34,7 @@ fn beat(every: Duration, lost_after: Option<Duration>, times: u8) -> Heartbeat {
     }
 }
 
-/// One of everything that has a row: requests that are tried again for ever, a transaction, a
+/// One of everything that has a row: requests that are retried without limit, a transaction, a
 /// rendezvous of two shards, a stay with heartbeats, a body that asks now and then.
 fn member(heartbeat: Heartbeat, want: &str) -> Session {
     let mut ask_again = ask("hello", Until::Any);
@@ -85,7 +86,7 @@ fn every_attempt_ends_exactly_once_whenever_the_run_ends() {
         assert_eq!(steps.iter().sum::<u64>(), outcome.sum.population.interrupted, "seed {seed}");
         assert_eq!(outcome.step(3).interrupted, outcome.sum.heartbeats.interrupted);
     }
-    // The test has seen the end come in the middle of them. Who stays may go at any moment.
+    // The test has covered an end in the middle of each of them. A `stay` may end at any time.
     assert!([1, 3, 4, 5, 6].iter().all(|step| ends[*step] > 0), "{ends:?}");
 }
 
@@ -112,7 +113,7 @@ fn every_heartbeat_has_an_outcome() {
         let drive = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
         let phase = phase(drive, Some(2 * S));
         let one = program(Scheme::Ws, vec![session], KINDS, phase);
-        // Nothing is ever answered but the upgrade.
+        // Only the upgrade is answered.
         let inner = chat_server(0);
         let mute: Server = Box::new(move |asked, random| {
             if asked.starts_with(b"GET ") {

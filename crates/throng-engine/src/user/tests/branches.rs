@@ -1,4 +1,4 @@
-//! Branches that run at the same time: a page and its resources.
+//! Branches that run concurrently: a page and its resources.
 
 use throng_program::OnError;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const KINDS: &[StepKind] = &[StepKind::Http, StepKind::Transaction];
 
-/// A page, and behind it so many resources at the same time, each asked for twice.
+/// A page, followed by this many concurrent resources, each requested twice.
 fn page(resources: usize, width: Option<u8>, then: OnError) -> Session {
     let failing = Failing { then, ..Failing::default() };
     let branch = vec![step(0, failing), step(0, failing)];
@@ -33,7 +33,7 @@ fn branches_take_as_long_as_the_longest() {
         let whole = outcome.step(1);
         assert_eq!(whole.ok, 50);
         let middle = whole.latency.value_at(0.5) / 1_000_000;
-        // The first time connections are opened too.
+        // The first time, connections are opened too.
         assert!((takes..takes + 3).contains(&middle), "{width:?} {resources}: {middle} ms");
         let most = 5 * u64::from(width.unwrap_or(6).min(resources as u8));
         assert_eq!(
@@ -81,8 +81,8 @@ fn counts_of_branches_add_up_whenever_the_run_ends() {
     assert!(interrupted > 20, "the end came in the middle of branches: {interrupted}");
 }
 
-/// What ends a connection of HTTP by our own hand: an answer behind which the connection is of no
-/// more use. It may be the last thing that goes on besides the session.
+/// A case in which throng itself ends an HTTP connection: a response after which the connection
+/// cannot be used. It may be the last event of the background tasks.
 #[test]
 fn users_continue_when_a_branch_ends_with_a_connection_that_throng_drops() {
     const BEYOND: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, and more";
@@ -110,7 +110,7 @@ fn users_continue_when_a_branch_ends_with_a_connection_that_throng_drops() {
     }
 }
 
-/// A target that refuses a body answers before all of it was sent.
+/// A target that refuses a body responds before all of it was sent.
 #[test]
 fn users_continue_when_a_branch_gets_its_response_before_its_body_was_sent() {
     let mut upload = get(Vec::new());
@@ -132,8 +132,8 @@ fn users_continue_when_a_branch_gets_its_response_before_its_body_was_sent() {
     assert_eq!(outcome.sum.population.iterations_finished, 50);
 }
 
-/// A branch whose connection does not open is over while the user listens, and has no line to
-/// listen to.
+/// A branch whose connection does not open ends while the user listens, and has no line to listen
+/// on.
 #[test]
 fn users_continue_when_the_last_branch_cannot_connect() {
     let one = visits(page(1, None, OnError::Next), 5, 100);
@@ -142,6 +142,6 @@ fn users_continue_when_the_last_branch_cannot_connect() {
     let outcome = run(one, 1, |world| world.refuse(0.3), http_server(|_| vec![(MS, say(HELLO))]));
     outcome.is_sound(1);
     assert_eq!(outcome.sum.population.iterations_started, 100);
-    // Nothing of it takes longer than some milliseconds, and the timeout is 200.
+    // Nothing takes longer than some milliseconds, and the timeout is 200.
     assert!(outcome.end < Time::from_secs(1), "{:?}", outcome.end);
 }

@@ -1,5 +1,5 @@
-//! Users that speak a declared protocol: replies are told apart by what they carry, messages come
-//! at any time, and much goes on besides.
+//! Users of a declared protocol: replies are matched by correlation numbers, messages arrive at any
+//! time, and background tasks run.
 
 use std::cell::RefCell;
 
@@ -98,7 +98,7 @@ pub(super) fn packet(kind: u8, seq: u32, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a user has sent: kind, seq, body. Whole packets are taken from the bytes.
+/// What a user has sent: kind, seq, body. Complete packets are removed from the bytes.
 pub(super) fn asked_packets(asked: &mut Vec<u8>) -> Vec<(u8, u32, Vec<u8>)> {
     let mut out = Vec::new();
     while asked.len() >= 7 {
@@ -147,13 +147,13 @@ pub(super) fn which(kind: MessageId) -> Which {
     Which { messages: [kind].into(), checks: Vec::new() }
 }
 
-/// The body of a handler is the first one of its session.
+/// The body of a handler is the first of its session.
 pub(super) fn handler(message: Which, steps: Block) -> Handler {
     let (body, failing) = (Some(Beside { number: 0, steps }), Failing::default());
     Handler { step: StepId(4), message, checks: Vec::new(), saves: Vec::new(), body, failing }
 }
 
-/// The body of an `every` is the second one.
+/// The body of an `every` is the second.
 fn every(time: Duration, steps: Block) -> Every {
     Every { time, body: Beside { number: 1, steps } }
 }
@@ -230,7 +230,7 @@ fn server(pushes: usize) -> Server {
 fn replies_are_matched_by_their_correlation_number() {
     for correlates in [true, false] {
         let protocol = protocol(correlates);
-        // The body asks the same thing at the same time; its answers must not be taken for the
+        // The body asks the same thing at the same time; its replies must not be taken for the
         // session's.
         let asks = |x| Statement::Request(Arc::new(ask(&protocol, x)));
         let code = vec![connect(), asks(7), think(5 * MS)];
@@ -294,7 +294,7 @@ fn messages_are_handled_at_any_time() {
                     seen.borrow_mut().push(u64::from_be_bytes(body.try_into().unwrap()));
                 }
             }
-            // Only what asks is answered, so that an acknowledgement brings no push.
+            // Only requests are answered, so that an acknowledgement causes no push.
             let asks: Vec<_> =
                 asked_packets(asked).into_iter().filter(|(kind, ..)| *kind == 1).collect();
             let mut bytes: Vec<u8> =
@@ -307,14 +307,14 @@ fn messages_are_handled_at_any_time() {
         assert_eq!(outcome.step(1).errors, []);
         assert_eq!(outcome.step(1).ok, 200);
         assert_eq!((outcome.step(4).ok, outcome.sum.traffic.messages.skipped), (400, 0));
-        // Each was acknowledged once and by its own id, those that came meanwhile too.
+        // Each was acknowledged once and by its own ID, including those that arrived meanwhile.
         let mut ids = acked.borrow().clone();
         ids.sort_unstable();
         assert_eq!(ids, (1..=400).collect::<Vec<u64>>());
     }
 }
 
-/// The id of a push in slot 2.
+/// The ID of a push in slot 2.
 pub(super) fn save_id(protocol: &Protocol) -> Save {
     let id = protocol.field(PUSH, "id").unwrap();
     Save { slot: 2, pick: Pick::Field([id].into()), all: false, default: None }
@@ -355,7 +355,7 @@ fn an_expected_message_may_arrive_before_its_expect() {
         message: message(&protocol, ASK, &[("x", Text::literal("3"))]),
         failing: Failing::default(),
     }));
-    // Two are under way at once, and their answers come while the user thinks.
+    // Two are in flight at a time, and their replies arrive during think time.
     let three = number(&protocol, ANSWER, "x", 3.0);
     let code = vec![
         connect(),
@@ -374,7 +374,7 @@ fn an_expected_message_may_arrive_before_its_expect() {
     let expected = outcome.step(6);
     assert_eq!((expected.count, expected.ok), (400, 300));
     assert_eq!(expected.errors, [(Cause::Timeout, 100)]);
-    // What one waits for by its kind and fields does not cost the connection.
+    // A malformed reply that is recognized by its kind and fields does not cost the connection.
     assert_eq!(outcome.sum.connections.counts.opened, 10);
 }
 

@@ -1,4 +1,4 @@
-//! What follows a failure: counting, trying again, the next iteration, leaving, stopping.
+//! Reactions to a failure: counting, retries, the next iteration, leaving, stopping.
 
 use super::*;
 use crate::control::StoppedBy;
@@ -14,7 +14,7 @@ fn retry(times: Option<u32>, low: Duration, high: Duration) -> Failing {
 
 const SORRY: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
 
-/// Fails so many requests, then answers.
+/// Fails this many requests, then answers.
 fn moody_server(failures: u64) -> Server {
     let asked = Cell::new(0);
     http_server(move |_| {
@@ -57,7 +57,7 @@ fn the_failure_counts_when_no_try_is_left() {
     assert_eq!((outcome.sum.retries.retried, outcome.sum.retries.given_up), (8, 4));
 }
 
-/// Tries again only after these.
+/// Retries only after these.
 fn only(statuses: &[(u16, u16)], causes: &[Cause]) -> Failing {
     let at = |place: usize| (statuses.get(place).copied(), causes.get(place).copied());
     let on = RetryOn::Only {
@@ -179,7 +179,7 @@ fn a_user_that_leaves_after_a_failure_closes_gracefully() {
     assert_eq!(outcome.ended(0), (0, vec![(Cause::StatusUnexpected, 4)]));
     assert_eq!((outcome.step(1).count, outcome.step(2).ok, outcome.step(3).ok), (0, 4, 4));
     assert_eq!(outcome.sum.population.iterations_finished, 0);
-    // What fails while one leaves ends the leaving.
+    // A failure while the user leaves ends the leaving.
     let outcome = played(program, moody_server(u64::MAX));
     assert_eq!((outcome.step(2).count, outcome.step(3).count), (4, 0));
 }
@@ -197,8 +197,8 @@ fn a_failure_may_stop_the_run() {
     assert!(outcome.end < Time::from_secs(2), "{}", outcome.end);
 }
 
-/// Every verb that can fail, and every answer to a failure, against servers that do everything
-/// wrong: nothing is lost, doubled or left behind.
+/// Every verb that can fail, and every reaction to a failure, against servers that do everything
+/// wrong: nothing is lost, duplicated or left over.
 #[test]
 fn every_failure_of_every_verb_is_handled() {
     let answers = [OnError::Count, OnError::Next, OnError::Leave, OnError::Stop];

@@ -45,7 +45,7 @@ fn a_loop_visits_every_item() {
     let outcome = played(one(code(r#"["x", 2, [3]]"#), 1));
     assert_eq!(outcome.lines(), ["x", "2", "[3]"]);
     assert_eq!(outcome.step(2).ok, 1);
-    // What is no list fails the step that comes next, and ends the iteration.
+    // A value that is not a list fails the next step, and ends the iteration.
     let outcome = played(one(code("iteration"), 5));
     assert_eq!(outcome.ended(EXPRESSIONS), (0, vec![(Cause::ExpressionFailed, 5)]));
     assert_eq!(outcome.step(2).begun, 0, "the step beside it has nothing to do with it");
@@ -98,7 +98,7 @@ fn next_and_leave_are_not_failures() {
     let first = when("iteration == 1", vec![Statement::Next]);
     let outcome = played(one(vec![first, step(0, Failing::default())], 3));
     assert_eq!((outcome.step(0).ok, outcome.sum.population.iterations_finished), (2, 3));
-    // Everybody leaves; what is left of the work is nobody's, and the phase is over.
+    // All users leave; the rest of the work is dropped, and the phase is over.
     let mut program = one(vec![step(0, Failing::default()), Statement::Leave], 100);
     program.loads[0].phases[0] = iterations(5, 100);
     program.sessions[0].after = vec![step(1, Failing::default())];
@@ -148,8 +148,8 @@ fn a_large_scenario_does_not_enlarge_its_users() {
     };
     let outcome = played(steps(100));
     assert_eq!(outcome.sum.total().ok, 100);
-    // What a user keeps is as large as its session has slots and registers, and not there at all
-    // as long as it keeps nothing.
+    // A user's memory has the size of its session's slots and registers, and is not allocated while
+    // it keeps nothing.
     for count in [1, 100] {
         let memory = Memory::new(&Prepared::new(steps(count).into(), &[Vec::new()]), 0);
         assert_eq!((memory.registers.len(), memory.values().len()), (2, 4));

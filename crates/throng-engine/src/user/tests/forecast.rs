@@ -1,5 +1,5 @@
-//! What is said of a run beforehand, held against what happened: loads and sessions of many shapes.
-//! What is known is equal; what pauses and the target decide lies between the bounds.
+//! Forecasts compared with results: loads and sessions of many shapes. Known values are equal;
+//! values that depend on pauses and the target are within the bounds.
 
 use throng_data::{AtEnd, Take};
 use throng_load::{Assumed, Bound, Forecast, comers};
@@ -11,11 +11,11 @@ mod shapes;
 
 const KINDS: &[StepKind] =
     &[StepKind::Http, StepKind::Request, StepKind::Stay, StepKind::Heartbeat];
-/// The server answers after this time; the network of the world takes less than one more.
+/// The server answers after this time; the simulated network takes less than one more.
 const ANSWER: Duration = Duration::from_millis(10);
 const ANSWER_SECONDS: (f64, f64) = (0.010, 0.011);
-/// A user who is told to leave finishes its step; that of a WebSocket waits for the target's close,
-/// which never comes, for a tenth of a second.
+/// A user that is told to leave finishes its step; for a WebSocket, that waits a tenth of a second
+/// for the target's close, which never arrives.
 const LEAVING_SECONDS: f64 = 0.12;
 
 fn to_users(to: u64, coming: Coming, time: Option<u64>) -> Phase {
@@ -67,7 +67,7 @@ fn staying(heartbeat: Option<Heartbeat>, phases: Vec<Phase>) -> Program {
     program
 }
 
-/// Of some figure: at least, what came, at most.
+/// Of some value: the minimum, the result, the maximum.
 #[track_caller]
 fn between(name: &str, figure: &str, (least, came, most): (f64, f64, f64)) {
     let near = 1e-6;
@@ -75,14 +75,13 @@ fn between(name: &str, figure: &str, (least, came, most): (f64, f64, f64)) {
     assert!(holds, "{name}: {figure} are {came}, not {least} to {most}");
 }
 
-/// Runs it, and looks whether it was as was said beforehand.
+/// Runs it, and checks the forecast.
 #[track_caller]
 fn holds(name: &str, program: Program) -> (Program, Outcome) {
     holds_nearly(name, program, 0.0)
 }
 
-/// What users draw is only near to what is expected: a part of the figures may be missing, or come
-/// besides.
+/// Random choices are only near the expected values: a part may be missing or extra.
 #[track_caller]
 fn holds_nearly(name: &str, program: Program, drawn: f64) -> (Program, Outcome) {
     let is_http = program.targets[0].scheme == Scheme::Http;
@@ -125,7 +124,7 @@ fn holds_nearly(name: &str, program: Program, drawn: f64) -> (Program, Outcome) 
     (program, outcome)
 }
 
-/// How many arrive is not known beforehand.
+/// The number of arrivals is not known in advance.
 fn is_left_to_chance(load: &Load) -> bool {
     load.phases.iter().any(|phase| match &phase.drive {
         Drive::Arrivals(it) => it.spacing == Spacing::Poisson || it.max.is_some(),
@@ -133,7 +132,7 @@ fn is_left_to_chance(load: &Load) -> bool {
     })
 }
 
-/// Of no figure the forecast leaves anything open: at least, on average and at most are the same.
+/// The forecast is exact: minimum, average and maximum are the same.
 #[track_caller]
 fn is_exact(name: &str, program: Program) {
     let (program, outcome) = holds(name, program);
@@ -193,7 +192,7 @@ fn arriving_users_stay_for_their_pauses() {
     holds("with a pause", http(visit(), vec![arrivals(30.0, 30.0, 3), users(0, 5)]));
     let known = vec![ask(), think(2000, 2000), ask(), think(1000, 1000)];
     let (program, outcome) = holds("known", http(known, vec![arrivals(20.0, 20.0, 10)]));
-    // Of 200 who came, the last 40 were sent away before their second request.
+    // Of 200 users, the last 40 were told to leave before their second request.
     let mean = Forecast::new(&program).course(Assumed::mean(ANSWER_SECONDS.0));
     assert_eq!(outcome.sum.total().count, 360);
     assert!((mean.requests() - 360.0).abs() < 25.0, "{}", mean.requests());
@@ -221,7 +220,7 @@ fn sessions_share_the_users() {
     let both = || {
         vec![weighted(1, vec![ask(), think(100, 100)]), weighted(3, vec![ask(), think(900, 900)])]
     };
-    // Four standard deviations of what 2,000 draw, of whom a quarter is 8 times as fast.
+    // Four standard deviations of 2,000 samples, of which a quarter is 8 times as fast.
     holds_nearly("weights", of(both(), vec![users(2_000, 5)]), 0.1);
     let mut counted = both();
     counted[0].count = Some(6);
@@ -247,7 +246,7 @@ fn parallel_loads_add_up() {
         load("again", 1, Start::After(1), arrivals(5.0, 20.0, 4)),
     ];
     let (program, _) = holds("loads", program);
-    // Those who are there at the end of the second load go with it; the last one is alone then.
+    // Users that are there at the end of the second load leave with it; the last one is alone then.
     let at_once = Forecast::new(&program).users_at_once(Bound::Mean, 0.0);
     assert!((29.0..=31.0).contains(&at_once), "{at_once}");
 }
@@ -293,7 +292,7 @@ fn there_are_enough_rows_for_all_users_that_take_one() {
     let forecast = Forecast::new(&program);
     let rows = forecast.rows(0, &forecast.course(Assumed::most())).unwrap();
     let taken = outcome.sum.population.iterations_started;
-    // Nine users and six more have one that is not over each, at most.
+    // Nine users and six more have at most one unfinished iteration each.
     assert!((taken..=taken + 15).contains(&rows), "{taken} rows were taken, not up to {rows}");
 
     let mut program = taking(vec![users(4, 5)]);

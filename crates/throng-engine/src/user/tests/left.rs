@@ -1,5 +1,5 @@
-//! How a connection ends that is of no more use, and what is read of an answer whose request was
-//! not sent to its end.
+//! How a connection ends that is no longer needed, and what is read of a response whose request was
+//! not sent completely.
 
 use throng_base::{Side, Turns};
 
@@ -35,8 +35,8 @@ fn connections_are_new_in_each_slice_of_a_duel() {
     assert_eq!(connections.opened, 4 * 4, "one of each user in each slice of its side");
 }
 
-/// TLS says where its stream ends (RFC 8446, 6.1): a body that only the end of the connection
-/// delimits is incomplete without that (RFC 9112, 9.8).
+/// TLS marks the end of its stream (RFC 8446, 6.1): a body that only the end of the connection
+/// delimits is incomplete without that mark (RFC 9112, 9.8).
 #[test]
 fn a_body_until_close_needs_the_tls_close_alert() {
     let chunked = "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";

@@ -21,7 +21,7 @@ fn play(program: Program, shards: u64) -> Outcome {
     outcome
 }
 
-/// When requests began, in nanoseconds.
+/// When requests started, in nanoseconds.
 fn begins(outcome: &Outcome) -> Vec<u64> {
     let begins = outcome.traces.iter().filter_map(|trace| match trace.what {
         What::StepBegins { verb: "http", .. } => Some(trace.at.as_nanos()),
@@ -33,7 +33,7 @@ fn begins(outcome: &Outcome) -> Vec<u64> {
 #[test]
 fn users_of_all_shards_are_released_together() {
     for shards in [1, 2, 3] {
-        // They come within two seconds, and meet once.
+        // They arrive within two seconds, and meet once.
         let come = Statement::Think(Pause::Uniform { low: Duration::ZERO, high: 2 * S });
         let code = vec![come, meet(60, 30 * S), step(0, Failing::default()), pause(3600 * S)];
         let drive = Drive::Users(Users { to: 60, coming: Coming::AtOnce });
@@ -56,7 +56,7 @@ fn groups_are_released_one_after_another() {
         let (ok, errors) = outcome.ended(1);
         assert!(ok > 1000 && ok % 10 == 0 && errors.is_empty(), "{ok} {errors:?}");
         let cut = outcome.sum.population.interrupted;
-        // An incomplete group, and those that were about to go on.
+        // An incomplete group, and users that were about to be released.
         assert!(cut < 40, "{cut}");
     }
 }
@@ -78,7 +78,7 @@ fn a_user_that_waits_in_vain_continues_alone() {
 
 #[test]
 fn some_users_arrive_in_time_and_others_time_out() {
-    // Five wait for six; the sixth comes before their patience is at an end in every other round.
+    // Five wait for six; in every other round, the sixth arrives before they time out.
     let late = Statement::Think(Pause::Uniform { low: Duration::ZERO, high: 3 * S });
     for shards in [1, 2] {
         let code = vec![late.clone(), meet(6, S), step(0, Failing::default())];
@@ -105,7 +105,7 @@ fn the_end_of_the_run_releases_all_users() {
 
 #[test]
 fn a_user_that_is_told_to_leave_is_no_longer_waited_for() {
-    // Half of the users leave while all wait; those who come later find the rest only.
+    // Half of the users leave while all wait; those that arrive later find only the rest.
     let mut program = world(
         vec![meet(8, 3600 * S), step(0, Failing::default()), pause(9 * S)],
         phase(Drive::Users(Users { to: 6, coming: Coming::AtOnce }), Some(S)),

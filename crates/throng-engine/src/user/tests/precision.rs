@@ -1,12 +1,12 @@
-//! Wakings that are shared, in simulated time: what is due waits for the end of the window, what
-//! comes is heard then, and no figure but the lateness shows it.
+//! Shared wake-ups in simulated time: what is due waits for the end of the window, what arrives is
+//! read then, and only the lateness shows that.
 
 use throng_program::Slow;
 
 use super::*;
 
 const US: Duration = Duration::from_micros(1);
-/// One way takes 20 to 100 µs in these worlds, and the server this.
+/// The one-way delay is 20 to 100 µs in these worlds, and the server takes this long.
 const SERVED: Duration = Duration::from_millis(3);
 
 fn play(code: Block, drive: Drive, precision: Duration) -> Outcome {
@@ -20,7 +20,7 @@ fn play(code: Block, drive: Drive, precision: Duration) -> Outcome {
     outcome
 }
 
-/// Every response time is what the world made it.
+/// Every response time is the one of the simulated network.
 fn is_true(outcome: &Outcome, connects: bool) {
     let times = &outcome.step(0).latency;
     let opening = if connects { 100 * US } else { Duration::ZERO };
@@ -41,7 +41,7 @@ fn response_times_do_not_depend_on_wake_up_windows() {
         let (sum, total) = (&outcome.sum, outcome.sum.total());
         assert!((39_900..=40_001).contains(&total.begun), "{}", total.begun);
         assert!(u128::from(sum.generator.lateness.max()) <= precision.as_nanos(), "{precision:?}");
-        // As many go together as are due in a window.
+        // All that are due in a window start together.
         assert_eq!(sum.generator.together.begun, total.begun);
         let mean = sum.generator.together.mean().unwrap();
         let most = (20_000.0 * precision.as_secs_f64()).max(1.0);
@@ -59,11 +59,11 @@ fn thinking_users_share_wake_ups_too() {
     let think = Statement::Think(Pause::Uniform { low: 5 * MS, high: 15 * MS });
     let users = Drive::Users(Users { to: 500, coming: Coming::AtOnce });
     let plain = play(vec![get(Vec::new()), think.clone()], users.clone(), Duration::ZERO);
-    // Where nothing begins at a rate, windows are four times as long.
+    // If nothing starts at a rate, windows are four times as long.
     let shared = play(vec![get(Vec::new()), think], users, 250 * US);
     is_true(&plain, true);
     is_true(&shared, true);
-    // A pause ends up to a window later, on average half of one.
+    // A pause ends up to a window later, half of one on average.
     let (few, many) = (shared.step(0).ok as f64, plain.step(0).ok as f64);
     assert!(few < many && few > many * 0.95, "{few} of {many}");
     assert!(
@@ -83,7 +83,7 @@ fn a_user_that_continues_without_pause_is_not_delayed() {
     let users = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
     let twice = vec![get(Vec::new()), get(Vec::new())];
     for (code, drive) in [
-        // A closed load, and one whose starts wait for whoever is free.
+        // A closed model, and a load whose starts wait for a free user.
         (vec![get(Vec::new())], users),
         (vec![get(Vec::new())], at_rate(20_000.0, 50)),
         (twice, at_rate(20_000.0, 50)),
@@ -95,8 +95,8 @@ fn a_user_that_continues_without_pause_is_not_delayed() {
     }
 }
 
-/// A user that is not free in time starts late. Whatever it does first, that is in the response
-/// time: else a pause would hide it (coordinated omission).
+/// A user that is not free in time starts late. Whatever it does first, the response time includes
+/// that: otherwise a pause would hide it (coordinated omission).
 #[test]
 fn a_pause_does_not_hide_that_its_iteration_started_late() {
     let served = |code: Block| {

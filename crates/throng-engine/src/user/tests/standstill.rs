@@ -1,4 +1,4 @@
-//! Users that nothing would ever wake end the run; users that wait for as long as they like do not.
+//! Users that nothing would ever wake end the run; users that wait for a long time do not.
 
 use throng_program::{Beside, Every, Rendezvous};
 
@@ -9,14 +9,14 @@ const STEPS: &[StepKind] =
     &[StepKind::Connect, StepKind::Request, StepKind::Stay, StepKind::Http, StepKind::Rendezvous];
 
 impl Outcome {
-    /// No user stood still.
+    /// No user was stuck.
     pub(super) fn goes_on(&self, seed: u64) {
         let bug = self.stopped.as_ref().filter(|stopped| stopped.by == StoppedBy::Bug);
         assert_eq!(bug, None, "seed {seed}");
     }
 }
 
-/// Waits so long for a message that it never comes.
+/// Waits for a message that never arrives.
 fn waits(time: Duration) -> Statement {
     let mut never = expect("");
     if let Statement::Expect(expect) = &mut never {
@@ -80,7 +80,7 @@ fn users_that_wait_for_a_time_or_a_message_are_not_stuck() {
     is_quiet(Scheme::Http, session(meeting, 0), some(), ok_server());
     let expects = vec![connect(), waits(30 * S)];
     is_quiet(Scheme::Ws, session(expects, 1), some(), chat_server(0));
-    // The target takes the request and says nothing for a long time.
+    // The target takes the request and does not respond for a long time.
     let patient = vec![with_timeout(step(3, Failing::default()), 45 * S)];
     is_quiet(Scheme::Http, session(patient, 0), some(), http_server(|_| Vec::new()));
 }
@@ -94,7 +94,7 @@ fn users_that_wait_for_an_iteration_are_not_stuck() {
     is_quiet(Scheme::Ws, session(say, 1), rarely(), chat_server(0));
 }
 
-/// A user that has to leave, but does something beside its session first.
+/// A user that has to leave, but has to finish a background task first.
 #[test]
 fn users_that_finish_their_work_are_not_stuck() {
     let mut asks = ask("later", Until::Any);

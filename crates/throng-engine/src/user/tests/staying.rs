@@ -1,4 +1,4 @@
-//! Users that stay: heartbeats, what comes unasked, falling out and coming back, the funnel.
+//! Users that stay: heartbeats, unsolicited messages, disconnecting and returning, the funnel.
 
 use throng_extract::JsonPath;
 use throng_metrics::{Connections, Stage, StageInterval, UserState};
@@ -63,7 +63,7 @@ fn stage(outcome: &Outcome, stage: Stage) -> StageInterval {
     outcome.sum.stage(stage).cloned().unwrap_or_else(|| StageInterval::new(stage))
 }
 
-/// As `chat_server(0)`, but silent to every n-th heartbeat.
+/// Like `chat_server(0)`, but does not answer every n-th heartbeat.
 fn forgetful_server(every: u64) -> Server {
     let inner = chat_server(0);
     let heard = Cell::new(0u64);
@@ -134,7 +134,7 @@ fn pings_are_answered_by_pongs() {
                 .for_each(|(byte, mask)| *byte ^= mask);
             asked.clear();
             let mut pongs = Vec::new();
-            // One that answers nothing (RFC 6455, 5.5.3), and the answer.
+            // An unsolicited pong (RFC 6455, 5.5.3), and the reply.
             write_frame(&mut pongs, Opcode::Pong, true, false, None, b"");
             write_frame(&mut pongs, Opcode::Pong, true, false, None, &payload);
             vec![(MS, Deed::Say(pongs[..2].to_vec())), (20 * MS, Deed::Say(pongs[2..].to_vec()))]
@@ -163,7 +163,7 @@ fn unsolicited_messages_are_distinguished_from_replies() {
         if asked.len() == 8 && asked[0] == 0x81 {
             asked.clear();
             let mut out = Vec::new();
-            // A broadcast, something unknown, and only then the answer.
+            // A broadcast, an unknown message, and only then the reply.
             for text in [r#"{"cmd":"msg"}"#, r#"{"cmd":"?"}"#, r#"{"cmd":"beat"}"#] {
                 write_frame(&mut out, Opcode::Text, true, false, None, text.as_bytes());
             }
@@ -257,7 +257,7 @@ fn users_return_as_reconnect_says() {
                 Some(Retry { on: RetryOn::Any, times, low: S, high: 4 * S });
         }
         let inner = chat_server(0);
-        // Everybody is thrown out once, half a second after the login.
+        // All users are disconnected once, half a second after the login.
         let thrown = Cell::new(0);
         let server: Server = Box::new(move |asked, random| {
             let logs_in = asked.len() == 11;
@@ -302,7 +302,7 @@ fn a_heartbeat_may_differ_per_user() {
     assert!(outcome.sum.heartbeats.answered >= 9);
 }
 
-/// What is due at the moment at which an iteration begins is not forgotten for it.
+/// A heartbeat that is due when an iteration starts is still sent.
 #[test]
 fn heartbeats_due_together_with_an_iteration_are_sent() {
     let mut session = session(vec![connect(), ask("hello", Until::Any)], 1);
@@ -315,8 +315,8 @@ fn heartbeats_due_together_with_an_iteration_are_sent() {
     assert!(beats.sent >= 98 && beats.skipped == 0, "{beats:?}");
 }
 
-/// Iterates over a connection that `before` opens: users that wait for their turn are online, and
-/// a step of the iteration that fails puts nobody offline.
+/// Iterates over a connection that `before` opens: users that wait for their turn are online, and a
+/// failed step of the iteration puts no user offline.
 #[test]
 fn a_login_in_before_ends_with_it() {
     for login in [true, false] {
@@ -330,7 +330,7 @@ fn a_login_in_before_ends_with_it() {
         let mut session = session(vec![never], 0);
         session.before = before;
         session.links[0].heartbeat = Some(heartbeat(S, None));
-        // All but one user have no iteration to do in the first second, and so on.
+        // All but one user have no iteration to run in the first second, and so on.
         let drive = Drive::Iterations(Iterations::new(10, Some(1.0), None));
         let mut one = program(Scheme::Ws, vec![session], STEPS, phase(drive, Some(10 * S)));
         one.graceful_stop = S;

@@ -1,4 +1,4 @@
-//! Transactions in all their endings: what is counted, and which time they have.
+//! All endings of transactions: what is counted, and with which durations.
 
 use super::*;
 use throng_program::OnError;
@@ -153,7 +153,7 @@ fn a_lost_connection_fails_the_open_transactions() {
         outcome.is_sound(seed);
         let (request, transaction) = (outcome.step(1), outcome.step(2));
         assert!(transaction.ok > 1000, "{}", transaction.ok);
-        // A pause at the end may hide a loss from this transaction; the next one has it then.
+        // A pause at the end may hide a loss from this transaction; the next one gets it then.
         assert_eq!(request.failed(), transaction.failed(), "seed {seed}");
         assert!(transaction.count <= request.count, "seed {seed}");
     }
@@ -161,7 +161,7 @@ fn a_lost_connection_fails_the_open_transactions() {
 
 #[test]
 fn the_counts_of_leaving_users_are_consistent_in_every_second() {
-    // Users come, are in the middle of transactions in loops, and leave one by one.
+    // Users start, are in the middle of transactions in loops, and leave one by one.
     let inner = transaction(3, vec![step(1, failing(OnError::Next))]);
     let steps = vec![transaction(2, vec![plain(0), pause(30 * MS), inner])];
     let code = vec![Statement::Repeat { low: 1, high: 4, steps }];

@@ -1,5 +1,5 @@
-//! Values: requests that differ from user to user, what is checked and saved of answers, rows of
-//! data, cookies and trace ids.
+//! Values: requests that differ per user, checks and saves of responses, data rows, cookies and
+//! trace IDs.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use throng_base::Said;
 
 use super::*;
 
-/// Names as the compiler of scenarios knows them; slots as in [`session`].
+/// Names as in compiled scenarios; slots as in [`session`].
 struct Scenario;
 
 impl Names for Scenario {
@@ -106,10 +106,10 @@ fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nX-Kind: demo\r\n\r\n{body}").into()
 }
 
-/// Requests as the server got them.
+/// Requests as the server received them.
 type Asked = Rc<RefCell<Vec<String>>>;
 
-/// A server that remembers what it was asked, and what it does then.
+/// A server that records its requests, and what it does then.
 fn remembering(answer: impl Fn(&str) -> Vec<(Duration, Deed)> + 'static) -> (Server, Asked) {
     let asked: Asked = Asked::default();
     let memory = Rc::clone(&asked);
@@ -134,7 +134,7 @@ fn remembering(answer: impl Fn(&str) -> Vec<(Duration, Deed)> + 'static) -> (Ser
     (server, asked)
 }
 
-/// A program of one session, done so often by so many.
+/// A program with one session, run this often by this many users.
 fn done(code: Block, users: u64, total: u64) -> Program {
     let drive = Drive::Iterations(Iterations::new(users, None, Some(total)));
     program(Scheme::Http, vec![session(code, 0)], &[StepKind::Http], phase(drive, None))
@@ -146,7 +146,7 @@ fn play(program: Program, server: Server) -> Outcome {
     outcome
 }
 
-/// What one answer comes to when it is looked at like this.
+/// The verdict on one response with these checks.
 fn verdict(answer: &[u8], checks: &[Check], saves: &[Save]) -> Option<(Cause, Said)> {
     // In pieces and in one.
     let mut verdicts = Vec::new();
@@ -360,7 +360,7 @@ fn failed_checks_report_what_was_found() {
     );
 }
 
-/// As [`verdict`], but where the time is in the words.
+/// Like [`verdict`], but for messages that contain the time.
 fn verdict_once(answer: &[u8], checks: Vec<Check>) -> Option<(Cause, Said)> {
     let code = vec![request("GET", "/", |http| http.checks = checks)];
     let answer = answer.to_vec();
@@ -589,7 +589,7 @@ fn a_cookie_is_saved_from_the_jar_for_the_url() {
     });
     let (server, asked) = remembering(|asked| {
         let head = match asked.split(' ').nth(1).unwrap() {
-            // Only the first page sets it, by the redirect that leads to it.
+            // Only the first page sets it, through the redirect that leads to it.
             "/a/page" if !asked.contains("Cookie: ") => {
                 "302 Found\r\nLocation: /a/in\r\nSet-Cookie: xsrf=t%3D; Path=/a"
             }
@@ -737,7 +737,7 @@ fn messages_are_written_checked_and_saved() {
 fn checking_responses_costs_hardly_any_allocations() {
     let allocations = |code: Block, count| {
         let page = ok(r#"{"code":0,"data":{"id":5,"other":[1,2,3]}}"#);
-        // A server that remembers nothing.
+        // A server that records nothing.
         let server = http_server(move |_| vec![(MS, say(&page))]);
         let program = done(code, 1, count);
         let before = crate::system::allocations();
@@ -828,7 +828,7 @@ fn counters_and_trends_match_what_the_users_did() {
         let [done, pairs, trend, even] = [0, 1, 2, 3].map(|row| outcome.step(row));
         assert!(done.ok > 500 && !done.errors.is_empty(), "seed {seed}: {done:?}");
         assert_eq!((pairs.count, trend.count), (2 * done.ok, done.ok), "seed {seed}");
-        // A half is no whole number: the step fails and adds nothing.
+        // A half is not a whole number: the step fails and adds nothing.
         assert_eq!(outcome.errors(Cause::ExpressionFailed), done.ok - even.count, "seed {seed}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is told of every step to who watches, and going on step by step.
+//! Traces of every step for an observer, and running step by step.
 
 use super::*;
 

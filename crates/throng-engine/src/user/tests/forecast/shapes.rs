@@ -1,4 +1,4 @@
-//! Rates of any shape, starts by chance, and starts that are dropped.
+//! Rates of any shape, random starts, and dropped starts.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn dropped_starts_stay_within_the_bounds() {
 
 #[test]
 fn delayed_starts_catch_up_with_a_rate_that_users_only_reach_at_times() {
-    // Ten users do a hundred a second; the sine asks for 150 at its height, and for 10 behind it.
+    // Ten users run a hundred per second; the sine requires 150 at its peak, and 10 later.
     let rate = sine(80.0, 70.0);
     let code = || vec![ask(), think(89, 89)];
     holds_nearly(

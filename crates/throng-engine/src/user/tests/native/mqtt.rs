@@ -1,4 +1,4 @@
-//! Clients of MQTT against a server that acknowledges, echoes, refuses and lies.
+//! MQTT clients against a server that acknowledges, echoes, refuses and violates the protocol.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use throng_protocol::mqtt::{
 
 use super::*;
 
-/// A server that makes these packets of each that comes.
+/// A server that answers each packet with these packets.
 fn server(version: Version, answer: impl Fn(&Packet<'_>) -> Vec<Vec<u8>> + 'static) -> Server {
     Box::new(move |asked, _| {
         let mut out = Vec::new();
@@ -44,7 +44,7 @@ fn written(version: Version, packet: &Packet<'_>) -> Vec<u8> {
     out
 }
 
-/// A server that accepts all, and says every message to who has published it.
+/// A server that accepts all, and returns every message to its publisher.
 fn echo(version: Version, packet: &Packet<'_>) -> Vec<Vec<u8>> {
     let written = |packet: Packet<'_>| written(version, &packet);
     let ack = |id| Ack { id, ..Ack::default() };
@@ -116,7 +116,7 @@ fn publish(step: u16, qos: Qos) -> Statement {
     order(step, message(qos))
 }
 
-/// Waits for a message with a topic that the filter has.
+/// Waits for a message whose topic matches the filter.
 fn hear(step: u16, filter: &str) -> Statement {
     let topic =
         Check { pick: Pick::Header("topic".into()), want: Want::Topic(Text::literal(filter)) };
@@ -135,7 +135,7 @@ fn hear(step: u16, filter: &str) -> Statement {
 const KINDS: [StepKind; 4] =
     [StepKind::Connect, StepKind::Request, StepKind::Request, StepKind::Expect];
 
-/// Users that do these steps once each second, for so many seconds.
+/// Users that run these steps once each second, for this many seconds.
 fn speaking(code: Block, begin: usize, users: u64, time: Duration) -> Program {
     let drive = Drive::Users(Users { to: users, coming: Coming::AtOnce });
     program(Scheme::Mqtt, vec![session(code, begin)], &KINDS, phase(drive, Some(time)))
@@ -287,7 +287,7 @@ fn the_reason_code_of_a_refusal_decides_its_cause() {
     }
 }
 
-/// What comes of one step against a server that answers it so.
+/// The result of one step against a server that answers it this way.
 fn verdict(
     step: Statement,
     answer: impl Fn(u16) -> Packet<'static> + 'static,
@@ -373,7 +373,7 @@ fn a_session_continues_on_the_next_connection() {
             }
             Packet::Publish(it) => {
                 seen.push(format!("publish {} {}", it.id, it.dup));
-                // The first one breaks the standard, so that the client loses the connection.
+                // The first one violates the standard, so that the client loses the connection.
                 match it.dup {
                     true => echo(Version::V3, packet),
                     false => vec![vec![0xff, 0xff]],

@@ -1,4 +1,4 @@
-//! Users of Redis against a server that answers, is late, lies and sends away.
+//! Redis users against a server that answers, is late, violates the protocol and rejects logins.
 
 use throng_base::redis as base;
 use throng_program::redis::{self, Commands};
@@ -7,7 +7,7 @@ use throng_protocol::redis::{Reply, read_reply};
 
 use super::*;
 
-/// A server that makes these bytes of the words of each command.
+/// A server that answers the words of each command with these bytes.
 fn server(answer: impl Fn(&[String]) -> (Duration, Vec<u8>) + 'static) -> Server {
     Box::new(move |asked, _| {
         let mut deeds = Vec::new();
@@ -25,7 +25,7 @@ fn text(text: &str) -> Vec<u8> {
     format!("${}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-/// A step that sends these words, and wants this value of the reply.
+/// A step that sends these words, and expects this value in the reply.
 fn redis(step: u16, commands: &[&[Text]], checks: Vec<Check>) -> Statement {
     let commands: Vec<Vec<Text>> = commands.iter().map(|words| words.to_vec()).collect();
     let commands = Commands::new(&commands, String::new(), !checks.is_empty());
@@ -183,7 +183,7 @@ fn messages_reach_the_steps_that_wait_for_them() {
             };
             (MS, [one(&words[1], 1), message("odd"), one(&words[2], 2)].concat())
         }
-        // Before its reply, and behind it.
+        // Before its reply, and after it.
         _ => (MS, [message("news"), b"*2\r\n".to_vec(), text("pong"), text("")].concat()),
     });
     let outcome = run(asking(code, 2, 20, 3 * S), 55, |world| world.clog(0.1), server);

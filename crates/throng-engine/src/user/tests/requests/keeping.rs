@@ -1,4 +1,4 @@
-//! What all users keep together is bounded: beyond it answers fail, and nothing else does.
+//! The memory of all users together is limited: beyond it responses fail, and nothing else does.
 
 use throng_extract::Digest;
 use throng_metrics::Comparison;
@@ -7,7 +7,7 @@ use throng_program::Slow;
 use super::values::text_with;
 use super::*;
 
-/// Forty thousand bytes, in two pieces that come apart.
+/// Forty thousand bytes, in two pieces that arrive separately.
 fn large_answers() -> Server {
     http_server(|_| {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n".to_vec();
@@ -40,12 +40,12 @@ fn bodies_beyond_the_budget_fail_and_the_run_continues() {
     assert_eq!((total.ok + refused, total.count), (80, 80));
     let example = outcome.examples.iter().find(|one| one.cause == Cause::MemoryLimit).unwrap();
     assert!(example.detail.english().contains("100 KB"), "{:?}", example.detail);
-    // The connection is good for the next answer.
+    // The connection can be used for the next response.
     assert_eq!(outcome.sum.connections.counts.opened, 8);
     // Not even one.
     let outcome = eight_users(contains(), Some(30_000));
     assert_eq!(outcome.errors(Cause::MemoryLimit), 80);
-    // What nobody looks at is not kept.
+    // Bodies that nothing needs are not kept.
     assert_eq!(eight_users(Vec::new(), Some(1)).sum.total().ok, 80);
 }
 

@@ -1,4 +1,4 @@
-//! What is recorded of responses beside their times, and of users who pause.
+//! What is recorded of responses besides their times, and of users that pause.
 
 use throng_metrics::{SAMPLED_OF, SampleInterval};
 
@@ -7,7 +7,7 @@ use super::*;
 
 const COUNT: u64 = 1000;
 
-/// One user, whose requests differ, or are all the same, and who pauses behind each.
+/// One user, whose requests differ or are all the same, and which pauses after each.
 fn sampled(path: &str, answer: impl Fn(&mut Random) -> Vec<(Duration, Deed)> + 'static) -> Outcome {
     let steps = vec![request("GET", path, |_| {}), pause(2 * MS)];
     let drive = Drive::Iterations(Iterations::new(1, None, Some(COUNT)));

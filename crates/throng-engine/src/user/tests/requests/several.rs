@@ -1,5 +1,5 @@
-//! Users with several connections: they log in over HTTP, live on a WebSocket, and ask over HTTP
-//! beside it; all books are kept, whatever is lost.
+//! Users with several connections: they log in over HTTP, stay on a WebSocket, and send HTTP
+//! requests in addition; all counts add up, whatever is lost.
 
 use throng_program::{Amount, Beat, BeatFault, Beside, Churn, Every, Handler, OnError};
 
@@ -17,7 +17,7 @@ const KINDS: &[StepKind] = &[
     StepKind::Http,
 ];
 
-/// The links of the session: over which of them it goes on HTTP, and on the WebSocket.
+/// The links of the session: those of its HTTP requests, and the WebSocket.
 const API: u8 = 0;
 const CHAT: u8 = 1;
 
@@ -41,7 +41,8 @@ fn beat(every: Duration) -> Heartbeat {
     }
 }
 
-/// Logs in, connects, asks on both connections; a handler and an `every` of the chat call the API.
+/// Logs in, connects, sends requests on both connections; a handler and an `every` of the chat call
+/// the API.
 fn member(stays: Duration, then: OnError) -> Session {
     let mut open = connect();
     let mut request = ask("hello", Until::Any);
@@ -86,7 +87,7 @@ fn program_of(session: Session, phase: Phase) -> Program {
     one
 }
 
-/// A chat that also answers plain requests, both with faults now and then.
+/// A chat that also answers plain requests, both with occasional faults.
 fn server(faults: u64) -> Server {
     let chat = chat_server(faults);
     Box::new(move |asked, random| {
