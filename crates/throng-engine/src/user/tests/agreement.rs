@@ -2,8 +2,6 @@
 //! random, and throng's counts are compared with the server's.
 //!
 //! `THRONG_BOOKS_SEED=n` replays one world.
-//!
-//! `THRONG_BOOKS_SEED=n` plays one world again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
