@@ -50,7 +50,7 @@ pub(crate) fn format(call: &mut Call<'_>) -> Result<Value, Fault> {
     write_moment(call.scope.unix_nanos(), format).map(Value::from)
 }
 
-/// A moment of the Gregorian calendar in UTC.
+/// A time of the Gregorian calendar in UTC.
 struct Moment {
     year: u64,
     /// From 0.
@@ -106,7 +106,7 @@ fn is_leap(year: u64) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// The moment written by a format of `%` letters; a fault names a letter that means nothing.
+/// Formats the time with `%` letters; the error names an unknown letter.
 pub(crate) fn write_moment(unix_nanos: u64, format: &str) -> Result<String, Fault> {
     let moment = Moment::new(unix_nanos);
     let nanos = unix_nanos % NANOS;

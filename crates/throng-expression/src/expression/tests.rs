@@ -1,4 +1,5 @@
-//! Expressions in a world of a few names: results, faults, mistakes with their places, chance.
+//! Expressions with a few names: results, evaluation errors, compile errors with their positions,
+//! randomness.
 
 use throng_base::{Random, Said};
 
@@ -9,7 +10,7 @@ use crate::scope::Answer;
 
 mod fuzz;
 
-/// A user with a few saved values, a row and an answer.
+/// A user with a few saved values, a row and a response.
 pub(super) struct World {
     random: Random,
     pub slots: Vec<Value>,
@@ -116,7 +117,7 @@ pub(super) fn compile(text: &str) -> Result<Expression, Box<CompileError>> {
     Expression::compile(text, &mut Known)
 }
 
-/// The value as JSON, or the fault, or the mistake with the marked text.
+/// The value as JSON, or the evaluation error, or the compile error with the marked text.
 fn outcome(text: &str) -> String {
     let expression = match compile(text) {
         Ok(expression) => expression,
@@ -388,7 +389,7 @@ fn digests_and_encodings_are_those_of_their_standards() {
         ("base64.decode('Zg') + base64.decode('Zg==') == b'ff'", "true"),
         ("base64.decode('__4') == b'\\xff\\xfe'", "true"),
         ("hex.encode('az')", r#""617a""#),
-        // Bytes whatever is in them: whether they are UTF-8 is a matter of luck.
+        // Bytes whatever they contain: whether they are UTF-8 is accidental.
         ("hex.decode('617A') == b'az'", "true"),
         ("hex.decode('c3bc') + hex.decode('ff') == b'\\xc3\\xbc\\xff'", "true"),
         ("hex.decode('c3bc').size()", "2"),
@@ -675,7 +676,7 @@ fn an_evaluation_ends() {
     let replaced =
         format!("'aaaaaaaa{}'{}", "a".repeat(50), ".replace('a', 'aaaaaaaa')".repeat(30));
     assert_eq!(outcome(&replaced.replace("'aaaaaaaaa", "saved.token + 'aaaaaaaaa")), message);
-    // The same over constants alone is left for later and does not stop the compiler.
+    // The same over constants alone is not folded and does not stop the compiler.
     assert_eq!(outcome(&replaced), message);
 }
 
@@ -762,7 +763,7 @@ fn the_same_seed_draws_the_same_values() {
     let draw = |seed| compile(text).expect("compiles").evaluate(&mut World::new(seed));
     assert_eq!(draw(7), draw(7));
     assert_ne!(draw(7), draw(8));
-    // What a seed promises: these values may not change from release to release.
+    // Guaranteed results of a seed: these values must not change between releases.
     let json = draw(7).expect("a value").to_json().to_string();
     assert_eq!(json, PROMISED, "{json}");
 }

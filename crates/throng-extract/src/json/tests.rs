@@ -1,4 +1,4 @@
-//! Paths and queries of JSON, on answers as they come and on such as are made to hurt.
+//! JSON paths and queries, on typical and on malicious responses.
 
 mod suite;
 
@@ -224,7 +224,7 @@ fn all_that_is_well_formed_is_read() {
     assert_eq!(found("code"), Some(Value::Int(1)));
 }
 
-/// What reading together must agree with.
+/// The expected result of reading paths together.
 fn one_by_one(paths: &JsonPaths, bytes: &[u8]) -> Option<Vec<Option<Value>>> {
     let value = parse(bytes).ok()?;
     let found = paths.paths().iter().map(|path| path.first(&value).map(Value::from_json));

@@ -1,4 +1,4 @@
-//! Selectors on answers as they come, and on such as are made to hurt.
+//! Selectors on typical and on malicious responses.
 
 mod others;
 

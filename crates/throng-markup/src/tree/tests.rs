@@ -1,4 +1,4 @@
-//! Trees of documents as people write them, and of such as are made to hurt.
+//! Trees of typical and of malicious documents.
 
 mod html5lib;
 
@@ -38,7 +38,7 @@ fn show(tree: &Tree, node: NodeId, out: &mut String) {
     }
 }
 
-/// What holds of every tree.
+/// Invariants of every tree.
 fn check(tree: &Tree) {
     for node in 1..tree.end() {
         let parent = tree.parent(node).unwrap();
@@ -59,7 +59,7 @@ fn check(tree: &Tree) {
     }
 }
 
-/// The inside of the body.
+/// The content of the body.
 fn body(text: &str) -> String {
     let all = shown(text);
     let inside = all.strip_prefix("html(head body").unwrap_or_else(|| panic!("{all}"));

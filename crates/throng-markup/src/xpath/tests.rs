@@ -1,4 +1,4 @@
-//! Expressions on answers as they come, and on such as are made to hurt.
+//! Expressions on typical and on malicious responses.
 
 mod libxml2;
 

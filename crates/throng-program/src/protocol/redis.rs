@@ -1,9 +1,9 @@
-//! What a user says to a Redis server: who it is, and the commands that it sends.
+//! Redis clients: their credentials, and the commands they send.
 //!
 //! A message with [`Commands`] is one write, a pipeline if there are several. The step ends when
-//! all replies have come. An error among them is a failure, unless the step checks `error`. What is
-//! looked at beside the content is in headers ([`crate::Pick::Header`]): `value`, `type` and
-//! `error` of replies, `channel` and `pattern` of messages.
+//! all replies have arrived. An error among them is a failure, unless the step checks `error`.
+//! Fields besides the content are headers ([`crate::Pick::Header`]): `value`, `type` and `error` of
+//! replies, `channel` and `pattern` of messages.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Scheme {
     }
 }
 
-/// What the URL of a target says: who logs in, and which database is used.
+/// The parts of a target's URL: credentials and database.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     pub user: String,

@@ -1,4 +1,5 @@
-//! Mutated expressions, and good ones over odd values: no panic, no hang, places within the text.
+//! Mutated expressions, and valid ones over odd values: no panic, no hang, positions within the
+//! text.
 
 use throng_base::Random;
 use throng_fuzz::mutations;
@@ -23,7 +24,7 @@ const CORPUS: &[&str] = &[
     "Foo{a: 1}.b ? \"\"\"long\n'text'\"\"\" : 1.5e-3",
 ];
 
-/// Compiles what may be anything and evaluates it where it compiles.
+/// Compiles any text, and evaluates it if it compiles.
 fn try_text(text: &str, world: &mut World) {
     match Expression::compile(text, &mut Known) {
         Ok(expression) => {
@@ -53,7 +54,7 @@ fn fuzz_compile_takes_anything() {
     });
 }
 
-/// Tokens in any order come further than damaged bytes do.
+/// Random tokens get further than damaged bytes.
 #[test]
 fn fuzz_compile_takes_any_row_of_tokens() {
     const TOKENS: &[&str] = &[

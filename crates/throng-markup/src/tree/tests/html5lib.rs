@@ -1,5 +1,5 @@
-//! The cases of html5lib about trees (github.com/html5lib/html5lib-tests), as the source of
-//! Python's package `html5rdf` brings them.
+//! The tree construction cases of html5lib (github.com/html5lib/html5lib-tests), from the source of
+//! Python's package `html5rdf`.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ struct Case {
     tree: Vec<String>,
 }
 
-/// The cases of whole documents that no script changes.
+/// The cases of complete documents that no script changes.
 fn cases(text: &str) -> Vec<Option<Case>> {
     let text = format!("\n{text}");
     text.split("\n#data\n").skip(1).map(case).collect()
@@ -37,7 +37,7 @@ fn case(text: &str) -> Option<Case> {
     (!left_out).then(|| Case { data: data.to_string(), tree: ours(lines) })
 }
 
-/// The lines of a tree; a text may have line feeds.
+/// The lines of a tree; a text may contain line feeds.
 fn joined(tree: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in tree.split('\n') {
@@ -49,8 +49,8 @@ fn joined(tree: &str) -> Vec<String> {
     lines
 }
 
-/// What we leave out on purpose: document types, namespaces with the case of their names, and that
-/// the inside of a template is a document of its own.
+/// Intentional omissions: document types, namespaces with the case of their names, and the separate
+/// document inside of a template.
 fn ours(lines: Vec<String>) -> Vec<String> {
     let mut content: Vec<usize> = Vec::new();
     let mut tree = Vec::new();
@@ -90,7 +90,7 @@ fn without_prefix(text: &str) -> String {
     }
 }
 
-/// Our tree in the same lines.
+/// Our tree in the same format.
 fn lines(tree: &Tree, node: NodeId, depth: usize, out: &mut Vec<String>) {
     let space = " ".repeat(2 * depth);
     let text = tree.text(node);
@@ -116,7 +116,7 @@ fn built(text: &str) -> Vec<String> {
     out
 }
 
-/// The numbers of the cases in which our tree is another, by file.
+/// The numbers of the cases in which our tree differs, by file.
 fn different() -> BTreeMap<String, Vec<usize>> {
     let package = throng_fuzz::python_packages("html5rdf").join("html5rdf");
     let folder = package.join("tests/testdata/tree-construction");
