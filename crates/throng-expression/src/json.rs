@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_comes_back_as_it_was_written() {
+    fn json_is_written_as_it_was_read() {
         for text in [
             r#"{"b":1,"a":[true,false,null,-5,1.5,"x"],"big":18446744073709551615}"#,
             r#""quote \" backslash \\ line \n tab \t bell \u0007 é 😀""#,
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_does_not_have_is_written_as_what_it_has() {
+    fn values_that_json_lacks_are_replaced() {
         let value = Value::from(vec![
             Value::Float(f64::NAN),
             Value::Float(f64::INFINITY),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_too_deep_or_broken_is_an_error() {
+    fn json_that_is_too_deep_or_malformed_is_an_error() {
         assert!(Value::parse_json("[".repeat(100_000).as_bytes()).is_err());
         assert!(Value::parse_json(b"{\"a\":}").is_err());
         assert!(Value::parse_json(b"\"\xff\"").is_err());
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_json_never_panics_and_comes_back() {
+    fn fuzz_json_never_panics_and_round_trips() {
         let corpus: &[&[u8]] = &[
             br#"{"code":0,"data":{"token":"abc","items":[1,2.5,-3e10,null,true]}}"#,
             br#"["\u00e9\ud83d\ude00", 18446744073709551615, 1e308]"#,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_well_formed_is_read() {
+    fn all_well_formed_json_is_read() {
         let max = "1.7976931348623157e308";
         for (text, read) in [
             (r#"{"a":1e400,"b":-1E+400}"#, format!(r#"{{"a":{max},"b":-{max}}}"#)),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_formed_is_not_made_so() {
+    fn malformed_json_is_not_repaired() {
         for text in ["01e400", "1.e400", "+1e400", "1e400e1", ".1e400", "1e+", "--1e400"] {
             assert!(Value::parse_json(text.as_bytes()).is_err(), "{text}");
         }

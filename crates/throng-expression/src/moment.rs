@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_written_in_utc() {
+    fn times_are_written_in_utc() {
         // Checked with GNU date.
         let cases = [
             (0, "1970-01-01 00:00:00 Thu 001 12 AM"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_without_a_meaning_are_named() {
+    fn unknown_format_letters_are_named() {
         assert_eq!(write_moment(0, "%Q").unwrap_err().0, "`now.format` does not support `%Q`");
         assert!(write_moment(0, "%").is_err());
     }

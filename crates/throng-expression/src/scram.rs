@@ -213,7 +213,7 @@ mod tests {
         "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096";
 
     #[test]
-    fn a_proof_is_that_of_the_rfcs() {
+    fn proofs_match_the_rfcs() {
         let first_sha1 = first("user", NONCE_SHA1);
         assert_eq!(first_sha1, "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL");
         let proof = answer(Hash::Sha1, &first_sha1, CHALLENGE_SHA1, b"pencil").unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_kept_are_those_that_are_derived_and_no_more_than_the_limit() {
+    fn kept_keys_equal_derived_ones_and_are_limited() {
         let (mut keys, salt) = (Keys::default(), b"salt".to_vec());
         let challenge = Challenge { nonce: "", salt, iterations: NonZeroU32::MIN };
         let accounts = KEYS_MAX + KEYS_MAX / 4;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_that_is_none_is_refused() {
+    fn an_invalid_challenge_is_rejected() {
         let said = |first: &str, challenge: &str| {
             let answer = answer(Hash::Sha1, first, challenge, b"pencil");
             answer.unwrap_err().english()
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_a_challenge_is_answered_or_refused() {
+    fn fuzz_challenges_are_answered_or_rejected() {
         let own = first("user", NONCE_SHA1);
         throng_fuzz::mutations(&[CHALLENGE_SHA1.as_bytes()], |mutant, _| {
             let text = String::from_utf8_lossy(mutant);

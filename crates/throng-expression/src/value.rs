@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_a_value_are_none_under_every_limit_that_is_too_small() {
+    fn the_size_of_a_value_is_none_below_every_smaller_limit() {
         let inner = Value::List([Value::from("seven b"), Value::List([].into())].into());
         let entry = ("name".into(), inner.clone());
         let outer = Value::List([inner, Value::Map([entry].into()), Value::Null].into());
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_scalar_is_what_yaml_says_unless_it_would_lose_something() {
+    fn a_plain_scalar_follows_yaml_unless_it_would_lose_information() {
         let cases: &[(&str, Value)] = &[
             ("", Value::Null),
             ("~", Value::Null),

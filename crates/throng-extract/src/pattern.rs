@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_that_is_meant_is_given() {
+    fn the_right_group_is_returned() {
         let page = b"<input name=\"csrf\" value=\"t0k-en\">";
         for (pattern, want) in [
             (r#"value="([^"]*)""#, "t0k-en"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_a_place() {
+    fn errors_have_a_position() {
         for (pattern, start, end) in [
             ("a(b", 1, 2),
             ("a[b", 1, 2),

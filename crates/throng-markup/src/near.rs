@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_css_selector_is_cut_where_an_element_or_a_test_ends() {
+    fn a_css_selector_is_shortened_by_elements_and_tests() {
         let page = Page::new(PAGE);
         for (selector, want) in [
             ("form#login input[name=crsf]@value", beginning("form#login input", 2)),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_xpath_is_cut_where_a_step_or_a_predicate_ends() {
+    fn an_xpath_is_shortened_by_steps_and_predicates() {
         let page = Page::new(PAGE);
         for (path, want) in [
             ("//form[@id='login']//input[@name='crsf']/@value", "//form[@id='login']//input 2"),

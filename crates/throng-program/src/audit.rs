@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_that_of_one_user() {
+    fn a_name_belongs_to_one_user() {
         let names = UserName { before: "online:d".into(), after: ":x".into() };
         assert_eq!(names.user(&names.of(17)), Some(17));
         for other in

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_choose_as_those_of_prometheus() {
+    fn selectors_match_like_those_of_prometheus() {
         let labels = [("mode", "idle"), ("cpu", "12")];
         let matches = |text: &str| {
             Selector::parse(text).expect(text).matches("node_cpu_seconds_total", &labels)
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_selector_of_a_host_is_one() {
+    fn every_host_selector_is_valid() {
         let metrics = host_metrics();
         let kept = ALL.iter().filter(|series| series.kept != Kept::Nothing).count();
         assert_eq!(metrics.len(), kept - 1 + MODES.len() + 1);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_says_why() {
+    fn invalid_selectors_are_explained() {
         for (text, why) in [
             ("", "the metric name is missing"),
             ("{}", "the metric name is missing"),

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_is_told_as_it_is_written() {
+    fn a_network_is_printed_in_scenario_syntax() {
         let ms = Duration::from_millis;
         let of = |delay, loss, rate| UserNetwork { delay, loss, rate }.to_string();
         let all = of((ms(50), ms(200)), 0.005, Some(1_000_000));

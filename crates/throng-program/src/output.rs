@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_is_understood_or_refused() {
+    fn outputs_are_parsed_or_rejected() {
         let good = |text: &str| text.parse::<Output>().unwrap();
         assert_eq!(good("csv=a=b.csv"), Output { kind: OutputKind::Csv, place: "a=b.csv".into() });
         assert_eq!(good("statsd=localhost:8125").kind, OutputKind::Statsd);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_fits_leads_elsewhere() {
+    fn the_first_matching_rule_applies() {
         let way = |from, to| ConnectTo { from, to };
         let routing = Routing {
             connect_to: vec![
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_host_has_its_own_addresses_before_those_of_any() {
+    fn addresses_of_a_named_host_go_before_those_of_any_host() {
         let resolve = |of, address: &str| Resolve { of, addresses: vec![address.parse().unwrap()] };
         let routing = Routing {
             resolve: vec![

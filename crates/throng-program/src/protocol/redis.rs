@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_for_all_users_is_written_once() {
+    fn parts_that_all_users_share_are_written_once() {
         let value = Expression::constant(Value::Int(7));
         let varies = Text { segments: vec![Segment::Value { value, escape: Escape::None }] };
         let get = [words("GET k")];
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn each_channel_has_a_reply_of_its_own() {
+    fn each_channel_has_its_own_reply() {
         for (text, replies, subscribes) in [
             ("subscribe a b c", 3, true),
             ("PSUBSCRIBE a*", 1, true),

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_lie_from_the_highest_on() {
+    fn bits_count_from_the_highest() {
         let mut bytes = [0; 9];
         put_bits(0b101, 0, 3, &mut bytes);
         put_bits(u64::MAX, 3, 64, &mut bytes);

@@ -127,7 +127,7 @@ mod tests {
 
     /// The check values of the catalogue of parametrised CRC algorithms, and of RFC 1950.
     #[test]
-    fn the_well_known_check_values_come_out() {
+    fn checksums_match_their_published_check_values() {
         let cases = [
             (Checksum::Crc32, 4, 0xcbf4_3926),
             (Checksum::Crc32C, 4, 0xe306_9283),

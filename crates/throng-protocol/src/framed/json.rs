@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_json_passes_and_what_is_not_is_found() {
+    fn valid_json_passes_and_errors_are_located() {
         let good = [
             "0",
             "-0.5e+7",
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_found_where_they_lie() {
+    fn parts_are_located() {
         let text = br#" {"a": [1, {"b": "x"}], "\u0062": 3, "a": [4, {"b" : "y" }, []]} "#;
         let part = |steps: &[Inner]| find(text, steps).map(|range| &text[range]);
         let key = |key: &str| Inner::Key(key.into());
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_what_passes_is_read_by_another_parser() {
+    fn fuzz_another_parser_agrees() {
         let corpus: &[&[u8]] = &[
             br#"{"a": [1, -2.5e3, {"b": "x\u00e9\ud83d\ude00"}], "c": null, "d": [true, false]}"#,
             b"[[[[[1]]]], 0, \"\\\\\", {}]",

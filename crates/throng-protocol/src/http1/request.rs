@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_as_the_rfc_has_it() {
+    fn a_request_is_written_as_in_the_rfc() {
         let headers = [("Host", &b"a.example"[..]), ("X-Empty", b"")];
         assert_eq!(
             written(|out| write_request(out, "GET", "/a?b=c", headers)),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_split_a_request_is_refused() {
+    fn parts_that_would_split_a_request_are_rejected() {
         let bad = |at, byte| Err(InvalidPart::Byte { at, byte });
         assert_eq!(validate_method("M-SEARCH"), Ok(()));
         assert_eq!(validate_method("GET /"), bad(3, b' '));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn basic_authorization_is_that_of_the_rfc() {
+    fn basic_authorization_matches_the_rfc() {
         assert_eq!(
             basic_authorization("Aladdin", "open sesame"),
             "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="

@@ -193,7 +193,7 @@ pub(super) fn after_settings(frames: &[Vec<u8>]) -> Shown {
 }
 
 #[test]
-fn responses_come_however_they_are_cut() {
+fn responses_are_read_however_they_are_split() {
     let mut shown = after_settings(&[
         headers(5, 0, &[(":status", "103"), ("link", "</a>")]),
         headers(1, 0, &[(":status", "200"), ("content-length", "5"), ("content-encoding", "br")]),
@@ -237,7 +237,7 @@ fn responses_come_however_they_are_cut() {
 }
 
 #[test]
-fn a_head_may_be_spread_over_many_frames() {
+fn a_head_may_have_many_frames() {
     let whole = block(&[(":status", "200"), ("server", "nginx"), ("x-long", &"y".repeat(99))]);
     let (first, rest) = whole.split_at(1);
     let (second, third) = rest.split_at(20);
@@ -253,7 +253,7 @@ fn a_head_may_be_spread_over_many_frames() {
 }
 
 #[test]
-fn the_preface_says_what_we_take() {
+fn the_preface_announces_our_limits() {
     let limits = Limits::default();
     let mut client = Client::new(&limits);
     let mut out = Vec::new();
@@ -268,7 +268,7 @@ fn the_preface_says_what_we_take() {
 }
 
 #[test]
-fn a_prepared_request_is_written_as_it_lies_there() {
+fn a_prepared_request_is_written_unchanged() {
     let mut block = Vec::new();
     write_request(&mut block, "GET", "http", "a.example", "?q");
     write_field(&mut block, "Accept", b"*/*");
@@ -290,7 +290,7 @@ fn a_prepared_request_is_written_as_it_lies_there() {
 }
 
 #[test]
-fn the_limit_of_streams_is_kept() {
+fn the_limit_of_streams_is_respected() {
     let limits = Limits::default();
     let mut client = asked(&[RequestKind::Normal; 2], &limits);
     let mut shown = Shown::default();
@@ -319,7 +319,7 @@ fn a_peer_without_a_limit_has_none() {
 }
 
 #[test]
-fn who_goes_away_says_what_it_has_not_processed() {
+fn goaway_identifies_unprocessed_requests() {
     let limits = Limits::default();
     let mut client = asked(&[RequestKind::Normal; 3], &limits);
     let mut shown = Shown::default();
@@ -351,7 +351,7 @@ fn who_goes_away_says_what_it_has_not_processed() {
 /// A peer that has begun to respond has processed the request, whatever it says afterwards: sent
 /// once more, the request would be done twice.
 #[test]
-fn what_was_responded_to_was_processed() {
+fn a_request_with_a_response_counts_as_processed() {
     let limits = Limits::default();
     let begun = [(1, "200"), (3, "103")].map(|(id, status)| headers(id, 0, &[(":status", status)]));
     for (last, told) in [
@@ -371,7 +371,7 @@ fn what_was_responded_to_was_processed() {
 }
 
 #[test]
-fn what_is_cancelled_is_not_told_any_more() {
+fn a_cancelled_exchange_causes_no_more_events() {
     let limits = Limits::default();
     let mut client = asked(&[RequestKind::Normal; 2], &limits);
     let mut shown = Shown::default();
@@ -400,7 +400,7 @@ fn what_is_cancelled_is_not_told_any_more() {
 }
 
 #[test]
-fn whoever_closes_early_fails_what_is_open() {
+fn an_early_close_fails_all_open_exchanges() {
     let limits = Limits::default();
     let closed = |bytes: &[u8]| {
         let is_http2 = bytes != b"HTTP/";
@@ -428,7 +428,7 @@ fn whoever_closes_early_fails_what_is_open() {
 }
 
 #[test]
-fn windows_are_renewed_in_large_steps() {
+fn windows_are_opened_in_large_steps() {
     let limits = Limits {
         stream_window_bytes: 40_000,
         connection_window_bytes: 100_000,
@@ -473,7 +473,7 @@ fn sent(out: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_body_goes_as_far_as_its_windows() {
+fn a_body_is_sent_as_far_as_its_windows_allow() {
     let limits = Limits::default();
     let mut client = asked(&[], &limits);
     let mut shown = Shown::default();
@@ -514,7 +514,7 @@ fn a_body_goes_as_far_as_its_windows() {
 }
 
 #[test]
-fn the_window_of_the_connection_is_shared_in_turns() {
+fn bodies_take_turns_with_the_connection_window() {
     let limits = Limits::default();
     let mut client = asked(&[], &limits);
     let mut shown = Shown::default();
@@ -558,7 +558,7 @@ fn a_large_body_waits_for_the_socket() {
 
 /// gRPC servers answer a call before all of its requests have come.
 #[test]
-fn an_answer_ends_an_upload() {
+fn a_response_ends_an_upload() {
     let limits = Limits::default();
     let mut client = asked(&[], &limits);
     let token = client.ask(&Ask { body: Body::Open, ..get(SLASH) }, &mut Vec::new()).unwrap();

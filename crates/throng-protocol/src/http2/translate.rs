@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_the_block_of_the_same_request() {
+    fn a_head_becomes_the_block_of_the_same_request() {
         let head = b"POST /a?b=1 HTTP/1.1\r\nHost: example.org:8443\r\nX-Long-Name: one\r\n\
                      Cookie: a=1; b=2\r\nConnection: close\r\nTE: trailers\r\n\
                      Content-Length: 4\r\n\r\nbody: not a header";
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_written_and_nonsense_is_not() {
+    fn a_long_name_is_written_and_an_invalid_head_is_not() {
         let head = format!("GET / HTTP/1.1\r\n{}: x\r\n\r\n", "N".repeat(100));
         let (mut block, mut want) = (Vec::new(), Vec::new());
         assert!(write_block(&mut block, "http", head.as_bytes()));

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hex_is_read_in_all_its_ways() {
+    fn hex_is_read_in_all_notations() {
         let beef = [0xde, 0xad, 0xbe, 0xef];
         for text in [
             "deadbeef",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn hex_mistakes_are_placed() {
+    fn hex_errors_have_a_position() {
         let not_hex = |position, found| HexError::NotHex { position, found };
         let half = |position| HexError::HalfByte { position };
         for (text, error) in [
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_both_readers_give_back_what_was_written() {
+    fn fuzz_both_readers_return_what_was_written() {
         let corpus: &[&[u8]] = &[b"de ad 0xbe:ef", br"PING\r\n\x00\\", b"\\x4\xc3\xa4"];
         throng_fuzz::mutations(corpus, |input, _| {
             let text = String::from_utf8_lossy(input);

@@ -41,7 +41,7 @@ fn try_text(text: &str, world: &mut World) {
 }
 
 #[test]
-fn fuzz_compile_takes_anything() {
+fn fuzz_compile_accepts_any_text() {
     let examples: Vec<&[u8]> = CORPUS
         .iter()
         .copied()
@@ -56,7 +56,7 @@ fn fuzz_compile_takes_anything() {
 
 /// Random tokens get further than damaged bytes.
 #[test]
-fn fuzz_compile_takes_any_row_of_tokens() {
+fn fuzz_compile_accepts_any_tokens() {
     const TOKENS: &[&str] = &[
         "(",
         ")",
@@ -143,7 +143,7 @@ fn odd_value(random: &mut Random, depth: u32) -> Value {
 }
 
 #[test]
-fn fuzz_evaluate_takes_any_values() {
+fn fuzz_evaluate_accepts_any_values() {
     let slots = ["saved.token", "saved.map", "saved.later", "saved.list"];
     let mut expressions: Vec<Expression> =
         CORPUS.iter().filter_map(|it| compile(it).ok()).collect();

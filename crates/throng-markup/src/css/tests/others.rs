@@ -152,7 +152,7 @@ impl Drawn {
 }
 
 #[test]
-fn fuzz_selectors_find_what_css_select_finds() {
+fn fuzz_selectors_agree_with_css_select() {
     let mut questions = Vec::new();
     for case in throng_fuzz::cases(1) {
         let page = Drawn::new(case.seed, case.round / 20).page();

@@ -138,7 +138,7 @@ fn different() -> BTreeMap<String, Vec<usize>> {
 }
 
 #[test]
-fn trees_are_those_of_html5lib() {
+fn trees_match_html5lib() {
     let want = DIFFERENT.lines().filter_map(|line| {
         let (name, numbers) = line.split_once(": ")?;
         Some((name, numbers.split(' ').filter_map(|number| number.parse().ok()).collect()))

@@ -249,7 +249,7 @@ impl Drawn {
 }
 
 #[test]
-fn fuzz_expressions_find_what_libxml2_finds() {
+fn fuzz_expressions_agree_with_libxml2() {
     let mut questions = Vec::new();
     for case in throng_fuzz::cases(1) {
         let document = Drawn::new(case.seed, case.round / 20).element(4);

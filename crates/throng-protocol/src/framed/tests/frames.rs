@@ -196,7 +196,7 @@ fn a_packet_ends_with_its_last_field() {
 }
 
 #[test]
-fn lengths_count_what_the_protocol_says() {
+fn lengths_count_what_the_declaration_says() {
     let by = |ty: Type, counts: Counts, plus: i64| {
         compiled(Declaration {
             transport: Transport::Tcp,
@@ -242,7 +242,7 @@ fn lengths_count_what_the_protocol_says() {
 }
 
 #[test]
-fn bytes_may_end_what_is_left() {
+fn the_rest_may_end_with_given_bytes() {
     let rest = || field("data", Type::Json(Extent::RestBefore(b"}]".to_vec())));
     let protocol = compiled(one(vec![uint("id", 8), rest()]));
     let given = values(r#"{"id": 7, "data": {"a": [{}]}}"#);
@@ -305,7 +305,7 @@ fn lists_end_at_their_bytes() {
 }
 
 #[test]
-fn ends_that_can_never_be() {
+fn impossible_ends_are_rejected() {
     let told = |declaration: Declaration| match Protocol::compile(declaration) {
         Ok(_) => panic!("it compiles"),
         Err(mistakes) => {

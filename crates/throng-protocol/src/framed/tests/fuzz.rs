@@ -81,7 +81,7 @@ fn look(protocol: &Protocol, packet: &[u8], decoded: &mut Decoded) -> bool {
 }
 
 #[test]
-fn fuzz_streams_do_not_depend_on_the_cut() {
+fn fuzz_streams_do_not_depend_on_the_split() {
     let chat = chat();
     let lines = compiled(Declaration {
         framing: Framing::Delimiter { bytes: placed(b"\r\n".to_vec()), bytes_max: 40 },
@@ -132,7 +132,7 @@ fn fuzz_streams_do_not_depend_on_the_cut() {
 }
 
 #[test]
-fn fuzz_broken_packets_are_told_and_nothing_panics() {
+fn fuzz_malformed_packets_are_reported_without_a_panic() {
     let words = compiled(words_declaration(Extent::Delimited(b" ".to_vec())));
     let frames = [frames::mqtt(), frames::resp(), frames::nats(), frames::dns()];
     let all = [chat(), miop(), every_type(), protobuf(), modbus(), amqp(), words];

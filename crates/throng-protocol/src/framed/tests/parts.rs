@@ -34,7 +34,7 @@ fn smtp() -> Declaration {
 }
 
 #[test]
-fn a_message_says_that_the_reply_goes_on() {
+fn a_message_can_declare_that_the_reply_continues() {
     let chat = |from: More| {
         let mut chat = chat_declaration();
         let joined = chat.messages.iter().position(|one| one.name.value == "joined").unwrap();
@@ -65,7 +65,7 @@ fn a_message_says_that_the_reply_goes_on() {
 }
 
 #[test]
-fn what_goes_on_is_a_reply_and_ends() {
+fn a_message_that_continues_is_a_reply_with_an_end() {
     let told = |declaration: Declaration| {
         let mistakes = Protocol::compile(declaration).unwrap_err();
         let told = mistakes.iter().map(|it| format!("{}: {}", it.code, it.message.english()));

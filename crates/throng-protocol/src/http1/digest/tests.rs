@@ -22,7 +22,7 @@ const OF_RFC_7616: &str = "realm=\"http-auth@example.org\", qop=\"auth, auth-int
 
 /// RFC 7616, 3.9.1.
 #[test]
-fn the_examples_of_the_rfc() {
+fn answers_match_the_examples_of_the_rfc() {
     for (algorithm, response) in [
         ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
         ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
@@ -76,7 +76,7 @@ fn older_servers_are_answered() {
 }
 
 #[test]
-fn the_count_is_raised_and_a_session_has_its_own_secret() {
+fn the_count_increases_and_a_session_has_its_own_secret() {
     let value = format!("Digest {OF_RFC_7616}, algorithm=MD5-sess");
     let mut answerer = Answerer::new(challenge(&value), "Mufasa", "Circle of Life", 7);
     let first = String::from_utf8(answerer.next(b"GET", b"/")).unwrap();

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_comes_back_wherever_it_stands() {
+    fn every_byte_is_decoded_at_every_position() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(decoded(&coded(&all)), Ok(all));
         for byte in 0..=255 {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_those_of_the_rfc() {
+    fn codes_match_the_rfc() {
         for (byte, code, length) in [
             (0u8, 0x1ff8, 13),
             (b'\n', 0x3fff_fffc, 30),

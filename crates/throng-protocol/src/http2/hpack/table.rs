@@ -198,7 +198,7 @@ mod tests {
 
     /// A simple list of fields, as in the RFC, compared with the buffer.
     #[test]
-    fn a_table_is_a_list_that_forgets_its_oldest() {
+    fn a_table_behaves_like_a_list_that_drops_its_oldest() {
         for bytes_max in [0, 33, 100, 300, 2048] {
             let mut table = DynamicTable::new(bytes_max);
             let mut model: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();

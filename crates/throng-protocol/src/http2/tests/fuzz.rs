@@ -94,7 +94,7 @@ fn check_order(shown: &Shown) {
 }
 
 #[test]
-fn fuzz_connections_do_not_depend_on_the_cut() {
+fn fuzz_connections_do_not_depend_on_the_split() {
     let corpus = corpus();
     let corpus: Vec<&[u8]> = corpus.iter().map(|bytes| &bytes[..]).collect();
     mutations(&corpus, |input, random| {

@@ -79,7 +79,7 @@ fn told(frames: &[Vec<u8>]) -> Told {
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
 #[test]
-fn a_stream_begins_like_any_connection() {
+fn a_stream_starts_like_any_connection() {
     let (mut out, mut want) = (Vec::new(), Vec::new());
     let limits = Limits::default();
     Lasting::open(&get(SLASH), &limits, &mut out).unwrap();
@@ -90,7 +90,7 @@ fn a_stream_begins_like_any_connection() {
 }
 
 #[test]
-fn pieces_of_the_stream_are_told_and_the_rest_is_answered() {
+fn pieces_of_the_stream_are_returned_and_control_frames_answered() {
     let told = told(&[
         headers(1, 0, &[(":status", "103")]),
         frame(6, 0, 0, b"12345678"),
@@ -118,7 +118,7 @@ fn windows_are_opened_again() {
 }
 
 #[test]
-fn a_stream_that_ends_badly_tells_how() {
+fn a_stream_that_fails_reports_how() {
     let told_end = |frames: &[Vec<u8>]| {
         let told = told(frames);
         (told.pieces.last().cloned().unwrap_or_default(), told.end)
@@ -183,7 +183,7 @@ fn messages_are_sent_until_the_last() {
 }
 
 #[test]
-fn what_the_peer_has_no_window_for_waits() {
+fn messages_without_a_window_wait() {
     let limits = Limits::default();
     let mut lasting = opened(Body::Open, &limits);
     let mut told = Told::default();
@@ -198,7 +198,7 @@ fn what_the_peer_has_no_window_for_waits() {
 }
 
 #[test]
-fn fuzz_a_stream_does_not_depend_on_the_cut() {
+fn fuzz_a_stream_does_not_depend_on_the_split() {
     let whole = [
         settings(&[(4, 70_000)]),
         headers(1, 0, OK),

@@ -372,7 +372,7 @@ async fn exchange(seed: u64, requests: usize) {
 }
 
 #[test]
-fn fuzz_the_h2_crate_understands_us_and_we_it() {
+fn fuzz_we_interoperate_with_the_h2_crate() {
     for case in throng_fuzz::cases(100) {
         let runtime = Builder::new_current_thread().build().unwrap();
         let seed = case.random().next_u64();

@@ -59,7 +59,7 @@ fn packets_of(frames: &[u8]) -> Vec<u8> {
 
 /// Packets of a server, and messages that cut them anywhere.
 #[test]
-fn packets_are_found_however_messages_and_reads_cut_them() {
+fn packets_are_found_however_messages_and_reads_split_them() {
     let publish = |id, payload| Publish {
         topic: "a/b",
         payload,
@@ -95,7 +95,7 @@ fn packets_are_found_however_messages_and_reads_cut_them() {
 }
 
 #[test]
-fn text_messages_are_refused_and_closes_are_told() {
+fn text_messages_are_refused_and_closes_are_reported() {
     let (mut client, _) = carried();
     let mut frames = Vec::new();
     write_frame(&mut frames, Opcode::Text, true, false, None, b"hello");

@@ -41,7 +41,7 @@ fn heard(version: Version) -> Vec<u8> {
 }
 
 #[test]
-fn what_mosquitto_said_means_the_same_however_it_is_cut() {
+fn packets_of_mosquitto_do_not_depend_on_the_split() {
     for version in [Version::V3, Version::V5] {
         let stream = heard(version);
         let whole = made(version, &[&stream]);
@@ -52,7 +52,7 @@ fn what_mosquitto_said_means_the_same_however_it_is_cut() {
 }
 
 #[test]
-fn fuzz_a_damaged_stream_means_the_same_however_it_is_cut() {
+fn fuzz_damaged_streams_do_not_depend_on_the_split() {
     let streams = [heard(Version::V3), heard(Version::V5)];
     throng_fuzz::mutations(&[&streams[0], &streams[1]], |input, random| {
         let version = if random.chance(0.5) { Version::V3 } else { Version::V5 };

@@ -157,7 +157,7 @@ fn messages_of_each_qos_are_acknowledged() {
 }
 
 #[test]
-fn what_is_published_waits_for_room_within_the_receive_maximum() {
+fn published_messages_wait_for_room_within_the_receive_maximum() {
     let mut bench = Bench::open(Version::V5, &PLAIN, &number(PropertyId::ReceiveMaximum, 2));
     assert_eq!(bench.publish("t", Qos::AtMostOnce), Ok(Sent::Gone));
     assert_eq!(bench.publish("t", Qos::AtLeastOnce), Ok(Sent::Flying(1)));
@@ -176,7 +176,7 @@ fn what_is_published_waits_for_room_within_the_receive_maximum() {
 }
 
 #[test]
-fn a_resumed_session_sends_again_in_order() {
+fn a_resumed_session_resends_in_order() {
     let expiry = number(PropertyId::SessionExpiryInterval, 60);
     let properties = Properties::new(&expiry, PacketType::Connect).expect("it belongs");
     let lasting = Connect { clean_start: false, properties, ..PLAIN };
@@ -260,7 +260,7 @@ fn topics_get_aliases_in_both_directions() {
 }
 
 #[test]
-fn pings_go_out_by_themselves_and_must_be_answered() {
+fn pings_are_sent_automatically_and_must_be_answered() {
     let mut bench = Bench::open(Version::V5, &PLAIN, &number(PropertyId::ServerKeepAlive, 5));
     let at = |seconds: u64| Time::ZERO + Duration::from_secs(seconds);
     let Bench { session, out, .. } = &mut bench;
@@ -279,7 +279,7 @@ fn pings_go_out_by_themselves_and_must_be_answered() {
 }
 
 #[test]
-fn what_the_server_cannot_do_is_not_sent() {
+fn packets_that_the_server_does_not_support_are_not_sent() {
     let mut properties = Vec::new();
     for id in [
         PropertyId::MaximumQos,
@@ -313,7 +313,7 @@ fn what_the_server_cannot_do_is_not_sent() {
 }
 
 #[test]
-fn a_server_refuses_or_leaves_with_a_reason() {
+fn a_server_refuses_or_disconnects_with_a_reason() {
     for (version, code, name) in
         [(Version::V3, 4, "Bad user name or password"), (Version::V5, 0x8a, "Banned")]
     {

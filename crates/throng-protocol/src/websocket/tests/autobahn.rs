@@ -134,7 +134,7 @@ impl Echo {
 }
 
 #[test]
-fn autobahn_is_content_with_what_the_client_answers() {
+fn the_client_passes_autobahn() {
     let mut server = Server::start();
     let count: usize = server.echo("/getCaseCount").parse().expect("a number");
     assert!(count > 240, "{count} cases");
