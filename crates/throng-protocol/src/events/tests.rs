@@ -1,4 +1,4 @@
-//! Event streams in whatever pieces they come, and by the text of the standard.
+//! Event streams in pieces of any size, compared with the text of the standard.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::websocket;
 
 const BYTES_MAX: usize = 1 << 20;
 
-/// The events of a body that comes in these parts: name, id and data; then why it ended.
+/// The events of a body in these parts: name, ID and data; then why it ended.
 fn parsed(parts: &[&[u8]], bytes_max: usize) -> (Vec<[String; 3]>, Option<EventError>) {
     let mut parser = EventParser::default();
     let mut events = Vec::new();
@@ -74,7 +74,7 @@ fn events_are_read_as_in_the_standard() {
     // Line ends of all kinds, also mixed.
     check_body("data: a\r\ndata: b\rdata: c\n\r\n", &[message("a\nb\nc")]);
     check_body("data: a\r\rdata: b\n\n\r\ndata: c\r\n\r\n", &["a", "b", "c"].map(message));
-    // A byte order mark is skipped once; a field name is taken as it is.
+    // A byte order mark is skipped once; a field name is used unchanged.
     check_body("\u{feff}data: a\n\n\u{feff}data: b\n\n", &[message("a")]);
     check_body("Data: a\ndata : b\n data: c\ndata: d\n\n", &[message("d")]);
     // A name is that of one event, an id stays; events without data are none, their id counts.
@@ -82,7 +82,7 @@ fn events_are_read_as_in_the_standard() {
         "event: add\nid: 7\ndata: 1\n\ndata: 2\n\nid: 8\nevent: gone\n\ndata: 3\n\n",
         &[["add", "7", "1"], ["message", "7", "2"], ["message", "8", "3"]],
     );
-    // An id with a NUL is no id, `retry` is no event, an empty event name is none.
+    // An ID with a NUL is ignored, `retry` is not an event, an empty event name means none.
     check_body("id: 1\0\nretry: 10\nevent\ndata: 1\n\nretry: 5\n\n", &[message("1")]);
     check_body("data: ends in the middle\n", &[]);
 }
@@ -155,8 +155,8 @@ fn a_parser_releases_the_memory_of_a_long_event() {
     assert!(parser.heap_bytes() < 4096, "{}", parser.heap_bytes());
 }
 
-/// The events of an answer that comes in these parts: each as its message, then whether the answer
-/// was complete, or why it cannot be read.
+/// The events of a response in these parts: each as its message, then whether the response was
+/// complete, or why it cannot be read.
 fn read(
     reader: &mut EventReader,
     parts: &[&[u8]],
@@ -342,7 +342,7 @@ fn fuzz_responses_do_not_depend_on_the_split() {
     let lines = json_lines(b"{\"a\": 1}\n{\"b\": [2]}\r\n\n3");
     mutations(&[&chunked, &plain, &lines, &answer("", CORPUS[0])], |input, random| {
         let bytes_max = random.below(200) as usize;
-        // How much of what is no HTTP is shown depends on the cut.
+        // How much of a non-HTTP response is shown depends on the split.
         let told = |(events, end): (Vec<String>, Result<bool, EventError>)| match end {
             Err(EventError::Http(HttpError::NotHttp(_))) => (events, None),
             end => (events, Some(end)),
@@ -426,7 +426,7 @@ fn fuzz_http2_streams_do_not_depend_on_the_split() {
     let corpus: Vec<&[u8]> = corpus.iter().map(|bytes| &bytes[..]).collect();
     mutations(&corpus, |input, random| {
         let bytes_max = random.below(200) as usize;
-        // How much of what is no HTTP/2 is shown depends on the cut.
+        // How much of a non-HTTP/2 response is shown depends on the split.
         let told = |(events, end): (Vec<String>, Result<bool, EventError>)| match end {
             Err(EventError::Http2(http2::Violation::NotHttp2(_))) => (events, None),
             end => (events, Some(end)),

@@ -19,7 +19,7 @@ fn message(encoding: Encoding, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Headers as they come.
+/// Received headers.
 fn fields<'f>(pairs: &'f [(&'f str, &'f str)]) -> impl Iterator<Item = (&'f [u8], &'f [u8])> {
     pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
 }
@@ -191,7 +191,7 @@ fn the_status_is_in_the_trailers_or_in_the_head() {
         let (_, ended) = responded(HEAD, &[], &[("grpc-status", wrong)]);
         assert!(matches!(ended, Err(Violation::Status(_))), "{wrong}: {ended:?}");
     }
-    // What is said is kept within limits, and no escape breaks it.
+    // Messages are limited, and invalid escapes are harmless.
     let long = "%ff".repeat(5000);
     let (_, ended) = responded(HEAD, &[], &[("grpc-status", "2"), ("grpc-message", &long)]);
     assert_eq!(ended.unwrap().message.english().chars().count(), 1024);
@@ -222,7 +222,7 @@ fn a_response_that_is_not_grpc_gets_its_status_from_http() {
         assert_eq!((status.code, status.origin), (code, Origin::Http(http)), "{content_type}");
         assert!(status.message.english().contains("gRPC status"), "{status:?}");
     }
-    // One that says its status all the same is believed.
+    // A response with a status is believed nevertheless.
     let mut response = Response::new();
     response.head(503, fields(&[("grpc-status", "8")])).unwrap();
     assert_eq!(response.end(true).map(|status| status.code), Ok(Code::ResourceExhausted));

@@ -53,7 +53,7 @@ fn pair_text((name, value): (&[u8], &[u8])) -> String {
     format!("{}={}", name.escape_ascii(), value.escape_ascii())
 }
 
-/// Reads one response from a stream that comes in these parts.
+/// Reads one response from a stream in these parts.
 pub(super) fn read(parts: &[&[u8]], method: RequestKind, limits: &Limits) -> Shown {
     let mut reader = ResponseReader::new();
     reader.expect(method);
@@ -65,7 +65,8 @@ pub(super) fn read(parts: &[&[u8]], method: RequestKind, limits: &Limits) -> Sho
                 Ok(Some(event)) => shown.add(event),
                 Ok(None) => break,
                 Err(error) => {
-                    // How much of what fails was consumed depends on the cut and matters to nobody.
+                    // How many bytes are consumed before an error depends on the split and does not
+                    // matter.
                     shown.consumed = 0;
                     shown.end = error.code().to_owned();
                     return shown;
@@ -219,7 +220,7 @@ fn informational_responses_precede_the_final_one() {
     let switching =
         "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\r\n\x01\x02";
     check_kind(switching, RequestKind::Upgrade, "101 1.1 None keep=true; ; complete +2");
-    // Nobody asked for another protocol.
+    // No other protocol was requested.
     check(switching, "; unasked-upgrade");
     check("HTTP/1.1 100 \r\n\r\n", "1xx 100 1.1 None keep=true; ; cut-off-in-head");
     // A server may say how far it is as long as it works.
@@ -282,7 +283,7 @@ fn errors_have_one_variant_per_cause() {
     check("HTTP/1.1 200 OK\r\n folded: y\r\n\r\n", "; bad-header");
     check("HTTP/1.1 200 OK\r\nX: y\r\n folded\r\nno colon\r\n\r\n", "; bad-header");
     check("HTTP/1.1 200 OK\r\nX: y\r\n folded\r\n", "; cut-off-in-head");
-    // A fault is told even if the head it is in never ends.
+    // An error is reported even if its head never ends.
     check("HTTP/1.1 bad\r\n", "; bad-status-line");
     for length in ["", "-1", "+1", "1,", "1 1", "0x1", "18446744073709551616", "a"] {
         let message = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");

@@ -1,4 +1,4 @@
-//! One connection against written frames: what is told, what is answered, however bytes are cut.
+//! One connection with written frames: its events and answers, however bytes are split.
 
 mod call;
 mod fuzz;
@@ -306,7 +306,7 @@ fn the_limit_of_streams_is_respected() {
     assert_eq!(shown.end, "");
 }
 
-/// Before the peer has said anything it is not asked more than every server allows.
+/// Before the peer's settings arrive, it gets no more streams than every server allows.
 #[test]
 fn a_peer_without_a_limit_has_none() {
     let limits = Limits::default();
@@ -348,8 +348,8 @@ fn goaway_identifies_unprocessed_requests() {
     assert_eq!((client.open_streams(), shown.end.as_str()), (0, ""));
 }
 
-/// A peer that has begun to respond has processed the request, whatever it says afterwards: sent
-/// once more, the request would be done twice.
+/// A peer that has started to respond has processed the request, whatever it reports afterwards:
+/// resent, the request would be processed twice.
 #[test]
 fn a_request_with_a_response_counts_as_processed() {
     let limits = Limits::default();
@@ -382,7 +382,7 @@ fn a_cancelled_exchange_causes_no_more_events() {
     client.cancel(Token(1), ErrorCode::CANCEL, &mut out).unwrap();
     assert_eq!(out, reset(1, ErrorCode::CANCEL));
     assert_eq!(client.cancel(Token(1), ErrorCode::CANCEL, &mut out), Err(NotOpen));
-    // What was on its way is read over; the table of headers goes on.
+    // Frames in flight are skipped; the header table is still updated.
     let mut kept = block(&[(":status", "200")]);
     kept.extend(b"\x40\x01a\x01b");
     let late = [
@@ -449,14 +449,14 @@ fn windows_are_opened_in_large_steps() {
         };
         assert_eq!(std::mem::take(&mut shown.out), wanted, "after {count}");
     }
-    // The last frame of a stream needs no room behind it.
+    // The last frame of a stream needs no window after it.
     receive(&mut client, &limits, &piece, &mut shown);
     receive(&mut client, &limits, &piece, &mut shown);
     receive(&mut client, &limits, &data(1, END_STREAM, &[b'x'; 10_000]), &mut shown);
     assert_eq!((shown.out, shown.end.as_str()), (Vec::new(), ""));
 }
 
-/// The payloads of all DATA frames in `out`, with a `.` where a stream ends.
+/// The payloads of all DATA frames in `out`, with a `.` at the end of each stream.
 fn sent(out: &[u8]) -> Vec<String> {
     let mut rest = out;
     let mut frames = Vec::new();
@@ -556,7 +556,7 @@ fn a_large_body_waits_for_the_socket() {
     assert_eq!((client.backlog(Token(1)), Arc::strong_count(&body)), (0, 1));
 }
 
-/// gRPC servers answer a call before all of its requests have come.
+/// gRPC servers answer a call before all of its requests have arrived.
 #[test]
 fn a_response_ends_an_upload() {
     let limits = Limits::default();

@@ -12,8 +12,8 @@ mod exchange;
 mod liars;
 mod session;
 
-/// What mosquitto 2.0.11 and its clients said to each other, by `mosquitto_sub -q 2 -t a/+ -t
-/// '$share/g/b/#' -U zz` and `mosquitto_pub` with QoS 0, 1 and 2, written down by a proxy.
+/// Packets between mosquitto 2.0.11 and its clients, from `mosquitto_sub -q 2 -t a/+ -t
+/// '$share/g/b/#' -U zz` and `mosquitto_pub` with QoS 0, 1 and 2, captured by a proxy.
 #[rustfmt::skip]
 const CAPTURED: [(Version, &str); 14] = [
     (Version::V3, "101700044d5154540400003c000b7375626d71747476333131821700010003612f2b0200\
@@ -48,7 +48,7 @@ pub(super) fn bytes_of(hex: &str) -> Vec<u8> {
     crate::stream::parse_hex(hex).expect("this is hexadecimal")
 }
 
-/// The packets of a stream, each as it came.
+/// The packets of a stream, unchanged.
 pub(super) fn packets(stream: &[u8]) -> Vec<&[u8]> {
     let (mut rest, mut found) = (stream, Vec::new());
     while !rest.is_empty() {
@@ -132,7 +132,7 @@ fn a_capture_is_decoded_as_expected() {
     assert_eq!(pair, Some(Value::Pair("k", "v")));
 }
 
-/// Properties that may stand in `place`.
+/// Properties that are allowed in `place`.
 fn draw_properties(random: &mut Random, place: impl Fn(PropertyId) -> bool) -> Vec<u8> {
     let mut out = Vec::new();
     for id in PropertyId::all().filter(|id| place(*id)) {
@@ -281,7 +281,7 @@ fn fuzz_damaged_packets_do_not_depend_on_the_split() {
         assert_eq!(read_all(&[first, second], version, 500), whole);
         for packet in &whole.0 {
             let Ok(read) = decode(version, packet[0], &packet[1..]) else { continue };
-            // A CONNECT says its version itself.
+            // A CONNECT contains its own version.
             let version = match read {
                 Packet::Connect(_) => version_of_connect(&packet[1..]).expect("it was read"),
                 _ => version,
@@ -289,7 +289,7 @@ fn fuzz_damaged_packets_do_not_depend_on_the_split() {
             // What is read is written in its shortest form, which means the same.
             let again = written(version, &read);
             assert_eq!(self::read(version, &again), Ok(read));
-            // What has it, can be listed.
+            // A filter list must be readable.
             if let Packet::Subscribe(subscribe) = read {
                 assert!(subscribe.filters().count() > 0);
             }

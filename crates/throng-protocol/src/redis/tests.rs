@@ -5,7 +5,7 @@ use crate::field::Field;
 
 const LIMIT: usize = 1024 * 1024;
 
-/// What came, in words.
+/// Events in readable form.
 fn shown(came: Came<'_>) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match came {
@@ -22,7 +22,7 @@ fn shown(came: Came<'_>) -> String {
     }
 }
 
-/// All that comes of a server's bytes; behind a violation, that.
+/// All events of a server's bytes, and the violation that ends them.
 fn hear(client: &mut Client, parts: &[&[u8]]) -> Vec<String> {
     let (mut all, mut room) = (Vec::new(), Vec::new());
     for part in parts {

@@ -1,4 +1,4 @@
-//! An answer ends where `Until` says, however its bytes were cut.
+//! A reply ends where `Until` says, however its bytes are split.
 
 use regex::bytes::Regex;
 
@@ -12,7 +12,7 @@ fn pattern(text: &str) -> Until {
     Until::Pattern(Regex::new(text).expect("the pattern is valid"))
 }
 
-/// Reads as many answers as the parts hold: the answers, and what ended the reading.
+/// Reads as many replies as the parts contain: the replies, and why reading ended.
 fn read_all(
     parts: &[&[u8]],
     until: &Until,
@@ -80,7 +80,7 @@ fn limits_are_exact_to_the_byte() {
     assert!(StreamError::TooLarge { limit: u64::MAX }.to_string().len() <= 120);
 }
 
-/// The next answer, and what is left behind it.
+/// The next reply, and the rest after it.
 fn next<'a>(
     reader: &mut StreamReader,
     bytes: &'a [u8],

@@ -353,8 +353,8 @@ fn the_examples_of_rfc_7692_section_7_2_3_are_read() {
     let two_blocks = b"\xc1\x0d\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00";
     check(two_blocks, Role::Client, true, hello);
     check(b"\xc1\x01\x00", Role::Client, true, &["text "]);
-    // Three that the RFC does not show: nothing at all, a stream that ends without the byte
-    // after it, and a message sent as it is although compression was agreed on.
+    // Three cases that the RFC does not show: an empty message, a stream that ends without the byte
+    // after it, and an uncompressed message although compression was negotiated.
     check(b"\xc2\x00", Role::Client, true, &["binary "]);
     check(b"\xc1\x07\xf3\x48\xcd\xc9\xc9\x07\x00", Role::Client, true, hello);
     check(b"\x81\x05Hello", Role::Client, true, hello);
@@ -402,7 +402,7 @@ fn a_decompression_bomb_stops_at_the_limit() {
 fn the_number_of_last_blocks_is_limited() {
     let mut inflater = Inflater::new();
     for (count, expected) in [(16, Ok(&b""[..])), (17, Err(WebSocketError::CompressionBroken))] {
-        // Empty last blocks, and the byte that a sender puts behind them.
+        // Empty last blocks, and the byte that a sender appends to them.
         let message = [b"\x03\x00".repeat(count), vec![0]].concat();
         assert_eq!(inflater.inflate(&message, &[], 10), expected, "{count}");
     }

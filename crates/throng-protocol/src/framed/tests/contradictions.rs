@@ -1,4 +1,4 @@
-//! Declarations that contradict themselves, and what is said of them.
+//! Contradictory declarations, and their errors.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Where packets and their parts end: lengths that count in other ways, structures with a length,
-//! lists up to some bytes, optional ends, and packets whose last field is the end.
+//! Where packets and their parts end: lengths with other counting rules, structures with a length,
+//! lists terminated by bytes, optional ends, and packets that end with their last field.
 
 use throng_fuzz::splits;
 
@@ -211,7 +211,7 @@ fn lengths_count_what_the_declaration_says() {
     };
     let digits = || Type::Coded(Coding::Decimal((*b":").into()));
     for (protocol, written) in [
-        // As in PostgreSQL: it counts itself, and not what stands before.
+        // As in PostgreSQL: it counts itself, but not what precedes it.
         (by(Type::Unsigned(32), Counts::After, 4), &b"\x01\0\0\0\x07ab\x02"[..]),
         // As in AMQP: without the last byte.
         (by(Type::Unsigned(32), Counts::After, -1), b"\x01\0\0\0\x02ab\x02"),

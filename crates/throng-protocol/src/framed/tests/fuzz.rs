@@ -39,7 +39,7 @@ fn cuts<'a>(mut bytes: &'a [u8], random: &mut Random) -> Vec<&'a [u8]> {
     parts
 }
 
-/// Whether two values are the same: what is no number is equal to nothing, itself included.
+/// Whether two values are the same: NaN is equal to nothing, including itself.
 fn are_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Float(one), Value::Float(other)) if one.is_nan() => other.is_nan(),
@@ -254,7 +254,7 @@ impl Lot<'_> {
                     let bits = 1 + self.pick(60) as u8;
                     fields.push(field(&first, Type::Bits(bits)));
                     fields.push(field(&second, Type::Bits(8 - bits % 8)));
-                    // Another group may follow at once: something stands between them.
+                    // Another group may follow immediately: put something between them.
                     fields.push(field(&self.id(), Type::Bool));
                 }
                 5 => {

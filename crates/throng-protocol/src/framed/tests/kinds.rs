@@ -29,7 +29,7 @@ pub(super) fn modbus_declaration() -> Declaration {
     }
 }
 
-/// Frames whose methods are told apart by class and number, as those of AMQP.
+/// Frames whose methods are selected by class and number, as in AMQP.
 pub(super) fn amqp() -> Protocol {
     compiled(amqp_declaration())
 }

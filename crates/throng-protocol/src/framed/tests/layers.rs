@@ -90,7 +90,7 @@ fn json_in_a_layer_is_checked() {
     );
 }
 
-/// A kilobyte for each byte that came: no more is unpacked than a packet may have.
+/// A kilobyte per received byte: no more is unpacked than a packet may have.
 #[test]
 fn layers_that_unpack_to_too_much_are_rejected() {
     let zeros = vec![0; 17 << 20];

@@ -354,7 +354,7 @@ fn packets_are_found_wherever_the_stream_is_split() {
             assert_eq!(rests, bodies);
         });
     }
-    // What varies and can be told apart from what is padding.
+    // Bytes that vary and can be distinguished from padding.
     let fixed = stream(tcp, Framing::Fixed(placed(12)), vec![uint("a", 8), body(), uint("z", 8)]);
     let given =
         |rest: &str| [("rest", Value::from(rest)), ("a", Value::Int(1)), ("z", Value::Int(2))];
@@ -805,7 +805,7 @@ fn protobuf_and_json_are_given_field_by_field() {
     let packet = encode(&miop, report, &data, "data");
     let text = br#"{"battery":7,"say \"x\"":["a\"b","plain",null,{"c":true}]}"#;
     assert!(packet.ends_with(text), "{}", packet.escape_ascii());
-    // A text that is JSON is taken as it stands, other text is a string.
+    // A text that is JSON is inserted unchanged, other text becomes a string.
     let packet = write(&miop, "report", &[("data", Value::from("{\"a\" : 1}"))], 0);
     assert!(packet.ends_with(b"{\"a\" : 1}"));
     let packet = write(&miop, "report", &[("data", Value::from("5"))], 0);
@@ -969,7 +969,7 @@ fn lost_framing_shows_its_bytes_however_they_are_split() {
                 Err(broken) => break broken,
             }
         };
-        // What has not come cannot be shown.
+        // Bytes that have not arrived cannot be shown.
         let come = if cut >= good + 2 { cut } else { stream.len() };
         let shown = &stream[good..come.min(good + EXCERPT_BYTES_MAX)];
         assert_eq!(*broken.excerpt, *shown, "{cut}");

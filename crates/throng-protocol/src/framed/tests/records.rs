@@ -1,4 +1,4 @@
-//! Records that a server has put into one message, or one behind the other on a stream.
+//! Records that a server has joined in one message, or that follow each other on a stream.
 
 use super::*;
 

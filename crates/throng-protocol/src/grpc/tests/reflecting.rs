@@ -114,7 +114,7 @@ fn mismatched_responses_are_reported() {
             .english()
             .ends_with("services: not found")
     );
-    // A file whose import never came.
+    // A file whose import is missing.
     let mut discovery = Discovery::new(["shop.Orders"]);
     discovery.answer(&server.answer(&Question::Symbol("shop.Orders".into()))).unwrap();
     assert!(

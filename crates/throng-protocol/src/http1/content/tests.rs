@@ -77,7 +77,7 @@ fn decode(encoding: &str, parts: &[&[u8]], bytes_max: u64) -> (Vec<u8>, Result<(
     decode_with(&mut decoder, parts)
 }
 
-/// However the body is cut, these bytes come out.
+/// However the body is split, the output is the same.
 fn check(encoding: &str, body: &[u8], expected: &[u8]) {
     let mut decoder = ContentDecoder::new(encoding.as_bytes(), u64::MAX).unwrap().unwrap();
     splits(body, |parts| {

@@ -17,7 +17,7 @@ fn sent(jar: &Jar, host: &str, path: &str, secure: bool, now: u64) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Where a cookie alone in its jar is sent.
+/// Where the only cookie of a jar is sent.
 fn check(text: &str, host: &str, path: &str, secure: bool, is_sent: bool) {
     let mut jar = Jar::new();
     let stored = store(&mut jar, text);

@@ -96,7 +96,7 @@ fn requests_of_the_rfc() {
     let mut encoder = Encoder::new();
     for (index, (fields, wanted)) in requests.iter().zip(wanted).enumerate() {
         let mut out = Vec::new();
-        // The size of our table is the one the peer begins with, so that there is nothing to tell.
+        // The size of our table is the peer's initial one, so there is nothing to announce.
         encoder.begin(false, &mut out);
         write_field(&mut out, ":method", b"GET");
         write_field(&mut out, ":scheme", if index < 2 { b"http" } else { b"https" });

@@ -73,7 +73,7 @@ fn play(parts: &[&[u8]], limits: &Limits) -> Shown {
     shown
 }
 
-/// What follows the end of an exchange, or comes before its head, is none of its events.
+/// Events after the end of an exchange, or before its head, do not belong to it.
 fn check_order(shown: &Shown) {
     for id in ["1 ", "3 ", "5 "] {
         let lines: Vec<&str> =

@@ -1,9 +1,9 @@
-//! A peer that lies: each kind of it is cut off, within limits, and named.
+//! Violations by a peer: each kind ends the connection or stream, within limits, and is named.
 
 use super::*;
 
 /// The code of the violation, after requests on the streams 1 (GET), 3 (HEAD), 5 (GET), and the
-/// code of the error that the peer is told.
+/// error code that is sent to the peer.
 fn cut_off(frames: &[Vec<u8>]) -> (String, ErrorCode) {
     let shown = after_settings(frames);
     let goodbye = shown.out.len().checked_sub(17).map(|at| &shown.out[at..]);
@@ -253,7 +253,7 @@ fn floods_are_cut_off() {
     }
 }
 
-/// Hours of keepalive, and a window for each piece of a long upload, are no flood.
+/// Hours of keep-alive, and a window update for each piece of a long upload, are not a flood.
 #[test]
 fn requested_frames_do_not_count_as_a_flood() {
     let limits = Limits::default();
@@ -291,7 +291,7 @@ fn the_rest_of_cancelled_downloads_does_not_count_as_a_flood() {
     assert_eq!((shown.end.as_str(), shown.events.last().unwrap().as_str()), ("", "3 end"));
 }
 
-/// It asks, and never reads the answers: what we owe it has an end.
+/// It asks, and never reads the answers: their total size is limited.
 #[test]
 fn unread_answers_are_limited() {
     let limits =

@@ -1,10 +1,10 @@
-//! Sessions that hear what mosquitto said, whole and damaged, however it is cut.
+//! Sessions that receive the packets of mosquitto, intact and damaged, however they are split.
 
 use super::super::*;
 use super::session::{Bench, PLAIN};
 use super::{CAPTURED, bytes_of, packets};
 
-/// What a session makes of a stream: its events, how it ends, and what it answers.
+/// The effect of a stream on a session: its events, how it ends, and its answers.
 type Made = (Vec<String>, Option<Violation>, Vec<u8>);
 
 /// A session that waits for the replies to a SUBSCRIBE and an UNSUBSCRIBE, as the clients of the
@@ -33,7 +33,7 @@ fn made(version: Version, parts: &[&[u8]]) -> Made {
     (events, None, bench.out)
 }
 
-/// What mosquitto said to the subscriber after its CONNACK.
+/// The packets of mosquitto to the subscriber after its CONNACK.
 fn heard(version: Version) -> Vec<u8> {
     let (_, hex) = if version == Version::V3 { CAPTURED[1] } else { CAPTURED[8] };
     let stream = bytes_of(hex);

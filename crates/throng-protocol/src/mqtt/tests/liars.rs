@@ -1,10 +1,10 @@
-//! Servers that lie: each is cut off, with the section of the standard.
+//! Servers that violate the standard: each connection ends, with the section of the standard.
 
 use super::super::*;
 use super::session::{Bench, PLAIN, ack, number};
 use super::{read, written};
 
-/// What an open session says to these bytes: its breach, and the section.
+/// The reaction of an open session to these bytes: the breach, and the section.
 #[track_caller]
 fn check(version: Version, bytes: &[u8], breach: Breach, section: &str) {
     let mut bench = Bench::open(version, &PLAIN, b"");
@@ -12,7 +12,7 @@ fn check(version: Version, bytes: &[u8], breach: Breach, section: &str) {
     assert_eq!((violation.breach, violation.section()), (breach, section), "{bytes:x?}");
     assert!(!violation.is_our_limit() && !violation.said().english().is_empty());
     assert!(!bench.session.is_open());
-    // A server of MQTT 5 is told, once, and nothing more is read.
+    // An MQTT 5 server is told, once, and nothing more is read.
     match version {
         Version::V3 => assert_eq!(bench.out, b""),
         Version::V5 => {
@@ -70,7 +70,7 @@ fn malformed_packets_of_mqtt_5_end_the_connection() {
     ] {
         check(Version::V5, bytes, Breach::Malformed(flaw), section);
     }
-    // So often as there are subscriptions, the identifiers of a message may come again.
+    // The identifiers in a message may repeat, once per matching subscription.
     let mut bench = Bench::open(Version::V5, &PLAIN, b"");
     let told = bench.hear_bytes(b"\x30\x09\x00\x01t\x04\x0b\x01\x0b\x02x");
     assert_eq!(told, Ok(vec!["t=x".into()]));

@@ -1,4 +1,4 @@
-//! A session step by step: what it writes, and what it makes of what comes.
+//! A session step by step: what it writes, and how it handles its input.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Bench {
         self.hear_all(input, &mut events).map(|()| events)
     }
 
-    /// The same; the events before a violation are told, too.
+    /// The same, including the events before a violation.
     pub(super) fn hear_all(
         &mut self,
         mut input: &[u8],
@@ -150,7 +150,7 @@ fn messages_of_each_qos_are_acknowledged() {
     assert_eq!(bench.said().len(), 2);
     assert_eq!(bench.hear(&Packet::Pubrel(ack(6))), Ok(vec!["Released(6)".into()]));
     assert_eq!(bench.said(), [format!("{:?}", Packet::Pubcomp(ack(6)))]);
-    // Repeated on the same connection: answered, and told.
+    // Repeated on the same connection: answered, and reported.
     assert_eq!(bench.hear(&Packet::Pubrel(ack(6))), Ok(vec!["Unreleased(6)".into()]));
     assert_eq!(bench.said(), [format!("{:?}", Packet::Pubcomp(Ack { code: 0x92, ..ack(6) }))]);
     assert_eq!(bench.hear(&message(Qos::ExactlyOnce, 6)), Ok(vec!["t=m".into()]));
@@ -328,6 +328,6 @@ fn a_server_refuses_or_disconnects_with_a_reason() {
     let told = bench.hear(&Packet::Disconnect(farewell));
     assert_eq!(told, Ok(vec!["Disconnected Session taken over".into()]));
     assert_eq!(bench.publish("t", Qos::AtMostOnce), Err(Refusal::NotConnected));
-    // What comes behind is ignored.
+    // Further input is ignored.
     assert_eq!(bench.hear_bytes(b"\xff\xff"), Ok(vec![]));
 }

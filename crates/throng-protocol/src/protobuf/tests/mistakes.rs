@@ -14,7 +14,7 @@ fn told(message: &str, json: &Json) -> (String, String, String) {
     let late = schema.prepare(message, &shape).map(|template| {
         encoded(&schema, &template, &leaves, false).expect_err("it is wrong for a user as well")
     });
-    // What only a value shows is told of the same field when it is there.
+    // Errors that depend on the value are reported for the same field when it is known.
     match late {
         Ok(EncodeError::Value { field, reason }) => {
             assert_eq!((field, reason), (wrong.path.join("."), wrong.message.clone()));

@@ -1,5 +1,5 @@
-//! Logins, results and errors as MySQL and MariaDB send them, cut and damaged; and servers that
-//! lie.
+//! Logins, results and errors as MySQL and MariaDB send them, split and damaged; and protocol
+//! violations.
 
 use super::login::{caching_proof, native_proof};
 use super::packets::{FULL_BYTES, write_packet};
@@ -80,7 +80,7 @@ fn result() -> Vec<u8> {
     packets(1, &[&[3], id, name, price, EOF, b"\x017\0\x037.5", b"\x018\xfb\xfb", EOF])
 }
 
-/// The same in the binary one, behind the answer to COM_STMT_PREPARE.
+/// The same in the binary protocol, after the response to COM_STMT_PREPARE.
 fn prepared() -> Vec<u8> {
     let [id, name, price] =
         &[column("id", 3, 0, 0), column("name", 253, 0, 0), column("price", 5, 0, 31)];
@@ -92,7 +92,7 @@ fn prepared() -> Vec<u8> {
     [begin, packets(1, &[&[3], id, name, price, EOF, &row, &nulls, EOF])].concat()
 }
 
-/// A client that hears bytes in pieces: what came, in words, and what it said.
+/// A client that receives bytes in pieces: its events in readable form, and its output.
 struct Bench {
     client: Client,
     kept: Vec<u8>,
@@ -134,7 +134,7 @@ impl Bench {
         (told, None)
     }
 
-    /// What the client said since the last time.
+    /// The client's output since the last call.
     fn said(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.said)
     }
@@ -303,7 +303,7 @@ fn an_open_transaction_is_rolled_back_before_the_next_statement() {
     assert_eq!(bench.said(), b"\x09\0\0\0\x03select 1");
     assert_eq!(bench.hear(&[&packets(1, &[&ok(1, IDLE)])]).0.len(), 1);
     assert!(!rolls_back(&mut bench), "nothing is open");
-    // It comes while nobody waits.
+    // It arrives while no request waits.
     open(&mut bench);
     assert!(rolls_back(&mut bench));
     throng_fuzz::splits(&packets(1, &[&ok(0, IDLE)]), |parts| {
@@ -313,7 +313,7 @@ fn an_open_transaction_is_rolled_back_before_the_next_statement() {
         assert!(rolls_back(&mut bench));
     });
     bench.hear(&[&packets(1, &[&ok(0, IDLE)])]);
-    // A statement is on its way: behind it.
+    // A statement is in flight: after it.
     open(&mut bench);
     bench.ask("do 1", None);
     bench.said();
@@ -491,7 +491,7 @@ fn protocol_violations_end_the_connection() {
     assert!(text(unasked).contains("without a statement"));
 }
 
-/// What was said instead of this.
+/// The message that was sent instead.
 fn text_of(told: String, part: &str) -> Option<String> {
     (!told.contains(part)).then_some(told)
 }

@@ -1,4 +1,4 @@
-//! Logins, results and errors as PostgreSQL sends them, cut and damaged; and servers that lie.
+//! Logins, results and errors as PostgreSQL sends them, split and damaged; and protocol violations.
 
 use super::scram::{Scram, md5_password};
 use super::write::message;
@@ -67,7 +67,7 @@ fn result() -> Vec<u8> {
     [&begin[..], &rows.concat(), &one(b'C', b"SELECT 2\0"), &one(b'Z', b"I")].concat()
 }
 
-/// A client that hears bytes in pieces: what came, in words, and what it said.
+/// A client that receives bytes in pieces: its events in readable form, and its output.
 struct Bench {
     client: Client,
     kept: Vec<u8>,
@@ -206,7 +206,7 @@ fn an_open_transaction_is_rolled_back_before_the_next_statement() {
     let (told, _) = bench.hear(&[&rolled_back, &one(b'C', b"SELECT 1\0"), &one(b'Z', b"I")]);
     assert_eq!(told, ["1 rows [None, None, None]"]);
     assert!(!rolls_back(&mut bench), "nothing is open");
-    // It comes while nobody waits; bytes of it are not those of the next result.
+    // It arrives while no request waits; its bytes do not belong to the next result.
     open(&mut bench);
     assert!(rolls_back(&mut bench));
     throng_fuzz::splits(&rolled_back, |parts| {
@@ -216,7 +216,7 @@ fn an_open_transaction_is_rolled_back_before_the_next_statement() {
         assert!(rolls_back(&mut bench));
     });
     bench.hear(&[&rolled_back]);
-    // A request is on its way: behind it.
+    // A request is in flight: after it.
     open(&mut bench);
     bench.ask("select 1", None);
     bench.said.clear();

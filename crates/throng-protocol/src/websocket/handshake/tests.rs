@@ -1,4 +1,4 @@
-//! The request as it goes out, and every way in which an answer can be wrong.
+//! The request as sent, and every way in which a response can be invalid.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const NOTHING: DeflateOffer = DeflateOffer::Nothing;
 const BROWSERS: DeflateOffer = DeflateOffer::AsBrowsers;
 const SINGLE: DeflateOffer = DeflateOffer::NoContextTakeover;
 
-/// The key and the answer of RFC 6455, 1.3.
+/// The key and the accept value of RFC 6455, 1.3.
 const ACCEPT: &[u8; 28] = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 fn sample_key() -> Key {
@@ -89,7 +89,7 @@ fn parts_that_would_break_the_request_are_rejected() {
     assert!(header("X", "tab\tis fine").is_ok());
 }
 
-/// A good answer with some headers more.
+/// A valid response with additional headers.
 fn answer(more: &[(&str, &str)]) -> Result<Accepted, UpgradeError> {
     let good = [
         ("Upgrade", "WebSocket"),

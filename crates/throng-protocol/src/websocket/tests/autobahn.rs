@@ -51,7 +51,7 @@ impl Server {
         Server { child, out, port }
     }
 
-    /// Opens a WebSocket and echoes until it ends; the last text that came.
+    /// Opens a WebSocket and echoes until it ends; returns the last text received.
     fn echo(&self, path: &str) -> String {
         let mut socket = TcpStream::connect(("127.0.0.1", self.port)).expect("a connection");
         let mut out = Vec::new();

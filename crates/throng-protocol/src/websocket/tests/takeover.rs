@@ -44,7 +44,7 @@ fn messages_refer_to_earlier_ones() {
         for bytes in cut(&frame, &mut random) {
             bench.feed(bytes).expect("a message");
         }
-        // A message that is not compressed is no part of what the next one may refer to.
+        // An uncompressed message is not part of what the next one may refer to.
         bench.feed(b"\x81\x02hi\x89\x00").expect("a message");
         assert!(bench.reader.is_idle());
         assert_eq!(
