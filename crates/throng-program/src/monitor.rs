@@ -123,7 +123,7 @@ const SERVICES: &str = "{source!=\"\",le=\"\"}";
 /// A selector in Prometheus syntax: `node_load1`, `up{job="shop",code!~"5.."}`.
 #[derive(Clone, Debug)]
 pub struct Selector {
-    /// As it was written.
+    /// As written.
     pub text: String,
     name: Option<String>,
     matchers: Vec<Matcher>,

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many start per second. What it comes to is the same in all parts of a run, and shared by
-/// them.
+/// Starts per second. The shape is the same in all parts of a run, and shared by them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rate {
-    /// From one value to another evenly, from the begin of the phase to its end.
+    /// From one value to another evenly, from the start of the phase to its end.
     Ramp { from: f64, to: f64 },
     /// Up and down around a mean, for as long as the phase takes.
     Sine(Sine),

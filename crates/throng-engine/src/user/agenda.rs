@@ -27,7 +27,7 @@ pub(super) struct Agenda {
     /// iteration.
     failed: Option<(StepId, Cause)>,
     leaves: bool,
-    /// The queue of messages is being served; whoever serves it continues until it is empty.
+    /// The queue of messages is being served; the serving call continues until it is empty.
     pub(super) is_serving: bool,
     /// The queue of tasks that wait for a connection is being served.
     pub(super) serves_queue: bool,

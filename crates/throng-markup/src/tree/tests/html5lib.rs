@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Where our tree is another, by file and number: exactly these. What they are about we leave out
-/// on purpose. It can take quadratic time, or is of no use to those who look for values:
+/// Cases in which our tree differs, by file and number: exactly these. They concern intentional
+/// omissions, which can take quadratic time or do not help to find values:
 ///
-/// - elements of formatting that overlap others are not opened again (adoption, 13.2.6.4.7),
-/// - what cannot stand in a table stays where it was written (foster parenting, 13.2.6.1),
+/// - overlapping formatting elements are not reopened (adoption, 13.2.6.4.7),
+/// - elements that are not allowed in a table stay in place (foster parenting, 13.2.6.1),
 /// - attributes of a second `html` or `body` are not added to those of the first,
-/// - comments, blanks and elements behind `</head>`, `</body>` and `</html>` stay in what is open,
-/// - framesets, which hold no text; what a `select` passes over; NUL in text,
-/// - points where texts in drawings and formulas become HTML, but for `foreignObject`,
-/// - an instruction is passed over where a browser makes a comment of it.
+/// - comments, blanks and elements after `</head>`, `</body>` and `</html>` stay in the open
+///   element,
+/// - framesets, which contain no text; content that a `select` ignores; NUL in text,
+/// - integration points of SVG and MathML, except `foreignObject`,
+/// - a processing instruction is skipped, where a browser creates a comment.
 const DIFFERENT: &str = include_str!("html5lib.txt");
 
 struct Case {

@@ -1,6 +1,6 @@
 //! The cases of Autobahn's test suite (github.com/crossbario/autobahn-testsuite) for a client,
-//! which Python's package `kosoku` serves: what comes is echoed, and the suite judges that and how
-//! the connection ends.
+//! served by Python's package `kosoku`: messages are echoed, and the suite judges that and how the
+//! connection ends.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
