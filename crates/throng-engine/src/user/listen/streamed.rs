@@ -1,4 +1,4 @@
-//! What comes of requests: whose each answer is, and how it ends.
+//! Routes the responses of multiplexed requests to their tasks, and ends them.
 
 use throng_metrics::Cause;
 use throng_program::Statement;
@@ -21,17 +21,17 @@ use crate::user::verb::http::{Listening, answer_complete, trace_head};
 use crate::user::verb::unanswered::Unanswered;
 use crate::user::watched;
 
-/// Who asked over a stream, and reads what comes of it.
+/// The task that opened a stream, and reads from it.
 enum Asker<'a> {
     Http(Listening<'a>),
     Call(Listened<'a>),
 }
 
-/// What of a user an answer may change.
+/// The parts of a user that a response may change.
 type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
 
 impl Inbound<'_, '_> {
-    /// Something came of a request, or is said of all on their connection.
+    /// Handles an event of one request, or of all on their connection.
     pub(super) fn replied(&mut self, event: &http2::Event<'_>, ended: &mut Vec<Ended>) {
         let (token, end) = match *event {
             http2::Event::Reply { token, part: Part::End } => (token, Ok(())),
@@ -52,18 +52,18 @@ impl Inbound<'_, '_> {
             http2::Event::Failed { token, ref violation } => {
                 (token, Err((http2_failure(violation), Unheard::No)))
             }
-            // Once for a connection: what it allows later may be more or less.
+            // Once per connection: later settings may raise or lower the limit.
             http2::Event::Settings { streams_max, is_first: true } => {
                 let wanted = u32::from(self.shard.prepared.program.connection.streams);
                 return self.shard.recorder.borrow_mut().streams_allowed(streams_max, wanted);
             }
             _ => return,
         };
-        // Whether the connection takes another request shows in what follows.
+        // What follows shows whether the connection takes another request.
         ended.push((token, end));
     }
 
-    /// Nothing more comes of a request: all of its answer has, or it is known why not.
+    /// A request has ended: its response is complete, or the reason is known.
     pub(super) fn reply_ended(&mut self, (token, end): Ended) {
         let Some(which) = self.who_asked(token) else { return };
         self.user.with(which, self.shard, self.cx, |active| match end {
@@ -75,7 +75,7 @@ impl Inbound<'_, '_> {
         });
     }
 
-    /// Whose stream it is.
+    /// The task that opened the stream.
     fn who_asked(&self, token: Token) -> Option<Which> {
         let its = |one: &Exchange| one.number == token.0 && one.awaits.is_answer();
         self.user.find(|task| task.exchange_on(self.line).is_some_and(its))
@@ -106,8 +106,8 @@ impl Inbound<'_, '_> {
         })
     }
 
-    /// Sends what had no room before what came, and what was asked while the answers were read;
-    /// where the session goes on to ask for more, that goes with it.
+    /// Sends what had no room before, and requests that were made while responses were read. If the
+    /// session continues with another request, that is sent along.
     pub(super) fn send_rest(&mut self) {
         let pushed = match self.user.session.doing {
             Doing::Step => Ok(()),
@@ -116,14 +116,14 @@ impl Inbound<'_, '_> {
         match pushed.and_then(|()| self.user.state.outbound(self.line).drain(self.cx)) {
             Ok(()) => {
                 self.user.state.end_if_going(self.line);
-                // Who waited for a place to open another connection goes on.
+                // Requests that waited for room to open another connection continue.
                 self.user.settle(self.shard, self.cx);
             }
             Err(error) => self.broken(&error),
         }
     }
 
-    /// Lets something be done with the exchange of a request while its answer is read.
+    /// Runs `f` with the exchange of a request while its response is read.
     fn of_stream(
         &mut self,
         token: Token,
@@ -169,8 +169,8 @@ impl Inbound<'_, '_> {
     }
 }
 
-/// Bytes of the answer came that this task waits for: the only one on its connection, so it is
-/// read in one go.
+/// Bytes of the response arrived that this task waits for. It is the only one on its connection, so
+/// it is read in one go.
 pub(super) fn answer_received(active: &mut Active<'_>, bytes: &[u8]) {
     let (shard, line) = (active.shard, active.task.line);
     let (instruction, plan) = active.at_pc();
@@ -221,7 +221,7 @@ pub(super) fn answer_received(active: &mut Active<'_>, bytes: &[u8]) {
     }
 }
 
-/// The stream ended before its answer was complete. A target that was told the deadline gives up
+/// The stream ended before its response was complete. A target that knows the deadline gives up
 /// when we do.
 fn stream_lost(active: &mut Active<'_>, failure: &Failure, unheard: Unheard) {
     if let Some(exchange) = active.task.take_exchange() {
@@ -233,7 +233,7 @@ fn stream_lost(active: &mut Active<'_>, failure: &Failure, unheard: Unheard) {
     }
 }
 
-/// Why a request failed that the target says it has not looked at, where it is not sent again.
+/// Failure of a request that the target did not process, if it is not resent.
 fn unheard(code: ErrorCode) -> Failure {
     match code {
         ErrorCode::REFUSED_STREAM => {

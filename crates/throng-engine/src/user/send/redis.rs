@@ -1,4 +1,4 @@
-//! Commands of Redis as one user sends them.
+//! Redis commands of one user.
 
 use throng_program::redis::{Commands, Piece};
 use throng_protocol::redis::{Reply, read_reply, write_word};
@@ -6,8 +6,8 @@ use throng_protocol::redis::{Reply, read_reply, write_word};
 use crate::failure::Finding;
 use crate::scope::UserScope;
 
-/// Writes commands as one user sends them. The last word that differs from user to user lies in
-/// the shard's buffer behind that.
+/// Writes the commands of one user. The last argument that differs per user follows in the shard's
+/// buffer.
 pub(super) fn write(
     commands: &Commands,
     scope: &mut UserScope<'_>,
@@ -28,11 +28,11 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Commands as a person reads them: one in each line, with the values that are sent.
+/// Commands in readable form: one per line, with the values that are sent.
 #[cold]
 pub(super) fn in_lines(mut commands: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
-    // They are written as lists of texts, as some replies are.
+    // Commands have the same format as array replies.
     while let Ok(Some((Reply::List(words), bytes))) = read_reply(commands) {
         let words = words.iter().map(|word| match word {
             Reply::Text(text) => text.as_slice(),

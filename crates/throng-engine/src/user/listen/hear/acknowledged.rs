@@ -1,4 +1,4 @@
-//! Answers to messages that are sent under a number, and the task that waits for each.
+//! Replies to messages that carry a number, and the task that waits for each.
 
 use throng_base::redis as base;
 use throng_metrics::Cause;
@@ -18,8 +18,8 @@ use crate::user::task::{Active, Task, at};
 use crate::user::verb::sql::done;
 use crate::user::verb::talk;
 
-/// Continues the task that waits for it. No task waits for what was sent without waiting, or before
-/// the last connection was lost.
+/// Continues the task that waits for the reply. Messages that were sent without waiting, or before
+/// the connection was lost, have none.
 pub(in crate::user) fn acknowledged(inbound: &mut Inbound<'_, '_>, answer: &Answered<'_>) {
     let (shard, line, session) = (inbound.shard, inbound.line, inbound.user.state.session);
     let is_its = |task: &Task| {
@@ -68,8 +68,7 @@ fn answered(active: &mut Active<'_>, line: u8, answer: &Answered<'_>) {
     }
 }
 
-/// The status of an error among the replies, and what is wrong with it, unless the step looks at
-/// errors itself.
+/// The status of an error among the replies, and the finding, unless the step checks errors itself.
 fn refusal(checks: &[Check], answer: &redis::Answer<'_>) -> Option<(u16, Finding)> {
     let (error, word) = (answer.error?, answer.error_word()?);
     let is_error = |check: &Check| matches!(&check.pick, Pick::Header(name) if name == "error");
@@ -80,7 +79,7 @@ fn refusal(checks: &[Check], answer: &redis::Answer<'_>) -> Option<(u16, Finding
     Some((status, (Cause::of_status(status), redis_error(error))))
 }
 
-/// Something came of a statement.
+/// Part of the result of a statement arrived.
 pub(in crate::user) fn queried(inbound: &mut Inbound<'_, '_>, came: &Came<'_>) {
     let Inbound { user, shard, line, cx } = inbound;
     let Some(which) = user.who_awaits_answer(*line) else { return };
