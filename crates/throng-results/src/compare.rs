@@ -171,7 +171,6 @@ fn did_you_mean<'a>(info: &'a RunInfo, name: &str) -> Option<&'a str> {
 }
 
 /// Compares a run with the baseline.
-// sentences
 pub fn compare(
     baseline: &Sampled,
     other: &Sampled,

@@ -35,7 +35,6 @@ pub struct Judged {
 }
 
 impl Condition {
-    // sentences
     pub fn parse(text: &str) -> Result<Condition, Box<Diagnostic>> {
         let wrong = |part: &str, message: Said, help: Said| {
             let source = Source::new("--fail-if", text);
@@ -86,7 +85,6 @@ impl Condition {
     }
 
     /// Checks that the compared run contains the subject of the condition.
-    // sentences
     pub fn check(&self, info: &RunInfo) -> Result<(), Box<Diagnostic>> {
         if subject(info, &self.subject).is_some() {
             return Ok(());

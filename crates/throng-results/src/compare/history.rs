@@ -145,7 +145,6 @@ struct Baseline {
 }
 
 impl Baseline {
-    // sentences
     fn read(folder: &Path, path: &Path, asked: &Asked) -> Result<Baseline, Box<Diagnostic>> {
         let inside = folder.join(path);
         let run = Run::open(if inside.join(RUN_FILE).exists() { &inside } else { path })?;
@@ -206,7 +205,6 @@ fn entries(
     Ok(found)
 }
 
-// sentences
 fn directories(folder: &Path, without_links: bool) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     if folder.join(RUN_FILE).exists() {
         let message = say!("{} is the directory of a single run", folder.display());
@@ -229,7 +227,6 @@ fn knows(info: &RunInfo, step: &str) -> bool {
     subject(info, step).is_some()
 }
 
-// sentences
 fn unknown_step(step: &str, info: Option<&RunInfo>) -> Box<Diagnostic> {
     let message = say!("no run has a step named `{step}`");
     let help = match info.and_then(|info| did_you_mean(info, step)) {
@@ -239,7 +236,6 @@ fn unknown_step(step: &str, info: Option<&RunInfo>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("unknown-step", message).help(help))
 }
 
-// sentences
 fn nothing(folder: &Path, asked: &Asked, passed_over: &[PassedOver]) -> Box<Diagnostic> {
     let message = match asked.labels.as_slice() {
         [] => say!("no run in {} can be read", folder.display()),
@@ -266,7 +262,6 @@ impl PassedOver {
 }
 
 impl Trend {
-    // sentences
     /// Reads the newest runs first, as many as requested; `None` if no run can be used.
     fn read(
         scenario: String,
@@ -381,7 +376,6 @@ fn read(entry: &Entry, asked: &Asked, is_judged: bool) -> Result<(Past, Wrong), 
 }
 
 impl Past {
-    // sentences
     fn of(sampled: &Sampled, asked: &Asked, is_judged: bool) -> Result<Past, Said> {
         let (summary, info) = (&sampled.summary, &sampled.summary.info);
         if summary.verdict.unended {
@@ -432,7 +426,6 @@ impl Past {
 }
 
 /// The result of a run in one word.
-// sentences
 fn verdict(summary: &Summary) -> Said {
     match exit_code(summary) {
         Exit::Success => say!("passed"),

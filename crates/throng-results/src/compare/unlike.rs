@@ -11,7 +11,6 @@ use crate::summary::{Damage, Validity};
 /// Maximum number of characters quoted from a text.
 const TEXT_CHARS_MAX: usize = 60;
 
-// sentences
 pub(super) fn unlike(baseline: &Sampled, other: &Sampled) -> Vec<Said> {
     let mut all = Vec::new();
     for (run, is_baseline) in [(baseline, true), (other, false)] {
@@ -45,7 +44,6 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    // sentences
     pub(super) fn of(run: &Sampled) -> Facts {
         let info = &run.summary.info;
         let host = &info.generator.host;
@@ -67,7 +65,6 @@ impl Facts {
     }
 
     /// The differences to another run.
-    // sentences
     pub(super) fn changed(&self, other: &Facts) -> Vec<Said> {
         let mut all = Vec::new();
         if self.scenario != other.scenario {
@@ -89,7 +86,6 @@ fn changes(info: &RunInfo) -> String {
 }
 
 /// Reasons to interpret the results of a run with care.
-// sentences
 fn flaws(run: &Sampled) -> impl Iterator<Item = Said> {
     let summary = &run.summary;
     let invalid = match &summary.verdict.validity {
