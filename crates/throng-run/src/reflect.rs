@@ -74,19 +74,6 @@ fn way(bench: &Bench) -> Bench {
     }
 }
 
-/// A command line that asks the server of this URL.
-///
-/// # Errors
-/// The URL is none of gRPC.
-pub fn of_url(url: &str) -> Result<Bench, Box<Diagnostic>> {
-    if Url::parse(url).is_ok_and(|url| url.scheme.is_grpc()) {
-        return Ok(Bench { url: url.into(), ..Bench::default() });
-    }
-    let message = say!("`{url}` is not the URL of a gRPC server");
-    let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
-    Err(Box::new(Diagnostic::error("bad-url", message).help(help)))
-}
-
 /// Asks a server (`throng protocol --reflect`) and writes the descriptors to a file; without one,
 /// returns them.
 ///

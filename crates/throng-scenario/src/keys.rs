@@ -112,11 +112,12 @@ const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: 
 /// The keys of every map of a scenario, those of the files beside it too, with types and
 /// descriptions. This module makes tables from them, and [`crate::ast`] makes structs.
 macro_rules! scenario_maps {
-    ($($then:tt)*) => { builtins! { maps all_maps {} {} {} {} {$($then)*} } };
+    ($($then:tt)*) => { builtins! { maps all_maps {} {} {} {} {} {$($then)*} } };
 }
 
 macro_rules! all_maps {
-    (maps [] {$($connect:tt)*} {$($check:tt)*} {$($looks:tt)*} {$($maps:tt)*} {$($then:tt)*}) => {
+    (maps [] {$($scenario:tt)*} {$($connect:tt)*} {$($check:tt)*} {$($looks:tt)*} {$($maps:tt)*}
+        {$($then:tt)*}) => {
     network_maps! { $($then)*
     SCENARIO Scenario = "a scenario" {
         name: Text => "The run's name in reports.",
@@ -171,10 +172,7 @@ macro_rules! all_maps {
         protocol: PROTOCOLS =>
             "A private protocol: the file that declares it, or `{delimiter: \"\\n\"}` to declare \
              only the end of messages.",
-        proto: TEXTS => "The `.proto` files or descriptor sets of the services that `grpc` calls.",
-        proto_path: TEXTS =>
-            "Folders to search for `.proto` files and their imports, like `--proto_path` of \
-             `protoc`.",
+        $($scenario)*
         data: Map(&Kind(&DATA)) => "Test data: rows for users from files, lists and generators.",
         deliveries: Map(&Kind(&DELIVERY)) =>
             "Deliveries to track, by name: the messages and the users that must receive them.",

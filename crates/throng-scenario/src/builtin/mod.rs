@@ -21,6 +21,7 @@ use crate::reach::Reach;
 use crate::read::Context;
 use crate::writer::Writer;
 
+pub use grpc::to_reflect;
 pub(crate) use grpc::{find_method, read_message_of_call};
 
 /// Goes through the protocols. `each` hands their macros over; otherwise, each macro in turn adds

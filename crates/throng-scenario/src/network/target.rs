@@ -19,7 +19,7 @@ use crate::scope::{FileRole, Spoken, scheme_of};
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;
-use database::read_database;
+use database::{how_to_use_tls, read_database};
 
 const TARGET_HELP: Said = say!(
     "write `target: http://127.0.0.1:8080`, \
@@ -235,16 +235,13 @@ pub(crate) fn read_tls(
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", say!("`tls` has no effect here"), node.place)
-            .label(match scheme.may_be_secure() {
-                true => say!("the target does not use TLS"),
-                false => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
+            .label(match scheme.dialect() {
+                Some(_) => say!("the target does not use TLS"),
+                None => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
             })
-            .help(match scheme.may_be_secure() {
-                true if scheme == Scheme::MySql => {
-                    say!("write `?ssl-mode=REQUIRED` behind the target")
-                }
-                true => say!("write `?sslmode=require` behind the target"),
-                false => say!(
+            .help(match scheme.dialect() {
+                Some(dialect) => how_to_use_tls(dialect).clone(),
+                None => say!(
                     "only `https`, `wss`, `tls` and `grpcs` targets use TLS, and `tcp` targets after a \
                      `secure` step"
                 ),
