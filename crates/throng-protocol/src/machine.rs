@@ -269,6 +269,11 @@ impl Machine {
         own!(self.due())
     }
 
+    /// Rolls back the transaction that is open, if there is one.
+    pub fn roll_back(&mut self, out: &mut Vec<u8>) {
+        own!(self.roll_back(out));
+    }
+
     /// Whether the peer answers our leave: it is waited for.
     pub fn awaits_end(&self) -> bool {
         own!(self.awaits_end())

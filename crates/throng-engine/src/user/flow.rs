@@ -25,7 +25,7 @@ pub(super) fn choose(load: &LoadPlan, id: UserId) -> u16 {
 /// How long it took is reckoned when it is over.
 pub(super) const FINISHED: Iteration = Iteration::Finished(None);
 
-/// What statements of SQL have left open ends with the iteration: others wait for its locks.
+/// Transactions that are open on databases end with the iteration: others wait for their locks.
 fn roll_back(user: &mut State) {
     if user.waits.change(Waits::IN_TRANSACTION, false) {
         user.lines.roll_back();

@@ -17,6 +17,11 @@ impl Scheme {
     pub fn is_redis(self) -> bool {
         matches!(self, Scheme::Redis | Scheme::Rediss)
     }
+
+    /// Whether users receive messages only from what they subscribe to.
+    pub fn subscribes(self) -> bool {
+        self.is_redis()
+    }
 }
 
 /// What the URL of a target says: who logs in, and which database is used.

@@ -69,6 +69,8 @@ pub trait ProtocolMachine {
         Ok(())
     }
 
+    fn roll_back(&mut self, _out: &mut Vec<u8>) {}
+
     fn awaits_end(&self) -> bool {
         self.traits().closes
     }

@@ -1,7 +1,7 @@
 //! What comes over a connection that lasts, and whose it is: an answer that a task waits for; a
 //! heartbeat's; a handler's; or nobody's, which is a push.
 
-pub(in crate::user) mod acknowledged;
+pub(in crate::user) mod answered;
 mod message;
 
 use std::time::Duration;
