@@ -223,6 +223,12 @@ impl Machine {
         own!(self.traits())
     }
 
+    /// Whether its messages answer what opened it: the first is timed, and each behind another.
+    #[inline]
+    pub fn is_stream(&self) -> bool {
+        own!(self.is_stream())
+    }
+
     /// The peer has closed. True when that is the end of an answer; an error when one is cut off.
     pub fn end(&mut self) -> Result<bool, HttpError> {
         own!(self.end())

@@ -303,21 +303,16 @@ impl Connection {
         }
     }
 
-    /// Whether it is a call.
-    pub(super) fn is_call(&self) -> bool {
-        matches!(self.machine, Machine::Call(_))
-    }
-
     /// It was opened for a step that was due then; of a stream of messages the first is timed.
     pub(super) fn is_opened(&mut self, step: StepId, due: Time) {
-        if matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
+        if self.machine.is_stream() {
             (self.opened_by, self.used) = (OpenedBy::step(step), due);
         }
     }
 
     /// A message came, on a stream of them.
     pub(super) fn message_came(&mut self, now: Time) -> Came {
-        if !matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
+        if !self.machine.is_stream() {
             return Came::Untimed;
         }
         let before = std::mem::replace(&mut self.used, now);

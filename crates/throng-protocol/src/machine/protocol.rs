@@ -25,6 +25,10 @@ pub trait ProtocolMachine {
         Parts { content: message, fields: Fields::None }
     }
 
+    fn is_stream(&self) -> bool {
+        false
+    }
+
     fn end(&mut self) -> Result<bool, HttpError> {
         Ok(false)
     }
@@ -152,6 +156,8 @@ pub struct Traits {
     pub codes: bool,
     /// A client that stops says so; otherwise its peer treats the connection as lost.
     pub goodbyes: bool,
+    /// When the peer has answered our leave, we end the connection.
+    pub hangs_up: bool,
     /// Messages are put into frames of its own.
     pub frames: bool,
     /// These are masked by chance.

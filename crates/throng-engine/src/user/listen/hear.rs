@@ -92,8 +92,9 @@ impl Inbound<'_, '_> {
     /// The target sent its close frame: it is answered, and the connection is over.
     pub(super) fn closed_by_peer(&mut self, (code, reason): (Option<u16>, &str)) {
         if self.user.session.is_closing(self.line) {
-            // It answers ours; the end of the stream follows, or ours of a call that has ended.
-            if self.user.state.lines.connection(self.line).is_some_and(Connection::is_call) {
+            // It answers ours; the end of the stream follows, or ours.
+            let connection = self.user.state.lines.connection(self.line);
+            if connection.is_some_and(|one| one.machine.traits().hangs_up) {
                 self.user.state.drop_connection(self.line, Ended::ByUs);
             }
             return;
