@@ -90,8 +90,8 @@ const LABELS: Shape = Map(&Text);
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
 const LABEL: &str = "Labels of the row, for use in thresholds: `{tier: gold}`.";
-const ROW: &str = "The name of the row in reports. Default: method and path (`http`), the method \
-     (`grpc`), the name of a declared message, or the verb (for MQTT, with the topic or filter).";
+const ROW: &str = "The name of the row in reports. Default: method and path (`http`), the method of \
+     a call, the name of a declared message, or the verb, with the topic or filter if there is one.";
 const CHECKS: &str = "Checks of the response, the message or each reply.";
 const SAVED: &str = "Values to save from the response, the message or the last reply.";
 const HEADERS_SENT: &str = "Headers of the request or WebSocket upgrade.";
@@ -128,7 +128,7 @@ macro_rules! all_maps {
              name from `targets`.",
         targets: Map(&TARGETS) =>
             "Several services by name: `{api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}`.",
-        tls: Kind(&TLS) => "TLS settings for https, wss, tls and grpcs targets.",
+        tls: Kind(&TLS) => "TLS settings for targets that use TLS.",
         connection: Kind(&CONNECTION) => "How to open and keep connections.",
         defaults: Kind(&DEFAULTS) => "Defaults for steps that do not set these keys.",
         limits: Kind(&LIMITS) => "Limits on the size of responses and messages, and on redirects.",

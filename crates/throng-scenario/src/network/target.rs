@@ -18,7 +18,7 @@ use crate::read::Context;
 use crate::scope::{FileRole, Spoken, scheme_of};
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
-use crate::words::shorten;
+use crate::words::{listed, shorten};
 use database::{how_to_use_tls, read_database};
 
 const TARGET_HELP: Said = say!(
@@ -241,10 +241,11 @@ pub(crate) fn read_tls(
             })
             .help(match scheme.dialect() {
                 Some(dialect) => how_to_use_tls(dialect).clone(),
-                None => say!(
-                    "only `https`, `wss`, `tls` and `grpcs` targets use TLS, and `tcp` targets after a \
-                     `secure` step"
-                ),
+                None => {
+                    let secure = Scheme::ALL.into_iter().filter(|one| one.is_secure());
+                    let secure = listed(secure.map(Scheme::word));
+                    say!("only {secure} targets use TLS, and tcp targets after a `secure` step")
+                }
             });
         cx.note(warning);
     }
