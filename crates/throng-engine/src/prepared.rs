@@ -700,7 +700,7 @@ impl LinkPlan {
         let is_secure = schemes().any(Scheme::is_secure);
         let options = || connects(session, number).filter_map(|one| one.options.as_deref());
         let keeps_session = options().any(ConnectOptions::keeps_session);
-        let subscribes = keeps_session || schemes().any(Scheme::is_redis);
+        let subscribes = keeps_session || schemes().any(Scheme::subscribes);
         let can_receive = !subscribes || session.can_receive(number);
         // Background tasks use connections of their own if they have to.
         let besides = code.beside().iter();

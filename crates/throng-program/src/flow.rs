@@ -198,6 +198,31 @@ impl Statement {
     pub fn opens_itself(&self) -> bool {
         matches!(self, Statement::Http(_) | Statement::Call(_) | Statement::Sql(_))
     }
+
+    /// The word of the language for what it does to the target, or to the run.
+    pub fn verb(&self) -> Option<&'static str> {
+        let of = |message: &Message, usual| message.content.verb().unwrap_or(usual);
+        Some(match self {
+            Statement::Connect(_) => "connect",
+            Statement::Disconnect { .. } => "disconnect",
+            Statement::Secure(_) => "secure",
+            Statement::Http(_) => "http",
+            Statement::Call(_) => Call::VERB,
+            Statement::Sql(_) => Sql::VERB,
+            Statement::Send(one) => of(&one.message, "send"),
+            Statement::Expect(_) => "expect",
+            Statement::Request(one) => of(&one.message, "request"),
+            Statement::Think(_) => "think",
+            // Its row is called after what it waits for: `expect close`.
+            Statement::Stay(one) if one.awaits_end => "expect",
+            Statement::Stay(_) => "stay",
+            Statement::Rendezvous(_) => "rendezvous",
+            Statement::Next => "next",
+            Statement::Leave => "leave",
+            Statement::Stop(_) => "stop",
+            _ => return None,
+        })
+    }
 }
 
 /// The maximum speed of a user's connection, in bytes per second; `None` is unlimited.

@@ -78,9 +78,12 @@ pub enum Event<'a> {
     /// Of a request, or of all on their connection. HTTP/1 has one at a time, without a number.
     Http(http2::Event<'a>),
     Message(&'a [u8]),
-    /// The reply to a numbered message.
+    /// The login is done.
+    Open,
+    /// The first part of an answer came.
+    Begun,
+    /// Something that was asked is answered in full.
     Answered(Answered<'a>),
-    Sql(sql::Came<'a>),
     /// Must be answered with [`crate::machine::Machine::pong`].
     Ping(&'a [u8]),
     Pong(&'a [u8]),
@@ -91,20 +94,41 @@ pub enum Event<'a> {
     },
 }
 
-/// The reply to a numbered message.
+/// How something that was asked is answered.
 #[derive(Clone, Copy, Debug)]
 pub enum Answered<'a> {
     /// By its acknowledgement.
     Mqtt(mqtt::Answer<'a>),
     /// By the replies to all its commands.
     Redis(redis::Answer<'a>),
+    /// By everything that its statements return.
+    Sql(sql::Reply<'a>),
 }
 
 impl Answered<'_> {
-    pub fn number(&self) -> u32 {
+    /// The number that it was sent under; None where one thing is asked at a time.
+    pub fn number(&self) -> Option<u32> {
         match self {
-            Answered::Mqtt(answer) => u32::from(answer.id),
-            Answered::Redis(answer) => answer.number,
+            Answered::Mqtt(answer) => Some(u32::from(answer.id)),
+            Answered::Redis(answer) => Some(answer.number),
+            Answered::Sql(_) => None,
+        }
+    }
+
+    /// How many messages a step receives with it.
+    pub fn received(&self) -> u32 {
+        match self {
+            Answered::Redis(answer) => answer.replies,
+            Answered::Mqtt(_) | Answered::Sql(_) => 0,
+        }
+    }
+
+    /// How many unsolicited messages it is if no step waits for it.
+    pub fn unasked(&self) -> u32 {
+        match self {
+            Answered::Mqtt(answer) => answer.reason.is_error().into(),
+            Answered::Redis(answer) => answer.replies,
+            Answered::Sql(_) => 0,
         }
     }
 }

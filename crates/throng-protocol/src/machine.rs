@@ -222,6 +222,12 @@ impl Machine {
         own!(self.traits())
     }
 
+    /// Whether its messages answer what opened it: the first is timed, and each behind another.
+    #[inline]
+    pub fn is_stream(&self) -> bool {
+        own!(self.is_stream())
+    }
+
     /// The peer has closed. True if that ends a response; an error if one is cut off.
     pub fn end(&mut self) -> Result<bool, HttpError> {
         own!(self.end())
@@ -265,6 +271,11 @@ impl Machine {
     #[inline]
     pub fn due(&self) -> Time {
         own!(self.due())
+    }
+
+    /// Rolls back the transaction that is open, if there is one.
+    pub fn roll_back(&mut self, out: &mut Vec<u8>) {
+        own!(self.roll_back(out));
     }
 
     /// Whether the peer answers our close, so that it is waited for.

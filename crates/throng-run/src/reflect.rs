@@ -73,19 +73,6 @@ fn way(bench: &Bench) -> Bench {
     }
 }
 
-/// A command line that queries the server of this URL.
-///
-/// # Errors
-/// The scheme of the URL is not that of gRPC.
-pub fn of_url(url: &str) -> Result<Bench, Box<Diagnostic>> {
-    if Url::parse(url).is_ok_and(|url| url.scheme.is_grpc()) {
-        return Ok(Bench { url: url.into(), ..Bench::default() });
-    }
-    let message = say!("`{url}` is not the URL of a gRPC server");
-    let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
-    Err(Box::new(Diagnostic::error("bad-url", message).help(help)))
-}
-
 /// Queries a server (`throng protocol --reflect`) and writes the descriptors to a file; without a
 /// file, returns them.
 ///

@@ -160,6 +160,11 @@ pub(crate) fn violation_failure(violation: &Violation) -> Failure {
     Failure { status, ..Failure::new(cause, violation.said()) }
 }
 
+/// The machine of a connection that opens without a handshake, where its protocol has its own.
+pub(crate) fn machine_of(scheme: Scheme) -> Option<Machine> {
+    scheme.is_redis().then(|| Machine::Redis(Box::default()))
+}
+
 /// What the client of an open connection takes beside the connection.
 pub(crate) fn client_bytes(scheme: Scheme) -> u64 {
     let bytes = match scheme {

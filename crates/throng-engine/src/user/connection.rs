@@ -303,22 +303,17 @@ impl Connection {
         }
     }
 
-    /// Whether the connection is a gRPC call.
-    pub(super) fn is_call(&self) -> bool {
-        matches!(self.machine, Machine::Call(_))
-    }
-
     /// The connection was opened for a step that was due then; the first message of a stream is
     /// timed from there.
     pub(super) fn is_opened(&mut self, step: StepId, due: Time) {
-        if matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
+        if self.machine.is_stream() {
             (self.opened_by, self.used) = (OpenedBy::step(step), due);
         }
     }
 
     /// A message of a stream of messages arrived.
     pub(super) fn message_came(&mut self, now: Time) -> Came {
-        if !matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
+        if !self.machine.is_stream() {
             return Came::Untimed;
         }
         let before = std::mem::replace(&mut self.used, now);

@@ -25,8 +25,7 @@ pub(super) fn choose(load: &LoadPlan, id: UserId) -> u16 {
 /// Its duration is computed when it is over.
 pub(super) const FINISHED: Iteration = Iteration::Finished(None);
 
-/// Ends the transactions that SQL statements have left open when the iteration ends: other users
-/// wait for their locks.
+/// Transactions that are open on databases end with the iteration: others wait for their locks.
 fn roll_back(user: &mut State) {
     if user.waits.change(Waits::IN_TRANSACTION, false) {
         user.lines.roll_back();

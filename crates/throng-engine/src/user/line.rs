@@ -254,11 +254,9 @@ impl Lines {
     /// Later statements run after the rollback.
     pub(super) fn roll_back(&mut self) {
         for number in 0..self.count() {
-            if let Some(connection) = self.connection_mut(number)
-                && let Machine::Sql(client) = &mut connection.machine
-            {
+            if let Some(connection) = self.connection_mut(number) {
                 let mut out = Vec::new();
-                client.roll_back(&mut out);
+                connection.machine.roll_back(&mut out);
                 if !out.is_empty() {
                     connection.keep_control(&out);
                 }

@@ -13,7 +13,7 @@ use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
 use std::task::{Context, Poll};
 
 use hear::From;
-use hear::acknowledged::acknowledged;
+use hear::answered::{answered, begun};
 use streamed::answer_received;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
@@ -22,7 +22,6 @@ use super::connection::Later;
 use super::connection::backlog::Backlog;
 use super::exchange::answer::{Ended as Over, Reading};
 use super::exchange::{Awaits, Exchange};
-use super::listen::hear::acknowledged::queried;
 use super::task::{Doing, Task, Which, at};
 use super::verb::stay;
 use super::verb::talk::awaited;
@@ -305,8 +304,10 @@ impl<'u> Inbound<'u, '_> {
                 }),
                 None => self.heard(payload),
             },
-            Event::Answered(answer) => acknowledged(self, answer),
-            Event::Sql(came) => queried(self, came),
+            // The connector waits for it.
+            Event::Open => {}
+            Event::Begun => begun(self),
+            Event::Answered(answer) => answered(self, answer),
             Event::Ping(payload) => self.ping(payload),
             Event::Pong(payload) => self.pong(payload),
             Event::Closed { code, reason } => {

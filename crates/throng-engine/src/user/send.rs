@@ -1,6 +1,6 @@
 //! The sending side of a line: bytes, messages, and WebSocket frames.
 
-pub(super) mod mqtt;
+mod mqtt;
 mod redis;
 
 use std::io;
@@ -11,20 +11,19 @@ use std::task::Context;
 use throng_base::Random;
 use throng_expression::{Fault, Value};
 use throng_metrics::Cause;
-use throng_program::mqtt::Order;
-use throng_program::redis::Commands;
-use throng_program::{Composed, Content, Message, MessageKind};
+use throng_program::{Check, Composed, ConnectOptions, Content, Message, MessageKind};
 use throng_protocol::framed::{EncodeError, Protocol};
-use throng_protocol::machine::Machine;
+use throng_protocol::machine::{Answered, Fields, Machine};
 use throng_protocol::protobuf::Schema;
 use throng_protocol::{framed, protobuf};
 
 use super::State;
 use super::agenda::waiting_bytes;
-use super::connection::Connection;
+use crate::connector::Handshake;
+use crate::connector::protocol::Upgrade;
 use crate::failure::Finding;
 use crate::scope::{UserScope, scope};
-use crate::trace::{Shown, What};
+use crate::trace::What;
 
 /// The sending side of one line of a user.
 pub(super) struct Outbound<'u> {
@@ -39,6 +38,44 @@ pub(super) struct Sent {
     /// Correlation number of the reply; 0 if the protocol has none.
     pub(super) number: u32,
     pub(super) delivery: Option<(u16, u64)>,
+}
+
+/// What acknowledges a message, as the step that waits for it looks at it.
+pub(super) struct Acknowledgement<'a> {
+    pub(super) status: Option<u16>,
+    pub(super) content: &'a [u8],
+    /// Of an acknowledgement that is a message itself.
+    pub(super) fields: Fields<'a>,
+    /// What is wrong with it whatever is looked at.
+    pub(super) refusal: Option<Finding>,
+}
+
+impl<'a> Acknowledgement<'a> {
+    /// None of what answers something else than a message.
+    pub(super) fn of(answer: &'a Answered<'a>, checks: &[Check]) -> Option<Acknowledgement<'a>> {
+        match answer {
+            Answered::Mqtt(answer) => Some(mqtt::acknowledgement(answer, checks)),
+            Answered::Redis(answer) => Some(redis::acknowledgement(answer, checks)),
+            Answered::Sql(_) => None,
+        }
+    }
+}
+
+/// What a user sends first on a connection, before it is open: the upgrade to WebSocket, or what
+/// only its protocol has, with the session of its last connection where that goes on.
+pub(super) fn greeting(
+    options: Option<&ConnectOptions>,
+    upgrade: Option<Upgrade>,
+    kept: Option<Machine>,
+    scope: &mut UserScope<'_>,
+) -> Result<Option<Handshake>, Finding> {
+    match options {
+        Some(ConnectOptions::Mqtt(client)) => {
+            let greeting = mqtt::greeting(client, upgrade, kept, scope)?;
+            Ok(Some(Handshake::Mqtt(greeting)))
+        }
+        Some(ConnectOptions::Call(_)) | None => Ok(upgrade.map(Handshake::WebSocket)),
+    }
 }
 
 /// The value of a leaf, or its text, which is appended to `out`.
@@ -201,58 +238,6 @@ impl Outbound<'_> {
         let content = shard.content_buffer.borrow();
         let sent = self.content(kind, &content, message.cut, cx);
         Ok(sent.map(|bytes| Sent { bytes, number, ..Sent::default() }))
-    }
-
-    /// Sends an MQTT packet. Its payload follows in the shard's buffer, unless all users send the
-    /// same.
-    fn order(
-        &mut self,
-        (order, cut): (&Order, Option<u32>),
-        cx: &mut Context<'_>,
-    ) -> Result<io::Result<Sent>, Finding> {
-        let shard = Rc::clone(&self.user.shard);
-        shard.recorder.borrow_mut().messages.sent += 1;
-        let Some(Connection { machine: Machine::Mqtt(client), .. }) =
-            self.user.lines.connection_mut(self.line)
-        else {
-            return Ok(Err(io::ErrorKind::NotConnected.into()));
-        };
-        let mut out = shard.write_buffer.borrow_mut();
-        out.clear();
-        let number = mqtt::write_order(order, client, &mut scope!(self.user, &shard), &mut out)?;
-        let cut = cut.map_or(out.len(), |cut| out.len().min(cut as usize));
-        let sent = self.send(&out[..cut], cx);
-        Ok(sent.map(|()| Sent { bytes: cut as u64, number: u32::from(number), ..Sent::default() }))
-    }
-
-    /// Sends Redis commands in one write.
-    fn commands(
-        &mut self,
-        (commands, cut): (&Commands, Option<u32>),
-        cx: &mut Context<'_>,
-    ) -> Result<io::Result<Sent>, Finding> {
-        let shard = Rc::clone(&self.user.shard);
-        let mut buffer = shard.write_buffer.borrow_mut();
-        let bytes = match commands.fixed() {
-            Some(fixed) => fixed,
-            None => {
-                buffer.clear();
-                redis::write(commands, &mut scope!(self.user, &shard), &mut buffer)?;
-                &buffer
-            }
-        };
-        let is_traced = shard.is_traced();
-        self.user.tell(|| What::Sent(Shown::of(&redis::in_lines(bytes))));
-        shard.recorder.borrow_mut().messages.sent += u64::from(commands.count);
-        let Some(Connection { machine: Machine::Redis(client), .. }) =
-            self.user.lines.connection_mut(self.line)
-        else {
-            return Ok(Err(io::ErrorKind::NotConnected.into()));
-        };
-        let number = client.ask(commands.replies, commands.is_read || is_traced);
-        let cut = cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
-        let sent = self.send(&bytes[..cut], cx);
-        Ok(sent.map(|()| Sent { bytes: cut as u64, number, ..Sent::default() }))
     }
 
     fn content(

@@ -4,7 +4,6 @@
 use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Message, Statement};
 use throng_protocol::framed::Decoded;
 use throng_protocol::machine::{Field, Parts};
 
@@ -121,30 +120,10 @@ pub(super) fn as_text(value: &Value) -> String {
 
 /// The verb of an instruction that is worth reporting.
 pub(super) fn verb(instruction: &Instruction) -> Option<&'static str> {
-    Some(match instruction {
-        Instruction::Do(Statement::Connect(_)) => "connect",
-        Instruction::Do(Statement::Disconnect { .. }) => "disconnect",
-        Instruction::Do(Statement::Secure(_)) => "secure",
-        Instruction::Do(Statement::Http(_)) => "http",
-        Instruction::Do(Statement::Call(_)) => "grpc",
-        Instruction::Do(Statement::Sql(_)) => "sql",
-        Instruction::Do(Statement::Send(one)) => word(&one.message, "send"),
-        Instruction::Do(Statement::Expect(_)) => "expect",
-        Instruction::Do(Statement::Request(one)) => word(&one.message, "request"),
-        Instruction::Do(Statement::Think(_)) => "think",
-        // Its row has another name: `expect close`.
-        Instruction::Do(Statement::Stay(one)) if one.awaits_end => "expect",
-        Instruction::Do(Statement::Stay(_)) => "stay",
-        Instruction::TransactionBegin { .. } => "transaction",
-        Instruction::Do(Statement::Rendezvous(_)) => "rendezvous",
-        Instruction::Parallel(_) => "parallel",
-        Instruction::Do(Statement::Next) => "next",
-        Instruction::Do(Statement::Leave) => "leave",
-        Instruction::Do(Statement::Stop(_)) => "stop",
-        _ => return None,
-    })
-}
-
-fn word(message: &Message, usual: &'static str) -> &'static str {
-    message.content.verb().unwrap_or(usual)
+    match instruction {
+        Instruction::Do(statement) => statement.verb(),
+        Instruction::TransactionBegin { .. } => Some("transaction"),
+        Instruction::Parallel(_) => Some("parallel"),
+        _ => None,
+    }
 }

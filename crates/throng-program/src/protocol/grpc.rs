@@ -53,6 +53,9 @@ pub struct Opened {
 }
 
 impl Call {
+    /// The word of the language.
+    pub const VERB: &'static str = "grpc";
+
     pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         self.opened.expressions(visit);
     }

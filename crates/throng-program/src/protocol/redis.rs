@@ -17,6 +17,11 @@ impl Scheme {
     pub fn is_redis(self) -> bool {
         matches!(self, Scheme::Redis | Scheme::Rediss)
     }
+
+    /// Whether users receive messages only from what they subscribe to.
+    pub fn subscribes(self) -> bool {
+        self.is_redis()
+    }
 }
 
 /// The parts of a target's URL: credentials and database.

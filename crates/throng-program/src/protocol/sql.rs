@@ -85,6 +85,9 @@ pub struct Sql {
 }
 
 impl Sql {
+    /// The word of the language.
+    pub const VERB: &'static str = "sql";
+
     pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         self.text.expressions(visit);
         self.with.iter().flatten().for_each(|value| value.expressions(visit));

@@ -9,7 +9,12 @@ impl ProtocolMachine for CallStream {
     type Breach = CallError;
 
     fn traits(&self) -> Traits {
-        Traits { messages: true, closes: true, frames: true, ..Traits::default() }
+        Traits { messages: true, closes: true, hangs_up: true, frames: true, ..Traits::default() }
+    }
+
+    #[inline]
+    fn is_stream(&self) -> bool {
+        true
     }
 
     #[inline(always)]

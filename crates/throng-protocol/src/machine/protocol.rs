@@ -25,6 +25,10 @@ pub trait ProtocolMachine {
         Parts { content: message, fields: Fields::None }
     }
 
+    fn is_stream(&self) -> bool {
+        false
+    }
+
     fn end(&mut self) -> Result<bool, HttpError> {
         Ok(false)
     }
@@ -68,6 +72,8 @@ pub trait ProtocolMachine {
     ) -> Result<(), Self::Breach> {
         Ok(())
     }
+
+    fn roll_back(&mut self, _out: &mut Vec<u8>) {}
 
     fn awaits_end(&self) -> bool {
         self.traits().closes
@@ -150,6 +156,8 @@ pub struct Traits {
     pub codes: bool,
     /// A client that stops sends a close; otherwise its peer treats the connection as lost.
     pub goodbyes: bool,
+    /// When the peer has answered our leave, we end the connection.
+    pub hangs_up: bool,
     /// Messages are wrapped in frames.
     pub frames: bool,
     /// Frames are masked at random.

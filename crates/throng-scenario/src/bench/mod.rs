@@ -4,6 +4,7 @@
 use crate::builtin::ALL;
 use crate::writer;
 
+pub use crate::builtin::to_reflect;
 pub use crate::native::schemes_with;
 pub use crate::writer::{
     Bench, BenchBody, BenchRoute, BenchShape, BenchStage, BenchUntil, BenchUrl, FILL_RATE,

@@ -22,6 +22,7 @@ use crate::reach::Reach;
 use crate::read::Context;
 use crate::writer::Writer;
 
+pub use grpc::to_reflect;
 pub(crate) use grpc::{find_method, read_message_of_call};
 
 /// Iterates over the protocols. `each` passes on their macros; otherwise, each macro in turn

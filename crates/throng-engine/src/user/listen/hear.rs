@@ -1,7 +1,7 @@
 //! Routes what arrives over a long-lived connection: to a task that waits for it, to a heartbeat,
 //! to a handler; anything else is a push.
 
-pub(in crate::user) mod acknowledged;
+pub(in crate::user) mod answered;
 mod message;
 
 use std::time::Duration;
@@ -92,9 +92,9 @@ impl Inbound<'_, '_> {
     /// The target sent its close frame: answers it, and ends the connection.
     pub(super) fn closed_by_peer(&mut self, (code, reason): (Option<u16>, &str)) {
         if self.user.session.is_closing(self.line) {
-            // It answers ours. The end of the stream follows, or our end of a call that is
-            // complete.
-            if self.user.state.lines.connection(self.line).is_some_and(Connection::is_call) {
+            // It answers ours; the end of the stream follows, or ours.
+            let connection = self.user.state.lines.connection(self.line);
+            if connection.is_some_and(|one| one.machine.traits().hangs_up) {
                 self.user.state.drop_connection(self.line, Ended::ByUs);
             }
             return;

@@ -2,7 +2,7 @@
 
 use throng_metrics::Cause;
 use throng_program::Statement;
-use throng_protocol::http1::{Event as Part, Jar};
+use throng_protocol::http1::Event as Part;
 use throng_protocol::http2;
 use throng_protocol::http2::{ErrorCode, Token};
 use throng_protocol::machine::Machine;
@@ -10,25 +10,16 @@ use throng_protocol::machine::Machine;
 use crate::failure::{Ended as Closed, Failure, http_failure, http2_failure};
 use crate::prepared::Plan;
 use crate::prepared::code::Instruction;
-use crate::scope::{UserScope, scope};
+use crate::scope::scope;
 use crate::user::connection::{Connection, Loss};
 use crate::user::exchange::answer::{Ended, Piece};
 use crate::user::exchange::{Exchange, Unheard};
 use crate::user::listen::Inbound;
 use crate::user::task::{Active, Doing, Task, Which, at};
-use crate::user::verb::grpc::{Listened, call_complete};
 use crate::user::verb::http::{Listening, answer_complete, trace_head};
 use crate::user::verb::unanswered::Unanswered;
+use crate::user::verb::{Asker, stream_complete};
 use crate::user::watched;
-
-/// The task that opened a stream, and reads from it.
-enum Asker<'a> {
-    Http(Listening<'a>),
-    Call(Listened<'a>),
-}
-
-/// The parts of a user that a response may change.
-type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
 
 impl Inbound<'_, '_> {
     /// Handles an event of one request, or of all on their connection.
@@ -67,10 +58,7 @@ impl Inbound<'_, '_> {
     pub(super) fn reply_ended(&mut self, (token, end): Ended) {
         let Some(which) = self.who_asked(token) else { return };
         self.user.with(which, self.shard, self.cx, |active| match end {
-            Ok(()) if matches!(active.instruction(), Instruction::Do(Statement::Call(_))) => {
-                call_complete(active);
-            }
-            Ok(()) => answer_complete(active, true, None),
+            Ok(()) => stream_complete(active),
             Err((failure, unheard)) => stream_lost(active, &failure, unheard),
         });
     }
@@ -88,48 +76,6 @@ impl Inbound<'_, '_> {
             Part::Trailers(trailers) => trailers.as_bytes().len(),
             Part::Informational(_) | Part::End => return Ok(()),
         };
-        let shard = self.shard;
-        self.of_stream(token, bytes, |asker, exchange, (jar, scope)| {
-            match (asker, part) {
-                (Asker::Http(http), Part::Head(head)) => http.head(head, exchange, jar, scope),
-                (Asker::Http(http), Part::Body(bytes)) => {
-                    exchange.piece(bytes, http.plan, None, shard);
-                }
-                (Asker::Call(call), Part::Head(head)) => return call.head(head, exchange),
-                (Asker::Call(call), Part::Body(bytes)) => return call.data(bytes, exchange, scope),
-                (Asker::Call(call), Part::Trailers(trailers)) => {
-                    return call.trailers(*trailers, exchange);
-                }
-                _ => {}
-            }
-            Ok(())
-        })
-    }
-
-    /// Sends what had no room before, and requests that were made while responses were read. If the
-    /// session continues with another request, that is sent along.
-    pub(super) fn send_rest(&mut self) {
-        let pushed = match self.user.session.doing {
-            Doing::Step => Ok(()),
-            _ => self.user.state.outbound(self.line).push(self.cx),
-        };
-        match pushed.and_then(|()| self.user.state.outbound(self.line).drain(self.cx)) {
-            Ok(()) => {
-                self.user.state.end_if_going(self.line);
-                // Requests that waited for room to open another connection continue.
-                self.user.settle(self.shard, self.cx);
-            }
-            Err(error) => self.broken(&error),
-        }
-    }
-
-    /// Runs `f` with the exchange of a request while its response is read.
-    fn of_stream(
-        &mut self,
-        token: Token,
-        bytes: usize,
-        work: impl FnOnce(&Asker<'_>, &mut Exchange, Parts<'_, '_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
         let (shard, line) = (self.shard, self.line);
         let Some(which) = self.who_asked(token) else { return Ok(()) };
         let mut taken = match which {
@@ -143,29 +89,40 @@ impl Inbound<'_, '_> {
         let iteration = task.iteration(self.user.state.iterations);
         let Task { doing, detour, pc, due, .. } = task;
         let state = &mut self.user.state;
-        let target = state.lines.connection(line).map(|connection| connection.target);
-        let asker = match (at(shard, state.session, *pc), target) {
-            ((Instruction::Do(Statement::Http(http)), Plan::Http(plan)), Some(target)) => {
-                let redirect = detour.as_ref().and_then(|detour| detour.redirect.as_ref());
-                Some(Asker::Http(Listening { shard, http, plan, redirect, target }))
-            }
-            ((Instruction::Do(Statement::Call(call)), Plan::Call(plan)), _) => {
-                Some(Asker::Call(Listened { shard, call, plan, due: *due }))
-            }
-            _ => None,
-        };
+        let connection = state.lines.connection(line);
+        let asker = connection.and_then(|connection| {
+            let at = at(shard, state.session, *pc);
+            Asker::of(shard, at, detour.as_deref(), (connection.target, *due))
+        });
         let mut read = Ok(());
         if let (Doing::Exchange(exchange), Some(asker)) = (doing, asker) {
             exchange.came(bytes as u64, state.now);
             let jar = &mut state.jar;
             let mut scope = scope!(state, shard);
             scope.iterations = iteration;
-            read = work(&asker, exchange, (jar, &mut scope));
+            read = asker.read(part, exchange, (jar, &mut scope));
         }
         if let (Some(task), Some(agenda)) = (taken, &mut self.user.state.agenda) {
             agenda.tasks_mut().push(task);
         }
         read
+    }
+
+    /// Sends what had no room before what came, and what was asked while the answers were read;
+    /// where the session goes on to ask for more, that goes with it.
+    pub(super) fn send_rest(&mut self) {
+        let pushed = match self.user.session.doing {
+            Doing::Step => Ok(()),
+            _ => self.user.state.outbound(self.line).push(self.cx),
+        };
+        match pushed.and_then(|()| self.user.state.outbound(self.line).drain(self.cx)) {
+            Ok(()) => {
+                self.user.state.end_if_going(self.line);
+                // Who waited for a place to open another connection goes on.
+                self.user.settle(self.shard, self.cx);
+            }
+            Err(error) => self.broken(&error),
+        }
     }
 }
 

@@ -2,28 +2,32 @@
 //! handled like those of other protocols.
 
 use std::borrow::Cow;
+use std::io;
+use std::rc::Rc;
+use std::task::Context;
 
 use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::mqtt::{Client, Order, Property, Publish, Subscribe, Unsubscribe};
 use throng_program::{Check, Text};
-use throng_protocol::machine::Machine;
+use throng_protocol::machine::{Fields, Machine};
 use throng_protocol::mqtt;
 use throng_protocol::mqtt::{
     Answer, Connect, Flaw, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
     write_property,
 };
 
+use super::{Acknowledgement, Outbound, Sent};
 use crate::connector::protocol::Upgrade;
 use crate::connector::protocol::mqtt::{self as connector, Greeting};
 use crate::failure::{Finding, shown};
-use crate::scope::UserScope;
+use crate::scope::{UserScope, scope};
 use crate::trace::{Shown, What};
-use crate::user::connection::mask_at;
+use crate::user::connection::{Connection, mask_at};
 
 /// The first packet of a user; continues the session of its last connection if the scenario says
 /// so.
-pub(in crate::user) fn greeting(
+pub(super) fn greeting(
     client: &Client,
     upgrade: Option<Upgrade>,
     kept: Option<Machine>,
@@ -40,9 +44,33 @@ pub(in crate::user) fn greeting(
     Ok(Greeting { hello, upgrade, machine: Some(Machine::Mqtt(own)).into() })
 }
 
+impl Outbound<'_> {
+    /// Sends a packet of MQTT. What a message contains lies in the shard's buffer behind that,
+    /// unless it is the same for all users.
+    pub(super) fn order(
+        &mut self,
+        (order, cut): (&Order, Option<u32>),
+        cx: &mut Context<'_>,
+    ) -> Result<io::Result<Sent>, Finding> {
+        let shard = Rc::clone(&self.user.shard);
+        shard.recorder.borrow_mut().messages.sent += 1;
+        let Some(Connection { machine: Machine::Mqtt(client), .. }) =
+            self.user.lines.connection_mut(self.line)
+        else {
+            return Ok(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let mut out = shard.write_buffer.borrow_mut();
+        out.clear();
+        let number = write_order(order, client, &mut scope!(self.user, &shard), &mut out)?;
+        let cut = cut.map_or(out.len(), |cut| out.len().min(cut as usize));
+        let sent = self.send(&out[..cut], cx);
+        Ok(sent.map(|()| Sent { bytes: cut as u64, number: u32::from(number), ..Sent::default() }))
+    }
+}
+
 /// Writes the packet of a step; returns the packet identifier of its acknowledgement, or 0 without
 /// one. The payload is in the shard's buffer, unless all users send the same.
-pub(in crate::user) fn write_order(
+fn write_order(
     order: &Order,
     client: &mut mqtt::Client,
     scope: &mut UserScope<'_>,
@@ -248,8 +276,18 @@ fn flawed(flaw: Flaw) -> Finding {
     (Cause::ScenarioFailed, flaw.said())
 }
 
+/// An acknowledgement as its step looks at it.
+pub(super) fn acknowledgement<'a>(answer: &Answer<'a>, checks: &[Check]) -> Acknowledgement<'a> {
+    Acknowledgement {
+        status: Some(answer.reason.status()),
+        content: answer.text.as_bytes(),
+        fields: Fields::None,
+        refusal: refusal(checks, answer),
+    }
+}
+
 /// The finding about an acknowledgement, unless the step checks its status.
-pub(in crate::user) fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> {
+fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> {
     if checks.iter().any(|check| check.status().is_some()) {
         return None;
     }

@@ -16,7 +16,7 @@ use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::Key;
 
 use crate::connector;
-use crate::connector::protocol::Upgrade;
+use crate::connector::protocol::{Upgrade, machine_of};
 use crate::connector::{Ask, Handshake, Opened};
 use crate::failure::{Ended, Failure, Finding};
 use crate::prepared::code::Instruction;
@@ -30,10 +30,10 @@ use crate::user::connection::{Connection, Later};
 use crate::user::flow::Session;
 use crate::user::outcome::Onward;
 use crate::user::redirect::is_plain_path;
-use crate::user::send::mqtt;
+use crate::user::send::greeting;
 use crate::user::task::{Active, Doing, Opening};
+use crate::user::verb::ask_for_call;
 use crate::user::verb::asking::open;
-use crate::user::verb::grpc::ask_for_call;
 use crate::user::verb::http::{resolve, unix_seconds};
 use crate::user::{State, jar, redirect, watched};
 
@@ -98,14 +98,9 @@ impl Connecting<'_> {
         if let Some(login) = connector::login_to(place, &mut self.user.random) {
             return Ok((target, Some(login)));
         }
-        let Some(ConnectOptions::Mqtt(client)) = options else {
-            return Ok((target, upgrade.map(Handshake::WebSocket)));
-        };
         let line = self.line;
         let kept = self.user.memory.as_mut().and_then(|memory| memory.take_machine(line));
-        let mut scope = scope!(self.user, shard);
-        let greeting = mqtt::greeting(client, upgrade, kept, &mut scope)?;
-        Ok((target, Some(Handshake::Mqtt(greeting))))
+        Ok((target, greeting(options, upgrade, kept, &mut scope!(self.user, shard))?))
     }
 
     /// As for a request: a path that starts with a value may be a URL.
@@ -270,8 +265,8 @@ impl OpeningEnd<'_, '_> {
         recorder.bytes_in += opened.bytes_in;
         recorder.bytes_out += opened.bytes_out;
         drop(recorder);
-        let machine = opened.machine.unwrap_or_else(|| match scheme {
-            scheme if scheme.is_redis() => Machine::Redis(Box::default()),
+        let own = opened.machine.or_else(|| machine_of(scheme));
+        let machine = own.unwrap_or_else(|| match scheme {
             _ if opened.multiplexes => {
                 Machine::Http2(Box::new(http2::Client::new(&shard.prepared.limits.http2)))
             }

@@ -28,7 +28,7 @@ use crate::user::verb::asking::Asking;
 use crate::user::{State, Waits};
 
 /// The database of a target that speaks SQL.
-pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
+fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
     shard.prepared.targets[usize::from(target)].target.database()
 }
 

@@ -12,6 +12,7 @@ use throng_base::StepId;
 use throng_metrics::Cause;
 use throng_program::{Check, Content, Expect, Message, Pick, Request, Save, Send, Statement};
 use throng_protocol::framed::{MessageId, Packet};
+use throng_protocol::machine::Fields;
 use throng_protocol::stream::Answer;
 
 use crate::failure::{Finding, lost_failure};
@@ -29,7 +30,7 @@ use crate::user::connection::{Later, NOTHING_ASKED};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
-use crate::user::send::{Sent, wire_bytes};
+use crate::user::send::{Acknowledgement, Sent, wire_bytes};
 use crate::user::task::{Active, Doing};
 use crate::user::verb::unanswered::Unanswered;
 
@@ -187,6 +188,18 @@ pub(in crate::user) fn stream_came(active: &mut Active<'_>, bytes: &[u8], answer
         looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope));
     active.shard.recorder.borrow_mut().messages.received += 1;
     message_came(active, verdict);
+}
+
+/// What this task sent is acknowledged.
+pub(super) fn acknowledged(active: &mut Active<'_>, answer: &Acknowledgement<'_>) {
+    let mut looked = Looked::new(answer.status, answer.content, active.user.now - active.task.due);
+    if !matches!(answer.fields, Fields::None) {
+        let line = active.task.line;
+        active.user.tell(|| What::Received(active.user.shown(line, answer.content)));
+        (looked.whole, looked.fields) = (Some(answer.content), answer.fields);
+    }
+    looked.refusal = answer.refusal.as_ref();
+    answer_came(active, looked, None);
 }
 
 /// The message that the task waits for has arrived.

@@ -52,8 +52,8 @@ macro_rules! mqtt {
                 (on crate::builtin::mqtt::read_unsubscribe),
         } $($tokens)* }
     };
-    (maps [$next:ident $($more:ident)*] {$($connect:tt)*} {$($check:tt)*} {$($looks:tt)*}
-        {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] {
+    (maps [$next:ident $($more:ident)*] $scenario:tt {$($connect:tt)*} {$($check:tt)*}
+        {$($looks:tt)*} {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] $scenario {
     $($connect)*
     mqtt: Kind(&MQTT) => "The session of an MQTT connection: client ID, will, keep-alive.",
     } {
