@@ -207,12 +207,7 @@ impl World {
             Expr::Name(own) | Expr::Member(_, own) => name_of(own),
             _ => name_of(name),
         };
-        self.recording.declare(Variable {
-            name: name.clone(),
-            value: None,
-            env: None,
-            is_secret: false,
-        });
+        self.recording.declare(Variable::unknown(&name));
         Text::value(format!("vars.{name}"))
     }
 
