@@ -7,15 +7,35 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use throng_base::{Clock, Random, Time};
+use throng_base::{Clock, Random, StepId, Time};
 use throng_metrics::Cause;
-use throng_program::Parting;
+use throng_program::{Body, Check, Failing, Http, Parting, Statement, Text};
 
 use crate::failure::Failure;
 use crate::system::Received;
+
+/// A request for `/`, the first step of a session.
+pub(crate) fn get(timeout: Duration, checks: Vec<Check>) -> Statement {
+    Statement::Http(Arc::new(Http {
+        step: StepId(0),
+        link: 0,
+        method: "GET".into(),
+        path: Text::literal("/"),
+        headers: Vec::new(),
+        cookies: Vec::new(),
+        digest: None,
+        body: Body::None,
+        timeout,
+        follow_redirects: false,
+        checks,
+        saves: Vec::new(),
+        failing: Failing::default(),
+    }))
+}
 
 /// The simulated clock, and the events that happen as it advances.
 pub(crate) struct Hand {

@@ -9,7 +9,7 @@ use crate::audit::AuditFigure;
 use crate::figures::{Counter, DeliveryCounter, DeliveryInterval, is_zero};
 use crate::histogram::Histogram;
 use crate::host::is_bytes;
-use crate::interval::{ConnectionsInterval, Interval};
+use crate::interval::{ConnectionsInterval, Interval, StepInterval};
 use crate::outcome::Stage;
 use crate::quantity::Unit;
 use throng_base::StepId;
@@ -373,12 +373,7 @@ impl Threshold {
         let count = match &self.subject {
             Subject::Steps(steps) => {
                 let total = sum.sum(|step| steps.contains(&step));
-                let timed = match (self.first_byte, self.with_pauses) {
-                    (true, _) => &total.first_byte,
-                    (false, true) => &total.with_pauses,
-                    (false, false) => &total.latency,
-                };
-                timed.count()
+                self.timed(&total).count()
             }
             Subject::Trend { step, .. } => sum.sum(|other| other == *step).latency.count(),
             Subject::Stage(stage) => sum.stage(*stage)?.latency.count(),
@@ -520,11 +515,7 @@ impl Threshold {
             }
             Subject::Steps(steps) => {
                 let total = sum.sum(|step| steps.contains(&step));
-                let latency = match (self.first_byte, self.with_pauses) {
-                    (true, _) => &total.first_byte,
-                    (false, true) => &total.with_pauses,
-                    (false, false) => &total.latency,
-                };
+                let latency = self.timed(&total);
                 let count = total.count as f64;
                 let resent = (total.count > 0).then_some(total.resent as f64);
                 match self.measure {
@@ -534,6 +525,15 @@ impl Threshold {
                     _ => self.of(total.count, (total.ok, total.ok_in_time()), latency, duration),
                 }
             }
+        }
+    }
+
+    /// The times of a row that it looks at.
+    fn timed<'r>(&self, row: &'r StepInterval) -> &'r Histogram {
+        match (self.first_byte, self.with_pauses) {
+            (true, _) => &row.first_byte,
+            (false, true) => &row.with_pauses,
+            (false, false) => &row.latency,
         }
     }
 
@@ -607,7 +607,6 @@ mod tests {
     use crate::figures::{
         Connections, Counts as _, Heartbeats, Lifecycle, Messages, Population, Retries,
     };
-    use crate::interval::StepInterval;
 
     fn threshold(
         subject: Subject,
@@ -615,21 +614,7 @@ mod tests {
         comparison: Comparison,
         value: f64,
     ) -> Threshold {
-        let text = String::new();
-        let (phase, with_pauses, first_byte) = (None, false, false);
-        Threshold {
-            text,
-            subject,
-            measure,
-            comparison,
-            value,
-            load: None,
-            phase,
-            with_pauses,
-            first_byte,
-            over_s: 0,
-            around: None,
-        }
+        Threshold::new("", subject, measure, comparison, value)
     }
 
     fn all() -> Subject {

@@ -163,6 +163,16 @@ mod tests {
         BackOff { at_ns: at_s * 1_000_000_000, machine, percent, detail: Said::default() }
     }
 
+    fn machines(widths: [u64; 2]) -> RunInfo {
+        let machine = |width| MachineInfo {
+            part: LoadPart { first: 0, width, of: 4 },
+            ..MachineInfo::default()
+        };
+        let machines = widths.map(machine).to_vec();
+        let generator = GeneratorInfo { machines, ..GeneratorInfo::default() };
+        RunInfo { generator, ..RunInfo::default() }
+    }
+
     #[test]
     fn generated_load_is_averaged_over_time_and_machines() {
         let alone = RunInfo::default();
@@ -174,33 +184,13 @@ mod tests {
         }
         let generated = |end_s: u64| steps.generated(&alone, end_s * 1_000_000_000);
         assert_eq!([generated(8), generated(10)], [4.0 / 8.0, 6.0 / 10.0]);
-        let machine = |width| MachineInfo {
-            part: LoadPart { first: 0, width, of: 4 },
-            ..MachineInfo::default()
-        };
-        let two = RunInfo {
-            generator: GeneratorInfo {
-                machines: vec![machine(1), machine(3)],
-                ..GeneratorInfo::default()
-            },
-            ..RunInfo::default()
-        };
+        let two = machines([1, 3]);
         assert_eq!(steps.generated(&two, 10_000_000_000), (0.6 + 3.0) / 4.0);
     }
 
     #[test]
     fn redistributed_load_counts_as_generated() {
-        let machine = |width| MachineInfo {
-            part: LoadPart { first: 0, width, of: 4 },
-            ..MachineInfo::default()
-        };
-        let two = RunInfo {
-            generator: GeneratorInfo {
-                machines: vec![machine(1), machine(1)],
-                ..GeneratorInfo::default()
-            },
-            ..RunInfo::default()
-        };
+        let two = machines([1, 1]);
         let mut steps = BackOffs::default();
         steps.add(step(0, 0, 50));
         steps.amended(0, "redistribute 1.50");

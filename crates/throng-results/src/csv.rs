@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use throng_base::{Diagnostic, clean};
 use throng_metrics::{
-    Gauge, Gauges, Histogram, Interval, Merge as _, Output, Percentile, StepInterval, StepKind,
-    merged,
+    Gauge, Gauges, Interval, Merge as _, Output, Percentile, StepInterval, StepKind,
 };
 
 use crate::directory::RunInfo;
@@ -25,40 +24,11 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[derive(Debug, Default)]
 struct Second {
     phases: Vec<u16>,
-    steps: BTreeMap<u16, Row>,
+    steps: BTreeMap<u16, StepInterval>,
     gauges: Gauges,
     /// All bytes, including those of no step.
     bytes_in: u64,
     bytes_out: u64,
-}
-
-merged! {
-    #[derive(Debug, Default)]
-    struct Row {
-        begun: u64 => Sum,
-        count: u64 => Sum,
-        ok: u64 => Sum,
-        failed: u64 => Sum,
-        interrupted: u64 => Sum,
-        in_time: u64 => Sum,
-        bytes_in: u64 => Sum,
-        bytes_out: u64 => Sum,
-        latency: Histogram => Sum,
-    }
-}
-
-impl Row {
-    fn add(&mut self, step: &StepInterval) {
-        self.begun += step.begun;
-        self.count += step.count;
-        self.ok += step.ok;
-        self.failed += step.count.saturating_sub(step.ok);
-        self.interrupted += step.interrupted;
-        self.in_time += step.ok_in_time();
-        self.bytes_in += step.bytes_in;
-        self.bytes_out += step.bytes_out;
-        self.latency.merge(&step.latency);
-    }
 }
 
 /// Writes the header and all rows, in the order of time, in pieces.
@@ -94,7 +64,7 @@ impl Second {
         if !self.phases.contains(&interval.phase) {
             self.phases.push(interval.phase);
         }
-        interval.steps.iter().for_each(|step| self.steps.entry(step.step).or_default().add(step));
+        interval.steps.iter().for_each(|step| self.steps.entry(step.step).or_default().merge(step));
         self.bytes_in += interval.traffic.bytes_in;
         self.bytes_out += interval.traffic.bytes_out;
     }
@@ -111,36 +81,34 @@ impl Second {
         let kind = |at: u16| {
             info.tables.steps.get(usize::from(at)).map_or(StepKind::NONE, |step| step.kind)
         };
-        let mut all = Row::default();
+        let mut all = StepInterval::default();
         let attempts = self.steps.iter().filter(|(at, _)| kind(**at).is_attempt());
         attempts.for_each(|(_, row)| all.merge(row));
         (all.bytes_in, all.bytes_out) = (self.bytes_in, self.bytes_out);
         let value = |gauge: &Gauge<Gauges>| (gauge.of)(&self.gauges).number().unwrap_or_default();
         let gauges: String = columns().map(|gauge| format!(",{}", value(gauge))).collect();
         let none = ",".repeat(columns().count());
-        let mut out = format!("{head},total,,{}{gauges}\r\n", all.figures());
+        let mut out = format!("{head},total,,{}{gauges}\r\n", figures(&all));
         for (at, row) in &self.steps {
             let (kind, name) = (field(kind(*at).word()), field(&info.step_name(*at)));
-            out += &format!("{head},{kind},{name},{}{none}\r\n", row.figures());
+            out += &format!("{head},{kind},{name},{}{none}\r\n", figures(row));
         }
         out
     }
 }
 
-impl Row {
-    fn figures(&self) -> String {
-        let latency = Latency::of(&self.latency);
-        let known = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-        let some = !latency.is_empty();
-        let plain = [self.begun, self.count, self.ok, self.failed, self.interrupted, self.in_time];
-        let plain = plain.into_iter().chain([self.bytes_in, self.bytes_out]);
-        let mut fields: Vec<String> = plain.map(|count| count.to_string()).collect();
-        fields.push(known(some.then(|| latency.mean_ns.round() as u64)));
-        let told = Percentile::MAIN.iter().map(|percentile| known(latency.percentile(*percentile)));
-        fields.extend(told);
-        fields.push(known(latency.max()));
-        fields.join(",")
-    }
+fn figures(row: &StepInterval) -> String {
+    let latency = Latency::of(&row.latency);
+    let known = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+    let some = !latency.is_empty();
+    let plain = [row.begun, row.count, row.ok, row.failed(), row.interrupted, row.ok_in_time()];
+    let plain = plain.into_iter().chain([row.bytes_in, row.bytes_out]);
+    let mut fields: Vec<String> = plain.map(|count| count.to_string()).collect();
+    fields.push(known(some.then(|| latency.mean_ns.round() as u64)));
+    let told = Percentile::MAIN.iter().map(|percentile| known(latency.percentile(*percentile)));
+    fields.extend(told);
+    fields.push(known(latency.max()));
+    fields.join(",")
 }
 
 /// Quotes foreign text. Text that a spreadsheet would interpret as a formula starts with `'`

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use throng_base::{Random, ShardId, Share, StepId};
 use throng_metrics::{Gauges, Interval};
 use throng_program::{
-    Body, Coming, ConnectionOptions, Drive, Failing, Http, Iterations, Limits, Link, Load, Phase,
-    Program, Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users,
+    Coming, ConnectionOptions, Drive, Failing, Iterations, Limits, Link, Load, Phase, Program,
+    Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users,
 };
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -41,25 +41,10 @@ fn iterations(users: u64, rate: Option<f64>, total: Option<u64>) -> Phase {
 
 /// One request per iteration.
 fn program(phases: Vec<Phase>) -> Program {
-    let get = Statement::Http(Arc::new(Http {
-        step: StepId(0),
-        link: 0,
-        method: "GET".into(),
-        path: Text::literal("/"),
-        headers: Vec::new(),
-        cookies: Vec::new(),
-        digest: None,
-        body: Body::None,
-        timeout: S,
-        follow_redirects: false,
-        checks: Vec::new(),
-        saves: Vec::new(),
-        failing: Failing::default(),
-    }));
     let session = Session {
         name: "s".into(),
         weight: 1,
-        steps: vec![get],
+        steps: vec![crate::world::get(S, Vec::new())],
         links: [Link::default()].into(),
         ..Session::default()
     };

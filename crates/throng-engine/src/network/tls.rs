@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -255,6 +255,30 @@ fn is_usable(certificate: &CertificateDer<'_>) -> bool {
     !is_rsa || key.len() >= RSA_BYTES_MIN
 }
 
+/// Verifies a signature of one version of TLS.
+type Verify = fn(
+    &[u8],
+    &CertificateDer<'_>,
+    &DigitallySignedStruct,
+    &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, rustls::Error>;
+
+impl TrustAnybody {
+    fn verified(
+        &self,
+        verify: Verify,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        match is_usable(certificate) {
+            true => verify(message, certificate, signed, algorithms),
+            false => Ok(HandshakeSignatureValid::assertion()),
+        }
+    }
+}
+
 impl ServerCertVerifier for TrustAnybody {
     fn verify_server_cert(
         &self,
@@ -273,13 +297,7 @@ impl ServerCertVerifier for TrustAnybody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        match is_usable(certificate) {
-            true => {
-                rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-            }
-            false => Ok(HandshakeSignatureValid::assertion()),
-        }
+        self.verified(rustls::crypto::verify_tls12_signature, message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -288,13 +306,7 @@ impl ServerCertVerifier for TrustAnybody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        match is_usable(certificate) {
-            true => {
-                rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-            }
-            false => Ok(HandshakeSignatureValid::assertion()),
-        }
+        self.verified(rustls::crypto::verify_tls13_signature, message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -103,28 +103,13 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use throng_base::StepId;
     use throng_expression::Expression;
-    use throng_program::{Block, Body, Failing, Http, Parting, Pause, Session, Text, Way};
+    use throng_program::{Block, Parting, Pause, Session, Way};
 
     use super::*;
 
     fn get() -> Statement {
-        Statement::Http(Arc::new(Http {
-            step: StepId(0),
-            link: 0,
-            method: "GET".into(),
-            path: Text::literal("/"),
-            headers: Vec::new(),
-            cookies: Vec::new(),
-            digest: None,
-            body: Body::None,
-            timeout: Duration::from_secs(1),
-            follow_redirects: false,
-            checks: Vec::new(),
-            saves: Vec::new(),
-            failing: Failing::default(),
-        }))
+        crate::world::get(Duration::from_secs(1), Vec::new())
     }
 
     fn think() -> Statement {

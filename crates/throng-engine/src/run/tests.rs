@@ -255,23 +255,13 @@ fn a_run_reports_once_why_it_was_stopped() {
 #[test]
 fn a_closed_target_stops_the_run_with_its_cause() {
     let failing = Failing { retry: None, then: OnError::Stop };
-    let http = throng_program::Http {
-        step: StepId(1),
-        link: 0,
-        method: "GET".into(),
-        path: Text::literal("/"),
-        headers: Vec::new(),
-        cookies: Vec::new(),
-        digest: None,
-        body: throng_program::Body::None,
-        timeout: Duration::from_secs(1),
-        follow_redirects: false,
-        checks: Vec::new(),
-        saves: Vec::new(),
-        failing,
-    };
+    let mut request = crate::world::get(Duration::from_secs(1), Vec::new());
+    if let Statement::Http(http) = &mut request {
+        let http = Arc::make_mut(http);
+        (http.step, http.failing) = (StepId(1), failing);
+    }
     // No process listens on port 1.
-    let code = vec![Statement::Http(Arc::new(http))];
+    let code = vec![request];
     let updates = updates(&program(code, 10, Duration::from_secs(3600)), false);
     let reason = updates.iter().find_map(|update| match update {
         Update::Stopped(stopped) => Some(stopped.reason.english()),

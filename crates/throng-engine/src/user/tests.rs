@@ -113,21 +113,7 @@ fn stay(step: u16, heartbeat: Option<Heartbeat>) -> Statement {
 }
 
 fn get(checks: Vec<Check>) -> Statement {
-    Statement::Http(Arc::new(Http {
-        step: StepId(0),
-        link: 0,
-        method: "GET".into(),
-        path: Text::literal("/"),
-        headers: Vec::new(),
-        cookies: Vec::new(),
-        digest: None,
-        body: Body::None,
-        timeout: 200 * MS,
-        follow_redirects: false,
-        checks,
-        saves: Vec::new(),
-        failing: Failing::default(),
-    }))
+    crate::world::get(200 * MS, checks)
 }
 
 fn with_timeout(mut request: Statement, timeout: Duration) -> Statement {
