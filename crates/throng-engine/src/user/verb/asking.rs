@@ -250,9 +250,12 @@ fn is_of_before(connection: &Connection, schedule: &Schedule, now: Time) -> bool
 /// Looks whether the target has ended an idle connection, or said something that answers
 /// nothing: it is of no more use then. Whether it is.
 fn is_still_good(user: &mut State, line: u8, cx: &mut Context<'_>) -> bool {
-    let mut buffer = [0; 64];
     let now = user.now;
     let Some(connection) = user.lines.connection_mut(line) else { return false };
+    if connection.transport.is_silent() {
+        return true;
+    }
+    let mut buffer = [0; 64];
     let Some(most) = connection.may_read(now, buffer.len()) else { return true };
     let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
     else {
