@@ -121,7 +121,7 @@ pub(crate) struct Shard {
     /// Fields of the answer that is being looked at.
     pub(crate) found: RefCell<Vec<Option<Value>>>,
     /// Where the fields of the message lie that is looked at.
-    pub(crate) decoded: RefCell<Decoded>,
+    pub(crate) decoded: Cell<Option<Box<Decoded>>>,
     pub(crate) decoded_sent: RefCell<Decoded>,
     /// By row of deliveries.
     pub(crate) ledgers: RefCell<Vec<ShardLedger>>,
@@ -200,7 +200,7 @@ impl Shard {
             content_buffer: RefCell::default(),
             rares: RefCell::default(),
             found: RefCell::default(),
-            decoded: RefCell::default(),
+            decoded: Cell::default(),
             decoded_sent: RefCell::default(),
             ledgers: RefCell::new(parts.ledgers),
             presence: parts.presence,

@@ -333,6 +333,12 @@ impl Connection {
         self.unsent.is_none() && !self.unflushed
     }
 
+    /// Whether [`Connection::push`] has something to do.
+    #[inline]
+    pub(super) fn has_to_push(&self) -> bool {
+        !self.is_sent() || self.is_slow() || self.held.bytes() > 0
+    }
+
     /// What was not sent never will be.
     pub(super) fn forget_unsent(&mut self) {
         (self.unsent, self.unflushed) = (None, false);

@@ -192,7 +192,7 @@ pub(in crate::user) fn stream_came(active: &mut Active<'_>, bytes: &[u8], answer
 /// The message that the task waits for is here.
 pub(in crate::user) fn answer_came(
     active: &mut Active<'_>,
-    looked: Looked<'_>,
+    looked: &Looked<'_>,
     packet: Option<Packet>,
 ) {
     let (shard, line) = (active.shard, active.task.line);
@@ -213,16 +213,17 @@ pub(in crate::user) fn answer_came(
         }
         if let Some(rare) = exchange.rare.as_deref_mut() {
             wrong = wrong.or(rare.finding.take());
-            parts = Some(std::mem::take(&mut rare.parts)).filter(|_| asks);
+            let came = std::mem::take(&mut rare.parts);
+            parts = Some(came).filter(|parts| asks && parts.count(None) > 0);
         }
     }
-    let mut looked = looked;
-    looked.parts = parts.as_ref().or(looked.parts);
+    let with_parts = parts.as_ref().map(|parts| looked.with_parts(parts));
+    let looked = with_parts.as_ref().unwrap_or(looked);
     let mut scope = scope!(active.user, shard);
     let verdict = match wrong {
         Some(finding) => Err(finding),
         None => {
-            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope))
+            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(looked, &mut scope))
         }
     };
     if let (Err((cause, _)), Some(step)) = (&verdict, instruction.step()) {

@@ -55,7 +55,7 @@ fn answered(active: &mut Active<'_>, line: u8, answer: &Answered<'_>) {
             let status = Some(answer.reason.status());
             let mut looked = Looked::new(status, answer.text.as_bytes(), elapsed);
             looked.refusal = refusal.as_ref();
-            talk::answer_came(active, looked, None);
+            talk::answer_came(active, &looked, None);
         }
         Answered::Redis(answer) => {
             active.user.tell(|| What::Received(active.user.shown(line, answer.content)));
@@ -63,7 +63,7 @@ fn answered(active: &mut Active<'_>, line: u8, answer: &Answered<'_>) {
             let mut looked = Looked::new(status, answer.content, elapsed);
             (looked.whole, looked.fields) = (Some(answer.content), Fields::Reply(*answer));
             looked.refusal = refusal.as_ref();
-            talk::answer_came(active, looked, None);
+            talk::answer_came(active, &looked, None);
         }
     }
 }
