@@ -75,6 +75,16 @@ impl<'a> Looked<'a> {
         }
     }
 
+    /// The message with the other packets of its reply.
+    pub(crate) fn with_parts<'b>(&self, parts: &'b PartsOfReply) -> Looked<'b>
+    where
+        'a: 'b,
+    {
+        let Looked { status, elapsed, declared, proto, refusal, whole, fields, .. } = *self;
+        let looked = Looked::new(status, self.document.bytes(), elapsed);
+        Looked { declared, proto, refusal, whole, fields, parts: Some(parts), ..looked }
+    }
+
     /// The complete message.
     pub(crate) fn whole(&self) -> &'a [u8] {
         self.whole.unwrap_or(self.document.bytes())

@@ -120,7 +120,7 @@ pub(crate) struct Shard {
     /// Fields of the current response.
     pub(crate) found: RefCell<Vec<Option<Value>>>,
     /// Positions of the fields of the current message.
-    pub(crate) decoded: RefCell<Decoded>,
+    pub(crate) decoded: Cell<Option<Box<Decoded>>>,
     pub(crate) decoded_sent: RefCell<Decoded>,
     /// By row of deliveries.
     pub(crate) ledgers: RefCell<Vec<ShardLedger>>,
@@ -199,7 +199,7 @@ impl Shard {
             content_buffer: RefCell::default(),
             rares: RefCell::default(),
             found: RefCell::default(),
-            decoded: RefCell::default(),
+            decoded: Cell::default(),
             decoded_sent: RefCell::default(),
             ledgers: RefCell::new(parts.ledgers),
             presence: parts.presence,

@@ -118,7 +118,7 @@ impl Transport {
     ) -> Poll<io::Result<usize>> {
         match self {
             Transport::Tcp(stream) | Transport::Stamped(stream) => {
-                Pin::new(stream).poll_write(cx, bytes)
+                stream::poll_write(stream, cx, bytes)
             }
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
@@ -126,6 +126,15 @@ impl Transport {
             Transport::Udp(socket) => socket.poll_send(cx, bytes),
             #[cfg(test)]
             Transport::Memory(stream) => stream.poll_write(cx, bytes),
+        }
+    }
+
+    /// Whether nothing can be read now, as far as is known without reading.
+    #[inline]
+    pub(crate) fn is_silent(&self) -> bool {
+        match self {
+            Transport::Tcp(stream) | Transport::Stamped(stream) => stream::is_silent(stream),
+            _ => false,
         }
     }
 

@@ -63,7 +63,7 @@ impl Transport {
         let slices = both.map(IoSlice::new);
         match self {
             Transport::Tcp(stream) | Transport::Stamped(stream) => {
-                stream::poll_send(stream, cx, &slices)
+                stream::poll_write_pieces(stream, cx, &slices)
             }
             Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, &slices),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, &slices),

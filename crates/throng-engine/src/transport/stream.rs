@@ -55,20 +55,43 @@ pub(crate) fn poll_receive(
     }
 }
 
-/// Writes as much of the pieces as the socket takes. As in [`poll_receive`], a partial write means
-/// that it is full.
-pub(crate) fn poll_send(
+/// Writes as much as the socket takes.
+#[inline]
+pub(crate) fn poll_write(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    bytes: &[u8],
+) -> Poll<io::Result<usize>> {
+    poll_send(socket, cx, bytes.len(), || {
+        SockRef::from(socket).send_with_flags(bytes, system::MSG_NOSIGNAL)
+    })
+}
+
+/// Writes as much of the pieces as the socket takes.
+pub(crate) fn poll_write_pieces(
     socket: &TcpStream,
     cx: &mut Context<'_>,
     pieces: &[IoSlice<'_>],
 ) -> Poll<io::Result<usize>> {
-    let all: usize = pieces.iter().map(|piece| piece.len()).sum();
+    poll_send(socket, cx, pieces.iter().map(|piece| piece.len()).sum(), || {
+        SockRef::from(socket).send_vectored_with_flags(pieces, system::MSG_NOSIGNAL)
+    })
+}
+
+/// Sends so many bytes. As in [`poll_receive`], a part of them is a sign that the socket is full.
+/// It hardly ever is: the runtime is asked to wake the user only when it is, and takes nothing from
+/// what the user may do before the others have their turn.
+#[inline]
+fn poll_send(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    all: usize,
+    mut send: impl FnMut() -> io::Result<usize>,
+) -> Poll<io::Result<usize>> {
     loop {
-        ready!(socket.poll_write_ready(cx))?;
         let mut full = None;
         let written = socket.try_io(Interest::WRITABLE, || {
-            let flags = system::MSG_NOSIGNAL;
-            let count = SockRef::from(socket).send_vectored_with_flags(pieces, flags)?;
+            let count = send()?;
             if count == all {
                 return Ok(count);
             }
@@ -77,10 +100,18 @@ pub(crate) fn poll_send(
         });
         match (full, written) {
             (Some(count), _) | (None, Ok(count)) => return Poll::Ready(Ok(count)),
-            (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+            (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                ready!(socket.poll_write_ready(cx))?;
+            }
             (None, Err(error)) => return Poll::Ready(Err(error)),
         }
     }
+}
+
+/// Whether nothing has come, as far as the runtime knows.
+#[inline]
+pub(crate) fn is_silent(socket: &TcpStream) -> bool {
+    socket.try_io(Interest::READABLE, || Ok(())).is_err()
 }
 
 /// The socket below TLS. It keeps the timestamp of the last read, for the records that it
@@ -164,7 +195,7 @@ impl AsyncWrite for Stamped {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().below {
-            Below::Tcp(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Below::Tcp(socket) => poll_write(socket, cx, bytes),
             Below::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
         }
     }
@@ -175,7 +206,7 @@ impl AsyncWrite for Stamped {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().below {
-            Below::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
+            Below::Tcp(socket) => poll_write_pieces(socket, cx, pieces),
             Below::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
         }
     }

@@ -328,6 +328,12 @@ impl Connection {
         self.unsent.is_none() && !self.unflushed
     }
 
+    /// Whether [`Connection::push`] has something to do.
+    #[inline]
+    pub(super) fn has_to_push(&self) -> bool {
+        !self.is_sent() || self.is_slow() || self.held.bytes() > 0
+    }
+
     /// Drops what was not sent.
     pub(super) fn forget_unsent(&mut self) {
         (self.unsent, self.unflushed) = (None, false);

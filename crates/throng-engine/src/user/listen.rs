@@ -108,7 +108,9 @@ impl<'u> Inbound<'u, '_> {
         if connection.is_slow() {
             self.user.state.now = self.shard.clock.now();
         }
-        if let Err(error) = self.user.state.outbound(self.line).push(self.cx) {
+        if connection.has_to_push()
+            && let Err(error) = self.user.state.outbound(self.line).push(self.cx)
+        {
             self.unsendable(error);
             if self.user.who_awaits_answer(self.line).is_none() {
                 return Turn::Again;

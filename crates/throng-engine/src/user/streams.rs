@@ -78,16 +78,20 @@ impl Outbound<'_> {
 
     /// The socket may have taken all bytes: sends more of the request bodies.
     pub(super) fn drain(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let shard = std::rc::Rc::clone(&self.user.shard);
-        while self.user.lines.get(self.line).is_sent()
-            && let Some(connection) = self.user.lines.connection_mut(self.line)
+        while let State { lines, shard, .. } = &mut *self.user
+            && let Some(connection) = lines.connection_mut(self.line)
+            && connection.is_sent()
         {
             let mut out = shard.frame_buffer.borrow_mut();
             out.clear();
             if !connection.machine.drained(&mut out) {
                 break;
             }
-            self.send(&out, cx)?;
+            let more = std::mem::take(&mut *out);
+            drop(out);
+            let sent = self.send(&more, cx);
+            self.user.shard.frame_buffer.replace(more);
+            sent?;
         }
         Ok(())
     }

@@ -123,7 +123,7 @@ impl Inbound<'_, '_> {
         if let (Some(protocol), From::Kept | From::Push) = (protocol, from) {
             (payload, behind) = protocol.apart(whole);
         }
-        let mut decoded = self.shard.decoded.take();
+        let mut decoded = self.shard.decoded.take().unwrap_or_default();
         let read = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
         let packets = protocol.as_ref().and_then(|protocol| protocol.packets(payload, &decoded));
         if let (Some(protocol), Some(Ok(_)), Some(packets)) = (protocol, &read, packets)
@@ -134,7 +134,7 @@ impl Inbound<'_, '_> {
                 self.hear(packet, From::Packet);
                 self.user.state.lines.connection(self.line).is_some()
             });
-            self.shard.decoded.replace(decoded);
+            self.shard.decoded.set(Some(decoded));
             return;
         }
         if matches!(from, From::Target | From::Packet) {
@@ -146,7 +146,7 @@ impl Inbound<'_, '_> {
             (Some(read), _) => {
                 let broken = read.err().unwrap_or_else(nested);
                 let read = (decoded.message(), decoded.correlation());
-                self.shard.decoded.replace(decoded);
+                self.shard.decoded.set(Some(decoded));
                 return self.packet_broken(&broken, read);
             }
         };
@@ -158,7 +158,7 @@ impl Inbound<'_, '_> {
             if matches!(from, From::Target | From::Packet)
                 && let Some(push) = self.goes_together(protocol, packet, payload)
             {
-                self.shard.decoded.replace(decoded);
+                self.shard.decoded.set(Some(decoded));
                 return push.map_or((), |push| self.hear(&push, From::Push));
             }
             looked.declared = Some((protocol, &decoded, packet.message));
@@ -174,8 +174,8 @@ impl Inbound<'_, '_> {
             self.user.state.audiences.received(link, &looked, packet, &mut scope);
             looked.between = self.since_last();
         }
-        Message { inbound: self, looked, packet }.give();
-        self.shard.decoded.replace(decoded);
+        Message { inbound: self, looked: &mut looked, packet }.give();
+        self.shard.decoded.set(Some(decoded));
     }
 
     /// Adds a packet to its push, if it belongs to one; returns all of them with the last.

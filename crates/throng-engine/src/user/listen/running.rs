@@ -329,7 +329,7 @@ impl User {
         let found = shard.prepared.handler_with(self.state.session, *body);
         let Some((handler, plan)) = found else { return };
         let protocol = &self.state.link_in(shard, *line).protocol;
-        let mut decoded = shard.decoded.take();
+        let mut decoded = shard.decoded.take().unwrap_or_default();
         let apart = protocol.as_ref().map(|protocol| protocol.apart(payload));
         let (first, behind) = apart.unwrap_or((payload, Vec::new()));
         let packet = protocol.as_ref().map(|protocol| protocol.decode(first, &mut decoded));
@@ -344,7 +344,7 @@ impl User {
         looked.proto = self.state.link_in(shard, *line).reply(&shard.prepared);
         let mut scope = scope!(self.state, shard);
         let verdict = plan.look.judge(&handler.checks, &handler.saves, &looked, &mut scope);
-        shard.decoded.replace(decoded);
+        shard.decoded.set(Some(decoded));
         self.state.follow_audiences();
         match verdict {
             Ok(()) => self.answer(shard, *line, *body, cx),

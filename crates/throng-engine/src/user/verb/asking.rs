@@ -249,9 +249,12 @@ fn is_of_before(connection: &Connection, schedule: &Schedule, now: Time) -> bool
 /// Checks whether an idle connection is still usable: the target has neither closed it nor sent
 /// unsolicited bytes.
 fn is_still_good(user: &mut State, line: u8, cx: &mut Context<'_>) -> bool {
-    let mut buffer = [0; 64];
     let now = user.now;
     let Some(connection) = user.lines.connection_mut(line) else { return false };
+    if connection.transport.is_silent() {
+        return true;
+    }
+    let mut buffer = [0; 64];
     let Some(most) = connection.may_read(now, buffer.len()) else { return true };
     let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
     else {

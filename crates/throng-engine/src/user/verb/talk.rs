@@ -199,13 +199,13 @@ pub(super) fn acknowledged(active: &mut Active<'_>, answer: &Acknowledgement<'_>
         (looked.whole, looked.fields) = (Some(answer.content), answer.fields);
     }
     looked.refusal = answer.refusal.as_ref();
-    answer_came(active, looked, None);
+    answer_came(active, &looked, None);
 }
 
 /// The message that the task waits for has arrived.
 pub(in crate::user) fn answer_came(
     active: &mut Active<'_>,
-    looked: Looked<'_>,
+    looked: &Looked<'_>,
     packet: Option<Packet>,
 ) {
     let (shard, line) = (active.shard, active.task.line);
@@ -226,16 +226,17 @@ pub(in crate::user) fn answer_came(
         }
         if let Some(rare) = exchange.rare.as_deref_mut() {
             wrong = wrong.or(rare.finding.take());
-            parts = Some(std::mem::take(&mut rare.parts)).filter(|_| asks);
+            let came = std::mem::take(&mut rare.parts);
+            parts = Some(came).filter(|parts| asks && parts.count(None) > 0);
         }
     }
-    let mut looked = looked;
-    looked.parts = parts.as_ref().or(looked.parts);
+    let with_parts = parts.as_ref().map(|parts| looked.with_parts(parts));
+    let looked = with_parts.as_ref().unwrap_or(looked);
     let mut scope = scope!(active.user, shard);
     let verdict = match wrong {
         Some(finding) => Err(finding),
         None => {
-            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope))
+            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(looked, &mut scope))
         }
     };
     if let (Err((cause, _)), Some(step)) = (&verdict, instruction.step()) {

@@ -22,13 +22,13 @@ use crate::user::task::{Doing, Which, at};
 use crate::user::verb::talk;
 use crate::user::{State, User};
 
-pub(super) struct Message<'m, 'u, 'c> {
+pub(super) struct Message<'m, 'l, 'u, 'c> {
     pub(super) inbound: &'m mut Inbound<'u, 'c>,
-    pub(super) looked: Looked<'m>,
+    pub(super) looked: &'m mut Looked<'l>,
     pub(super) packet: Option<Packet>,
 }
 
-impl<'u> Message<'_, 'u, '_> {
+impl<'u> Message<'_, '_, 'u, '_> {
     /// Routes the message.
     pub(super) fn give(mut self) {
         let Inbound { user, shard, line, .. } = &mut *self.inbound;
@@ -65,7 +65,7 @@ impl<'u> Message<'_, 'u, '_> {
     fn answers_beat(&mut self) -> bool {
         let Inbound { user, line, .. } = &mut *self.inbound;
         let mut beats = user.state.heartbeats(*line);
-        if !beats.is_answer(user.session.pc, &self.looked, self.packet) {
+        if !beats.is_answer(user.session.pc, self.looked, self.packet) {
             return false;
         }
         let bytes = wire_bytes(user.state.protocol(*line), self.looked.whole());
@@ -143,7 +143,7 @@ impl<'u> Message<'_, 'u, '_> {
             let kinds = &handler.message.messages;
             let kind =
                 kinds.is_empty() || packet.is_some_and(|packet| kinds.contains(&packet.message));
-            kind && plan.which.fits(&handler.message.checks, &self.looked, &mut scope)
+            kind && plan.which.fits(&handler.message.checks, self.looked, &mut scope)
         })
     }
 
@@ -156,7 +156,7 @@ impl<'u> Message<'_, 'u, '_> {
         let mut scope = scope!(state, shard);
         // Values for a body are saved when the body starts.
         let saves = if busy.is_some() { &[][..] } else { &handler.saves };
-        let mut verdict = plan.look.judge(&handler.checks, saves, &looked, &mut scope);
+        let mut verdict = plan.look.judge(&handler.checks, saves, looked, &mut scope);
         shard.recorder.borrow_mut().messages.pushes += 1;
         state.follow_audiences();
         state.life(line).first_message();
@@ -207,7 +207,7 @@ impl<'u> Message<'_, 'u, '_> {
                 asks && {
                     let mut scope = scope!(user.state, shard);
                     let mut patterns = link.expected.patterns();
-                    patterns.any(|(look, checks)| look.fits(checks, &looked, &mut scope))
+                    patterns.any(|(look, checks)| look.fits(checks, looked, &mut scope))
                 }
             }
         };
