@@ -142,57 +142,59 @@ sums! {
     }
 }
 
-/// What happened in the chat rooms.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ChatStats {
-    /// Rooms that anybody ever joined.
-    pub rooms: u64,
-    /// Users in a room now.
-    pub online: u64,
-    pub joins: u64,
-    /// Joins that were answered and forgotten because of [`crate::FaultOptions::forget_every`].
-    pub joins_forgotten: u64,
-    /// Joins with a wrong token, code 401.
-    pub joins_refused: u64,
-    /// Messages before a join, code 403.
-    pub before_join: u64,
-    pub likes: u64,
-    pub gifts: u64,
-    pub lights: u64,
-    pub says: u64,
-    pub leaves: u64,
-    /// Connections closed because a packet did not begin as it must.
-    pub bad_magic: u64,
-    /// … because a packet was longer than 64 KiB.
-    pub bad_length: u64,
-    /// … because a packet was of no kind that a client sends.
-    pub bad_kind: u64,
-    /// … because the body of a packet did not fit its kind.
-    pub bad_body: u64,
+sums! {
+    /// What happened in the chat rooms.
+    pub struct ChatStats {
+        /// Rooms that anybody ever joined.
+        pub rooms: u64,
+        /// Users in a room now.
+        pub online: u64,
+        pub joins: u64,
+        /// Joins that were answered and forgotten because of [`crate::FaultOptions::forget_every`].
+        pub joins_forgotten: u64,
+        /// Joins with a wrong token, code 401.
+        pub joins_refused: u64,
+        /// Messages before a join, code 403.
+        pub before_join: u64,
+        pub likes: u64,
+        pub gifts: u64,
+        pub lights: u64,
+        pub says: u64,
+        pub leaves: u64,
+        /// Connections closed because a packet did not begin as it must.
+        pub bad_magic: u64,
+        /// … because a packet was longer than 64 KiB.
+        pub bad_length: u64,
+        /// … because a packet was of no kind that a client sends.
+        pub bad_kind: u64,
+        /// … because the body of a packet did not fit its kind.
+        pub bad_body: u64,
+    }
 }
 
-/// What became of the requests that met the limits of [`crate::CapacityOptions`]. `admitted` is
-/// `served + dropped + waiting + in_service` at any time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct QueueStats {
-    /// Requests that wait for a server now.
-    pub waiting: u64,
-    /// Requests that are in service now.
-    pub in_service: u64,
-    /// The most requests that waited at once.
-    pub waiting_max: u64,
-    /// Requests that entered the queue.
-    pub admitted: u64,
-    pub served: u64,
-    /// Requests that left the queue, or their server, because their client had gone.
-    pub dropped: u64,
-    /// Requests whose client had gone before they were served, and that stayed because of
-    /// [`crate::CapacityOptions::work_on`].
-    pub unwanted: u64,
-    /// Requests that got 503 because of [`crate::CapacityOptions::queue_max`].
-    pub queue_full: u64,
-    /// Requests that got 429 because of [`crate::CapacityOptions::rate_limit`].
-    pub rate_limited: u64,
+sums! {
+    /// What became of the requests that met the limits of [`crate::CapacityOptions`]. `admitted` is
+    /// `served + dropped + waiting + in_service` at any time.
+    pub struct QueueStats {
+        /// Requests that wait for a server now.
+        pub waiting: u64,
+        /// Requests that are in service now.
+        pub in_service: u64,
+        /// The most requests that waited at once.
+        pub waiting_max: u64,
+        /// Requests that entered the queue.
+        pub admitted: u64,
+        pub served: u64,
+        /// Requests that left the queue, or their server, because their client had gone.
+        pub dropped: u64,
+        /// Requests whose client had gone before they were served, and that stayed because of
+        /// [`crate::CapacityOptions::work_on`].
+        pub unwanted: u64,
+        /// Requests that got 503 because of [`crate::CapacityOptions::queue_max`].
+        pub queue_full: u64,
+        /// Requests that got 429 because of [`crate::CapacityOptions::rate_limit`].
+        pub rate_limited: u64,
+    }
 }
 
 sums! {
@@ -341,6 +343,11 @@ impl Sums for Http2Stats {
 /// A reader takes them from the times of all workers.
 impl Sums for ServiceTime {
     fn add(&mut self, _: &ServiceTime) {}
+}
+
+/// A push service counts for itself.
+impl Sums for serde_json::Value {
+    fn add(&mut self, _: &serde_json::Value) {}
 }
 
 /// Which users are logged in, on how many connections, over all workers. Users are known by the
