@@ -1,5 +1,5 @@
-//! A record as rows for spreadsheets and data frames (RFC 4180): of each second one for all
-//! attempts and one for each step that did something. `docs/ci.md` names the columns.
+//! A run as CSV (RFC 4180) for spreadsheets and data frames: for each second, one row for all
+//! attempts and one for each active step. `docs/ci.md` names the columns.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use crate::gauges::AllGauges;
 use crate::read::Run;
 use crate::summary::Latency;
 
-/// Before the percentiles; behind them the maximum and gauges.
+/// The columns before the percentiles, which the maximum and the gauges follow.
 const COLUMNS: &str = "second,unix_s,phase,measured,kind,step,begun,count,ok,failed,interrupted,\
     ok_in_time,received_bytes,sent_bytes,mean_ns";
-/// So many seconds are open at once, as those of several machines do not come together.
+/// Maximum number of open seconds, because several machines do not report at the same time.
 const OPEN_SECONDS_MAX: usize = 60;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What there is of a second.
+/// The results of a second.
 #[derive(Debug, Default)]
 struct Second {
     phases: Vec<u16>,
     steps: BTreeMap<u16, StepInterval>,
     gauges: Gauges,
-    /// All bytes, those of no step too.
+    /// All bytes, including those of no step.
     bytes_in: u64,
     bytes_out: u64,
 }
 
-/// Writes the head and all rows, in the order of time, piece by piece.
+/// Writes the header and all rows, in the order of time, in pieces.
 pub fn seconds_csv(run: &Run, mut write: impl FnMut(&str)) -> Result<(), Box<Diagnostic>> {
     let percentiles: Vec<&str> = Percentile::MAIN.iter().map(|it| it.word_ns()).collect();
     let gauge_names: String = columns().map(|gauge| format!(",{}", gauge.field)).collect();
     write(&format!("{COLUMNS},{},max_ns{gauge_names}\r\n", percentiles.join(",")));
-    // What is measured and what is not stay apart, so that sums are those of the summary.
+    // Measured and unmeasured results are separate, so that sums match the summary.
     let mut open: BTreeMap<(u64, bool), Second> = BTreeMap::new();
     let mut gauges = AllGauges::default();
     run.summed(1, |interval| {
@@ -111,7 +111,7 @@ fn figures(row: &StepInterval) -> String {
     fields.join(",")
 }
 
-/// A text of others as a field. What a spreadsheet would take for a formula begins with `'`
+/// Quotes foreign text. Text that a spreadsheet would interpret as a formula starts with `'`
 /// (OWASP: "CSV Injection").
 fn field(text: &str) -> String {
     let text = clean(text);
@@ -129,7 +129,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn texts_of_others_are_one_field_and_no_formula() {
+    fn foreign_text_is_one_field_and_never_a_formula() {
         assert_eq!(field("GET /a"), "GET /a");
         assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!(field("=1+2"), "\"'=1+2\"");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn every_second_has_a_row_of_all_and_one_of_each_step() {
+    fn each_second_has_a_total_row_and_a_row_per_step() {
         let directory = tempfile::tempdir().unwrap();
         let mut info = sample::info();
         info.tables.steps[1].name = "=cmd|' /C calc'!\n\"x\"".into();
