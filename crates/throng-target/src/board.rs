@@ -142,57 +142,59 @@ sums! {
     }
 }
 
-/// Statistics of the chat rooms.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ChatStats {
-    /// Rooms that any user ever joined.
-    pub rooms: u64,
-    /// Users currently in a room.
-    pub online: u64,
-    pub joins: u64,
-    /// Joins that were confirmed and forgotten due to [`crate::FaultOptions::forget_every`].
-    pub joins_forgotten: u64,
-    /// Joins with a wrong token: code 401.
-    pub joins_refused: u64,
-    /// Messages before a join: code 403.
-    pub before_join: u64,
-    pub likes: u64,
-    pub gifts: u64,
-    pub lights: u64,
-    pub says: u64,
-    pub leaves: u64,
-    /// Connections closed because a packet had a wrong magic number,
-    pub bad_magic: u64,
-    /// … a packet exceeded 64 KiB,
-    pub bad_length: u64,
-    /// … a client must not send this kind of packet,
-    pub bad_kind: u64,
-    /// … the body of a packet did not match its kind.
-    pub bad_body: u64,
+sums! {
+    /// Statistics of the chat rooms.
+    pub struct ChatStats {
+        /// Rooms that any user ever joined.
+        pub rooms: u64,
+        /// Users currently in a room.
+        pub online: u64,
+        pub joins: u64,
+        /// Joins that were confirmed and forgotten due to [`crate::FaultOptions::forget_every`].
+        pub joins_forgotten: u64,
+        /// Joins with a wrong token: code 401.
+        pub joins_refused: u64,
+        /// Messages before a join: code 403.
+        pub before_join: u64,
+        pub likes: u64,
+        pub gifts: u64,
+        pub lights: u64,
+        pub says: u64,
+        pub leaves: u64,
+        /// Connections closed because a packet had a wrong magic number,
+        pub bad_magic: u64,
+        /// … a packet exceeded 64 KiB,
+        pub bad_length: u64,
+        /// … a client must not send this kind of packet,
+        pub bad_kind: u64,
+        /// … the body of a packet did not match its kind.
+        pub bad_body: u64,
+    }
 }
 
-/// Requests subject to the limits of [`crate::CapacityOptions`]. `admitted` always equals `served +
-/// dropped + waiting + in_service`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct QueueStats {
-    /// Requests currently waiting for a server.
-    pub waiting: u64,
-    /// Requests currently in service.
-    pub in_service: u64,
-    /// Maximum number of waiting requests.
-    pub waiting_max: u64,
-    /// Requests that entered the queue.
-    pub admitted: u64,
-    pub served: u64,
-    /// Requests removed from the queue or their server because their client disconnected.
-    pub dropped: u64,
-    /// Requests whose client disconnected, but that were processed due to
-    /// [`crate::CapacityOptions::work_on`].
-    pub unwanted: u64,
-    /// Requests rejected with 503 due to [`crate::CapacityOptions::queue_max`].
-    pub queue_full: u64,
-    /// Requests rejected with 429 due to [`crate::CapacityOptions::rate_limit`].
-    pub rate_limited: u64,
+sums! {
+    /// Requests subject to the limits of [`crate::CapacityOptions`]. `admitted` always equals
+    /// `served + dropped + waiting + in_service`.
+    pub struct QueueStats {
+        /// Requests currently waiting for a server.
+        pub waiting: u64,
+        /// Requests currently in service.
+        pub in_service: u64,
+        /// Maximum number of waiting requests.
+        pub waiting_max: u64,
+        /// Requests that entered the queue.
+        pub admitted: u64,
+        pub served: u64,
+        /// Requests removed from the queue or their server because their client disconnected.
+        pub dropped: u64,
+        /// Requests whose client disconnected, but that were processed due to
+        /// [`crate::CapacityOptions::work_on`].
+        pub unwanted: u64,
+        /// Requests rejected with 503 due to [`crate::CapacityOptions::queue_max`].
+        pub queue_full: u64,
+        /// Requests rejected with 429 due to [`crate::CapacityOptions::rate_limit`].
+        pub rate_limited: u64,
+    }
 }
 
 sums! {
@@ -342,6 +344,11 @@ impl Sums for Http2Stats {
 /// Readers compute it from the times of all workers.
 impl Sums for ServiceTime {
     fn add(&mut self, _: &ServiceTime) {}
+}
+
+/// A push service counts for itself.
+impl Sums for serde_json::Value {
+    fn add(&mut self, _: &serde_json::Value) {}
 }
 
 /// Logged-in users and their number of connections over all workers. Users are identified by the

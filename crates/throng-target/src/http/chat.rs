@@ -6,7 +6,7 @@ use crate::setup::Setup;
 pub(crate) fn route(setup: &Setup, method: &str, target: &str) -> Option<(u16, String)> {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     if path == "/online" {
-        let online = setup.hall.stats(&setup.faults).online;
+        let online = setup.hall.online();
         return Some((200, format!("{{\"online\":{online},\"users\":{online}}}")));
     }
     let id = path.strip_prefix("/room/")?.parse().ok()?;
