@@ -18,6 +18,7 @@ mod packets;
 mod parts;
 mod records;
 mod samples;
+mod xml;
 
 use samples::*;
 
