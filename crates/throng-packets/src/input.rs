@@ -69,10 +69,12 @@ fn whole(name: &str, bytes: Vec<u8>, declaration: &Declaration) -> Result<Input,
     match hex::read(text) {
         Ok(pasted) => Ok(pasted.into()),
         // Packets of lines are text themselves.
-        Err(mistake) => match matches!(declaration.framing, Framing::Delimiter { .. }) {
-            true if !ends_with(".hex") => Ok(Input::Bytes(bytes)),
-            _ => Err(bad_hex(name, text, &mistake)),
-        },
+        Err(mistake) => {
+            match matches!(declaration.framing, Framing::Delimiter { .. } | Framing::Xml { .. }) {
+                true if !ends_with(".hex") => Ok(Input::Bytes(bytes)),
+                _ => Err(bad_hex(name, text, &mistake)),
+            }
+        }
     }
 }
 

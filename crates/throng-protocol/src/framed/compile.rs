@@ -111,7 +111,7 @@ impl<'d> Builder<'d> {
     fn build(&mut self) {
         let declaration = self.declaration;
         self.table.schema = declaration.schema.clone();
-        self.table.document = declaration.format.map(|_| Document::default());
+        self.table.document = declaration.format.map(Document::of);
         self.list(&declaration.packet, NONE, Within::Packet);
         if declaration.messages.len() > MESSAGES_MAX {
             let count = declaration.messages.len();
@@ -136,7 +136,8 @@ impl<'d> Builder<'d> {
             let kind = super::table::Kind { list, comes_from_target, more, ..Default::default() };
             let packets = self.table.members(list).next().filter(|_| message.holds_packets);
             let packets = packets.map(|(id, _)| id);
-            let correlates = |(_, node): &(u32, &Node)| node.job == Job::Correlation;
+            let correlates =
+                |(_, node): &(u32, &Node)| node.job == Job::Correlation || node.carries.is_some();
             let correlator = self.table.members(list).find(correlates).map(|(id, _)| id);
             let kind = super::table::Kind { packets, correlator, ..kind };
             self.table.messages.push(kind);
@@ -238,8 +239,8 @@ impl<'d> Builder<'d> {
         self.table.nodes[id as usize].condition = condition.map(Box::new);
         let job = self.job(field, id, list, within);
         self.table.nodes[id as usize].job = job;
-        if self.table.document.is_some() && field.role != Role::Body {
-            let member = member(field).unwrap_or_else(|mistake| {
+        if let (Some(format), true) = (self.declaration.format, field.role != Role::Body) {
+            let member = member(field, format).unwrap_or_else(|mistake| {
                 self.mistakes.push(*mistake);
                 Member::default()
             });
@@ -249,6 +250,7 @@ impl<'d> Builder<'d> {
             self.constant(field, id, constant);
         }
         self.table.nodes[id as usize].by = field.by.as_ref().and_then(|by| self.by(by, id));
+        self.carries(field, id);
         let node = &self.table.nodes[id as usize];
         if let Some(layer) = field.layer
             && (node.shape.extent().is_none() || node.constant.is_some() || node.job != Job::Value)
@@ -904,6 +906,22 @@ impl Builder<'_> {
         }
     }
 
+    /// The item that correlates is one of a list of names and texts.
+    fn carries(&mut self, field: &Field, id: u32) {
+        let Some(name) = &field.carries else { return };
+        let node = &self.table.nodes[id as usize];
+        let value = node.by.map(|by| &self.table.node(by.value).shape);
+        // Of a list that is not right it was said already.
+        if value.is_some_and(|shape| !matches!(shape, Shape::Text(_))) {
+            let message =
+                say!("the items of `{}` cannot correlate: their values are not text", node.name);
+            let help = say!("give the values the type `str`, or remove `correlates`");
+            let place = name.place;
+            self.mistake("protocol-bad-role", place, message, say!("does not fit"), help);
+        }
+        self.table.nodes[id as usize].carries = Some(name.value.as_str().into());
+    }
+
     /// An optional field may be followed only by optional fields.
     fn optional(&mut self, fields: &[Field], within: Within) {
         if self.table.document.is_some() {
@@ -953,6 +971,7 @@ fn placeholder(field: &Field, parent: u32) -> Node {
         record: NONE,
         is_asked: false,
         by: None,
+        carries: None,
         member: None,
     }
 }

@@ -3,18 +3,18 @@
 use throng_base::Said;
 use throng_expression::Value;
 
-use super::declaration::{Literal, value_of};
+use super::declaration::{Format, Literal, value_of};
 use super::encode::raw_of;
-use super::json;
-use super::table::{Constant, Extents, Node, Shape, prefix_bytes, write_prefix};
+use super::table::{Constant, Extents, Member, Node, Shape, prefix_bytes, write_prefix};
 use super::value::number;
+use super::{json, xml};
 use crate::fields::coerce;
 use crate::fields::number::{write_unsigned, write_varint, zigzag};
 
 /// An encoded constant, if the field can have it.
 pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
-    if node.member.is_some() {
-        return part_of(node, literal);
+    if let Some(member) = &node.member {
+        return part_of(node, member, literal);
     }
     let mut constant = Constant::default();
     let mut written = Vec::new();
@@ -77,10 +77,16 @@ pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Sa
     Ok(constant)
 }
 
-/// The same in a document, where a constant is JSON.
-fn part_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
+/// The same in a document, where a constant is as it is written there.
+fn part_of(node: &Node, member: &Member, literal: &Literal) -> Result<Constant, Said> {
     let mut written = Vec::new();
     match &node.shape {
+        Shape::Text(_) if member.format == Format::Xml => {
+            coerce::text(&value_of(literal), &mut written)?;
+            let content = written.as_slice().into();
+            xml::put(&member.path, &mut written, 0);
+            return Ok(Constant { content, written: written.into(), raw: 0 });
+        }
         Shape::Json(_) => json::write(&value_of(literal), &mut written),
         Shape::Text(_) => {
             let mut text = Vec::new();
@@ -89,7 +95,8 @@ fn part_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
         }
         _ => number(node, raw_of(node, &value_of(literal))?).write_json(&mut written),
     }
-    Ok(Constant { written: written.into(), ..Constant::default() })
+    let content = written.as_slice().into();
+    Ok(Constant { content, written: written.into(), raw: 0 })
 }
 
 /// Whether text or bytes fit what the field allows.

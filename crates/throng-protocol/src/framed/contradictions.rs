@@ -529,6 +529,13 @@ impl Finder<'_> {
                 let help = say!("use `transport: ws`, or `delimiter`");
                 self.say("protocol-no-length", *place, text, say!("does not fit"), help);
             }
+            Framing::Xml { root, bytes_max, place } => {
+                self.elements(root.as_ref(), *place);
+                let bytes_max = *bytes_max as usize;
+                self.table.packet_bytes_max = bytes_max;
+                let root = root.as_ref().map_or(&[][..], |root| root.value.as_bytes()).into();
+                self.table.frame = Frame::Xml { root, bytes_max };
+            }
             Framing::Fixed(bytes) => return self.fixed(bytes),
             Framing::Fields { bytes_max, place } => {
                 self.ends_of_fields(*place);

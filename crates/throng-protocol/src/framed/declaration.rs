@@ -87,10 +87,23 @@ impl Transport {
 }
 
 /// The document format of every packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// RFC 8259: an object or a list.
+    #[default]
     Json,
+    /// An element, with all that is in it.
+    Xml,
+}
+
+impl Format {
+    /// As people are told of it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Format::Json => "JSON",
+            Format::Xml => "XML",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +125,9 @@ pub enum Framing {
     Fixed(Placed<u32>),
     /// Every packet ends with its last field; each field determines its own end.
     Fields { bytes_max: u32, place: Place },
+    /// Every packet is an element of XML. The tags of the element `root`, which is around all of
+    /// them, are packets of their own.
+    Xml { root: Option<Placed<String>>, bytes_max: u32, place: Place },
 }
 
 /// One part of a packet, of a message's body or of a structure.
@@ -142,6 +158,8 @@ pub struct Field {
     pub path: Option<Placed<String>>,
     /// For a list: the field of its items by whose value a path selects one.
     pub by: Option<Placed<String>>,
+    /// Of such a list: the name of the item that correlates.
+    pub carries: Option<Placed<String>>,
     pub place: Place,
 }
 
@@ -259,6 +277,7 @@ impl Field {
             layer: None,
             path: None,
             by: None,
+            carries: None,
             place,
         }
     }

@@ -10,9 +10,10 @@ use super::coding::Coding;
 use super::declaration::{Layer, Prefix};
 use super::kinds::{Kinds, number_of_integer, number_of_text};
 use super::table::{
-    Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Repeats, Shape, Table, Test,
-    prefix_bytes, read_prefix,
+    Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Record, Repeats, Shape, Table,
+    Test, prefix_bytes, read_prefix,
 };
+use super::value::View;
 use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
 use crate::fields::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
 
@@ -21,28 +22,6 @@ pub(super) const PARTS_MAX: usize = 262_144;
 
 /// Most items of one repeated field.
 pub(super) const ITEMS_MAX: u64 = 1 << 24;
-
-/// One part of a packet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
-    pub(super) node: u32,
-    /// Index of the record after all nested ones.
-    pub(super) next: u32,
-    /// Includes prefixes and delimiters.
-    pub(super) start: u32,
-    pub(super) end: u32,
-    /// The number, or the count of items, or start and end of the content.
-    pub(super) raw: u64,
-}
-
-const _: () = assert!(size_of::<Record>() == 24);
-
-impl Record {
-    /// The bytes of text, bytes, JSON or protobuf, without prefix, delimiter and padding.
-    pub(super) fn content(&self) -> Range<usize> {
-        (self.raw >> 32) as usize..(self.raw & u64::from(u32::MAX)) as usize
-    }
-}
 
 /// Capacity for unpacked bytes that is kept for the next packet.
 const UNPACKED_KEPT_MAX: usize = 1024 * 1024;
@@ -694,6 +673,12 @@ impl<'a> Decoder<'a> {
         };
         self.records[index].raw = done;
         self.close(index);
+        if let (Some(name), false) = (&node.carries, self.measures) {
+            let records = self.records.as_slice();
+            let (table, packet, unpacked) = (self.table, self.packet, self.unpacked.as_slice());
+            let found = View { table, packet, records, unpacked }.carried(index, name);
+            self.correlation = found.or(self.correlation);
+        }
         Ok(())
     }
 

@@ -4,11 +4,12 @@
 use throng_base::Said;
 use throng_expression::Value;
 
-use super::decode::Record;
+use super::declaration::Format;
+use super::encode::raw_of;
 use super::kinds::number_of_text;
-use super::table::{Document, GoesOn, Job, NONE, Node, Shape, Table};
+use super::table::{Document, GoesOn, Job, NONE, Node, Record, Shape, Table};
 use super::wanted::ABSENT;
-use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
+use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json, xml};
 
 type Read<T = ()> = Result<T, Box<Broken>>;
 
@@ -57,8 +58,14 @@ impl Reader<'_> {
             let reason = say!("the text is not UTF-8: byte {:#04x}", packet[at]);
             return Err(self.broken(NONE, at, reason));
         }
-        let scanned = json::scan(packet, &self.document.wanted, &mut self.decoded.found);
-        scanned.map_err(|at| self.broken(NONE, at, json::wrong(packet, at)))?;
+        let Document { format, wanted, .. } = self.document;
+        let found = &mut self.decoded.found;
+        match format {
+            Format::Json => json::scan(packet, wanted, found)
+                .map_err(|at| self.broken(NONE, at, json::wrong(packet, at)))?,
+            Format::Xml => xml::scan(packet, self.table.root(), wanted, found)
+                .map_err(|at| self.broken(NONE, at, xml::wrong(packet, at)))?,
+        }
         let message = match assumed {
             Some(message) => message,
             None => self.choose(side)?,
@@ -134,6 +141,7 @@ impl Reader<'_> {
     fn of_kind(&self, side: usize, node: &Node, span: &[u8]) -> &[u16] {
         let candidates = &self.document.candidates[side];
         match node.shape {
+            Shape::Text(_) if self.document.format == Format::Xml => candidates.of(span),
             Shape::Text(_) => match plain(span) {
                 Some(text) => candidates.of(text),
                 None => match Value::parse_json(span) {
@@ -155,9 +163,10 @@ impl Reader<'_> {
             let node = self.table.node(*id);
             match (self.span(node), &node.constant) {
                 (None, _) => true,
-                (Some((start, end)), Some(constant)) => {
-                    !is_same(&self.packet[start..end], &constant.written)
-                }
+                (Some((start, end)), Some(constant)) => match self.document.format {
+                    Format::Json => !is_same(&self.packet[start..end], &constant.written),
+                    Format::Xml => *xml::text(&self.packet[start..end]) != *constant.content,
+                },
                 (Some(_), None) => false,
             }
         })
@@ -178,13 +187,16 @@ impl Reader<'_> {
     fn member(&mut self, id: u32, node: &Node) -> Read {
         let Some((start, end)) = self.span(node) else { return Ok(()) };
         let span = &self.packet[start..end];
+        let content = (start as u64) << 32 | end as u64;
+        let is_xml = self.document.format == Format::Xml;
         let is_number = span.first().is_some_and(|byte| *byte == b'-' || byte.is_ascii_digit());
-        if span == b"null" && !matches!(node.shape, Shape::Json(_)) {
+        if span == b"null" && !matches!(node.shape, Shape::Json(_)) && !is_xml {
             return Ok(());
         }
-        let content = (start as u64) << 32 | end as u64;
         let raw = match node.shape {
             Shape::Json(_) => Some(content),
+            Shape::Text(_) if is_xml => Some(content),
+            _ if is_xml => raw_of(node, &xml::value(&[], span)).ok(),
             Shape::Text(_) => (span[0] == b'"').then_some(content),
             Shape::Bool => match span {
                 b"true" => Some(1),
@@ -207,7 +219,11 @@ impl Reader<'_> {
             return Err(self.broken(id, start, say!("its type is `{word}`, but it is {shown}")));
         };
         if node.job == Job::Correlation {
-            self.decoded.correlation = Some(number_of(node, span, raw));
+            self.decoded.correlation = Some(match node.shape {
+                Shape::Text(_) if is_xml => number_of_text(&xml::text(span)),
+                Shape::Text(_) => number_of_text(plain(span).unwrap_or(span)),
+                _ => raw,
+            });
         }
         self.push(id, (start, end), raw);
         Ok(())
@@ -236,14 +252,6 @@ impl Reader<'_> {
     fn broken(&self, id: u32, position: usize, reason: Said) -> Box<Broken> {
         let field = self.table.path(id);
         Box::new(Broken { position, field, reason, is_lost: false, excerpt: Box::default() })
-    }
-}
-
-/// The request that a correlation value identifies.
-fn number_of(node: &Node, span: &[u8], raw: u64) -> u64 {
-    match node.shape {
-        Shape::Text(_) => number_of_text(plain(span).unwrap_or(span)),
-        _ => raw,
     }
 }
 

@@ -13,6 +13,7 @@ use super::checksum::checksum;
 use super::declaration::Prefix;
 use super::decode::ITEMS_MAX;
 use super::kinds::write_correlation;
+use super::members::{complete_text, quote};
 use super::table::{
     Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
     prefix_max, write_prefix,
@@ -334,8 +335,7 @@ impl<'a, E> Encoder<'a, E> {
                         let begin = encoder.out.len();
                         let is_text = matches!(node.shape, Shape::Text(_));
                         write_correlation(number, is_text, encoder.out);
-                        encoder.complete_text(node, begin);
-                        Ok(())
+                        encoder.complete_text(id, node, begin)
                     })
                 }
                 _ => {
@@ -443,7 +443,8 @@ impl<'a, E> Encoder<'a, E> {
             }
             _ => return Err(self.missing(id, node)),
         };
-        self.count(id, node, count, scope)?;
+        let carried = node.carries.as_ref().zip(node.by).filter(|_| self.correlation > 0);
+        self.count(id, node, count + usize::from(carried.is_some()), scope)?;
         let mut starts = Vec::new();
         for index in 0..count {
             if node.repeat == Repeats::Until {
@@ -458,6 +459,13 @@ impl<'a, E> Encoder<'a, E> {
                 }
                 _ => {}
             }
+        }
+        if let Some((name, by)) = carried {
+            // Behind those that are given: the first one of a name counts.
+            let of = |field: u32| Arc::from(&*self.table.node(field).name);
+            let number = Value::from(self.correlation.to_string());
+            let item = [(of(by.name), Value::from(&**name)), (of(by.value), number)];
+            self.item(id, node, Source::Value(&Value::from(item.to_vec())), 0)?;
         }
         self.out.extend_from_slice(&node.until);
         if starts.iter().any(|start| self.out[*start..].starts_with(&node.until)) {
@@ -611,16 +619,19 @@ impl<'a, E> Encoder<'a, E> {
         self.sized(id, node, extent, |encoder| {
             let begin = encoder.out.len();
             encoder.bare_content(id, node, source)?;
-            encoder.complete_text(node, begin);
+            encoder.complete_text(id, node, begin)?;
             let packed = node.layer.map_or(Ok(()), |layer| layer.pack(begin, encoder.out));
             packed.map_err(|reason| encoder.refuse(id, reason))
         })
     }
 
-    /// Quotes a text in a document.
-    fn complete_text(&mut self, node: &Node, begin: usize) {
-        if node.member.is_some() && matches!(node.shape, Shape::Text(_)) {
-            quote(self.out, begin);
+    /// A text in a document is written as the document has texts.
+    fn complete_text(&mut self, id: u32, node: &Node, begin: usize) -> Write<E> {
+        match (&node.member, &node.shape) {
+            (Some(member), Shape::Text(_)) => {
+                complete_text(member, self.out, begin).map_err(|reason| self.refuse(id, reason))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -976,18 +987,4 @@ pub(super) fn raw_of(node: &Node, value: &Value) -> Result<u64, Said> {
             Ok(coerce::within(coerce::whole(value, &named)?, low, high)? as u64)
         }
     }
-}
-
-/// Makes a JSON string of the text after `begin`.
-fn quote(out: &mut Vec<u8>, begin: usize) {
-    let text = &out[begin..];
-    let is_plain = text.iter().all(|byte| *byte >= 0x20 && !matches!(byte, b'"' | b'\\'));
-    if is_plain && std::str::from_utf8(text).is_ok() {
-        out.insert(begin, b'"');
-        out.push(b'"');
-        return;
-    }
-    let text = Value::from(String::from_utf8_lossy(text).into_owned());
-    out.truncate(begin);
-    text.write_json(out);
 }

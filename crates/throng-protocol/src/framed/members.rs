@@ -4,18 +4,20 @@ use throng_base::Said;
 use throng_expression::Value;
 
 use super::declaration::{
-    Declaration, Extent, Field, Kind, Literal, Message, Mistake, Place, Role, Type, value_of,
+    Declaration, Extent, Field, Format, Kind, Literal, Message, Mistake, Place, Role, Type,
+    value_of,
 };
 use super::path::json_step;
 use super::table::{Candidates, Constant, Document, Job, Member, Table};
-use super::wanted::{Inner, Wanted};
+use super::wanted::{Around, Inner, Wanted};
+use super::xml;
 use crate::fields::Parts;
 
 /// Maximum index of an item; items before it that no field names are sent as `null`.
 const INDEX_MAX: u32 = 255;
 
 /// The path of a field in its document; fails if the field has features that documents lack.
-pub(super) fn member(field: &Field) -> Result<Member, Box<Mistake>> {
+pub(super) fn member(field: &Field, format: Format) -> Result<Member, Box<Mistake>> {
     let name = &field.id.value;
     let refused = [
         (field.condition.is_some(), "if"),
@@ -26,27 +28,30 @@ pub(super) fn member(field: &Field) -> Result<Member, Box<Mistake>> {
         (matches!(field.role, Role::Checksum { .. }), "checksum"),
     ];
     if let Some((_, word)) = refused.into_iter().find(|(is_there, _)| *is_there) {
-        let message = say!("`{name}` is a part of a JSON document, so it cannot have `{word}`");
+        let message = say!("`{name}` is a part of a document, so it cannot have `{word}`");
         let help = say!("remove it: `path` says where the field is");
         return Err(mistake("protocol-bad-type", field.place, message, say!("not here"), help));
     }
     let is_right = matches!(
         field.ty,
-        Type::Unsigned(_)
-            | Type::Signed(_)
-            | Type::Float64
-            | Type::Bool
-            | Type::Text(Extent::Rest)
-            | Type::Json(Extent::Rest)
-    );
+        Type::Unsigned(_) | Type::Signed(_) | Type::Float64 | Type::Bool | Type::Text(Extent::Rest)
+    ) || matches!(field.ty, Type::Json(Extent::Rest)) && format == Format::Json;
     if !is_right {
-        let message = say!("the type of `{name}` does not exist in JSON");
-        let help = say!("use `json`, `str`, `bool`, `f64` or an integer such as `u32`");
-        return Err(mistake("protocol-bad-type", field.place, message, say!("not JSON"), help));
+        let title = format.title();
+        let message = say!("the type of `{name}` does not exist in {title}");
+        let help = match format {
+            Format::Json => say!("use `json`, `str`, `bool`, `f64` or an integer such as `u32`"),
+            Format::Xml => say!("use `str`, `bool`, `f64` or an integer such as `u32`"),
+        };
+        let label = say!("this type is not possible");
+        return Err(mistake("protocol-bad-type", field.place, message, label, help));
+    }
+    if format == Format::Xml {
+        return element(field);
     }
     let Some(written) = &field.path else {
         let path = Box::new([Inner::Key(name.as_str().into())]);
-        return Ok(Member { path, slot: 0 });
+        return Ok(Member { path, ..Member::default() });
     };
     let wrong = |message: Said, help: Said| {
         mistake("protocol-bad-path", written.place, message, say!("not a valid path"), help)
@@ -62,7 +67,36 @@ pub(super) fn member(field: &Field) -> Result<Member, Box<Mistake>> {
         let help = say!("write a key or an index from 0 to {INDEX_MAX}: `data.id`, `[0]`");
         return Err(wrong(message, help));
     }
-    Ok(Member { path: path.into(), slot: 0 })
+    Ok(Member { path: path.into(), ..Member::default() })
+}
+
+/// The same in XML: the field that selects is the name of the element.
+fn element(field: &Field) -> Result<Member, Box<Mistake>> {
+    let is_kind = field.role == Role::Selects;
+    let own = if is_kind { "name()" } else { &field.id.value };
+    let place = field.path.as_ref().map_or(field.id.place, |path| path.place);
+    let written = field.path.as_ref().map_or(own, |path| &path.value);
+    let found = xml::path(written).filter(|path| xml::is_name_path(path) == is_kind);
+    let is_text = matches!(field.ty, Type::Text(_));
+    match found.filter(|path| is_text || !(is_kind || xml::is_markup(path))) {
+        Some(path) => Ok(Member { format: Format::Xml, path, slot: 0 }),
+        None => {
+            let message = match is_kind {
+                true => {
+                    say!("`{}` selects the message, so it is the element's name", field.id.value)
+                }
+                false => say!("`{written}` does not name a part of an element"),
+            };
+            let help = match is_kind {
+                true => say!("write `type: str` and no `path`"),
+                false => say!(
+                    "write an element, an attribute or the markup in an element: `body`, `@id`, \
+                     `error/@code`, `node()`"
+                ),
+            };
+            Err(mistake("protocol-bad-path", place, message, say!("not a valid path"), help))
+        }
+    }
 }
 
 fn mistake(
@@ -87,13 +121,17 @@ pub(super) fn complete(declaration: &Declaration, table: &mut Table, mistakes: &
         member.slot = wanted.find(&member.path).unwrap_or_default();
     }
     let slots = usize::from(slots);
-    table.document = Some(Document { wanted, slots, ..Document::default() });
+    let format = declaration.format.unwrap_or_default();
+    table.document = Some(Document { wanted, slots, ..Document::of(format) });
     let mut finder = Finder { declaration, table, mistakes };
     finder.selectors();
     for (index, message) in declaration.messages.iter().enumerate() {
         finder.kind(index, message);
         finder.needed(index);
-        finder.paths(message);
+        finder.paths(format, message);
+        if format == Format::Xml {
+            finder.element(message);
+        }
     }
     finder.hidden();
     finder.candidates();
@@ -183,14 +221,21 @@ impl Finder<'_> {
     }
 
     /// Two fields of a message must not have the same path, nor one inside the other.
-    fn paths(&mut self, message: &Message) {
+    fn paths(&mut self, format: Format, message: &Message) {
         let own = message.body.iter();
         let fields: Vec<&Field> = self.declaration.packet.iter().chain(own).collect();
         let members: Vec<(&Field, Member)> =
-            fields.iter().filter_map(|field| Some((*field, member(field).ok()?))).collect();
+            fields.iter().filter_map(|field| Some((*field, member(field, format).ok()?))).collect();
+        // What comes may be read in several ways.
+        let comes = self.declaration.comes_from_target(message);
+        let are_at_odds = |one: &Member, other: &Member| match format {
+            Format::Json => are_at_odds(&one.path, &other.path),
+            Format::Xml if comes => one.path == other.path,
+            Format::Xml => xml::are_at_odds(&one.path, &other.path),
+        };
         for (index, (field, one)) in members.iter().enumerate() {
             let mut earlier = members[..index].iter();
-            let twin = earlier.find(|(_, other)| are_at_odds(&one.path, &other.path));
+            let twin = earlier.find(|(_, other)| are_at_odds(one, other));
             let Some((first, _)) = twin else { continue };
             let (a, b) = (&first.id.value, &field.id.value);
             let text = say!("`{a}` and `{b}` cannot be in one document");
@@ -201,6 +246,29 @@ impl Finder<'_> {
             found.other = Some((first.id.place, say!("the first field")));
             self.mistakes.push(*found);
         }
+    }
+
+    /// An element that throng sends has a name, which no field but `name()` gives.
+    fn element(&mut self, message: &Message) {
+        let name = &message.name.value;
+        let text = match message.kind.as_ref().map(|kind| (kind, &kind.value)) {
+            None if self.declaration.comes_from_target(message) => return,
+            Some((_, Kind::Text(text))) => {
+                let text = String::from_utf8_lossy(text).into_owned();
+                if xml::is_name(text.strip_prefix('/').unwrap_or(&text)) {
+                    return;
+                }
+                say!("`{text}` is not the name of an element")
+            }
+            _ => say!("`{name}` has no `kind`, so its element has no name"),
+        };
+        let place = message.kind.as_ref().map_or(message.name.place, |kind| kind.place);
+        let help = say!(
+            "give the packet `{{id: element, type: str, selects: message}}`, and the message the \
+             name of its element as `kind`"
+        );
+        let label = say!("no element");
+        self.mistakes.push(*mistake("protocol-bad-kind", place, text, label, help));
     }
 
     /// A message is never chosen if an earlier one requires no more than it does.
@@ -293,13 +361,30 @@ fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
     }
 }
 
-/// The constant text around the values of a document.
-pub(super) struct Around {
-    /// The order of the values.
-    pub(super) order: Vec<usize>,
-    /// The text before each of them.
-    pub(super) pieces: Vec<Vec<u8>>,
-    pub(super) end: Vec<u8>,
+/// Makes the text behind `begin` one of a document.
+pub(super) fn complete_text(member: &Member, out: &mut Vec<u8>, begin: usize) -> Result<(), Said> {
+    match member.format {
+        Format::Json => quote(out, begin),
+        Format::Xml => xml::put(&member.path, out, begin),
+    }
+    match xml::is_markup(&member.path) && !xml::is_whole(&out[begin..]) {
+        true => Err(say!("it is not well-formed XML")),
+        false => Ok(()),
+    }
+}
+
+/// Makes a JSON string of the text behind `begin`.
+pub(super) fn quote(out: &mut Vec<u8>, begin: usize) {
+    let text = &out[begin..];
+    let is_plain = text.iter().all(|byte| *byte >= 0x20 && !matches!(byte, b'"' | b'\\'));
+    if is_plain && std::str::from_utf8(text).is_ok() {
+        out.insert(begin, b'"');
+        out.push(b'"');
+        return;
+    }
+    let text = Value::from(String::from_utf8_lossy(text).into_owned());
+    out.truncate(begin);
+    text.write_json(out);
 }
 
 /// The document with values at these paths: keys in the order in which they are first named, list
@@ -344,8 +429,7 @@ impl<'p> Written<'p> {
 
     fn write(&self, around: &mut Around) {
         if let Some(index) = self.value {
-            around.order.push(index);
-            around.pieces.push(std::mem::take(&mut around.end));
+            around.value(index);
             return;
         }
         let is_list = matches!(self.children.first(), Some((Inner::Index(_), _)));

@@ -31,6 +31,7 @@ mod table;
 mod tests;
 mod value;
 mod wanted;
+mod xml;
 
 use std::sync::Arc;
 
@@ -38,9 +39,9 @@ use throng_expression::Value;
 
 use throng_base::Said;
 
-use self::decode::Record;
+use self::coding::Coding;
 use self::encode::{Encoder, Op};
-use self::table::{Frame, GoesOn, Table};
+use self::table::{Frame, GoesOn, Record, Shape, Table};
 use crate::fields::number::put_unsigned;
 use crate::protobuf;
 
@@ -214,10 +215,10 @@ pub enum Records<'a> {
 /// incomplete packet.
 #[derive(Debug, Default)]
 pub struct PacketReader {
-    held: Vec<u8>,
+    held: Option<Box<reader::Held>>,
 }
 
-const _: () = assert!(size_of::<PacketReader>() <= 24);
+const _: () = assert!(size_of::<PacketReader>() <= 8);
 
 /// Bytes of a malformed packet that are shown.
 pub const EXCERPT_BYTES_MAX: usize = 32;
@@ -297,7 +298,24 @@ impl Protocol {
 
     /// The name of the correlating field of a message.
     pub fn correlator(&self, message: MessageId) -> Option<&str> {
-        self.table.correlator_of(message.0).map(|node| &*self.table.node(node).name)
+        let node = self.table.correlator_of(message.0).map(|node| self.table.node(node));
+        node.filter(|node| node.carries.is_none()).map(|node| &*node.name)
+    }
+
+    /// The list of a message with an item that correlates, and the name of that item.
+    pub fn correlated_item(&self, message: MessageId) -> Option<(&str, &str)> {
+        let node = self.table.node(self.table.correlator_of(message.0)?);
+        Some((&node.name, node.carries.as_deref()?))
+    }
+
+    /// Makes the template of a message that no reply is wanted to: it carries no number of ours, if
+    /// such messages may be without one.
+    pub fn unasked(&self, template: Template) -> Template {
+        let node = self.table.correlator_of(template.message.0).map(|node| self.table.node(node));
+        let may_lack = node.is_some_and(|node| {
+            node.carries.is_some() || node.shape == Shape::Coded(Coding::Digits)
+        });
+        Template { gives_correlation: template.gives_correlation || may_lack, ..template }
     }
 
     /// The greatest value that the correlating field of a message holds; 0 without one.
@@ -359,6 +377,7 @@ impl Protocol {
             return Ok(());
         }
         let message = template.message.0;
+        let correlation = if template.gives_correlation { 0 } else { correlation };
         let mut encoder =
             Encoder::new(&self.table, &template.bytes, message, correlation, leaf, out);
         let result = encoder.packet(&template.ops);

@@ -8,10 +8,11 @@ use throng_expression::Value;
 
 use throng_base::Said;
 
+use super::declaration::Format;
 use super::encode::{Encoder, Op, Piece, Plan};
 use super::path::suggestion;
-use super::table::{Job, Node, Repeats, Shape, Table};
-use super::{EncodeError, Given, GivenMistake, MessageId, Template, Whole};
+use super::table::{Job, Member, Node, Repeats, Shape, Table};
+use super::{EncodeError, Given, GivenMistake, MessageId, Template, Whole, xml};
 
 type Prepared<T> = Result<T, GivenMistake>;
 
@@ -41,7 +42,14 @@ pub(super) fn prepare(
 fn gives(table: &Table, message: MessageId, given: &Given) -> bool {
     let correlator = table.correlator_of(message.0);
     let Some(node) = correlator.map(|node| table.node(node)) else { return false };
-    matches!(given, Given::Fields(fields) if fields.iter().any(|(name, _)| **name == *node.name))
+    let Given::Fields(fields) = given else { return false };
+    let own = fields.iter().find(|(name, _)| **name == *node.name);
+    match (&node.carries, own) {
+        (Some(name), Some((_, Given::Fields(items)))) => {
+            items.iter().any(|(item, _)| item.eq_ignore_ascii_case(name))
+        }
+        (carries, own) => carries.is_none() && own.is_some(),
+    }
 }
 
 fn has_leaves(given: &Given) -> bool {
@@ -183,7 +191,7 @@ impl Builder<'_> {
     fn plans(&mut self, list: u32, given: &[Entry<'_>]) -> Prepared<Vec<(u32, Plan)>> {
         self.names_are_right(list, given)?;
         let mut plans = Vec::new();
-        for (id, node) in self.table.members(list).filter(|(_, node)| node.member.is_some()) {
+        for (id, node) in self.table.members(list).filter(|(_, node)| is_value(node)) {
             self.path.push(node.name.to_string());
             let entry = given.iter().find(|(name, _)| *name == &*node.name);
             let plan = match entry {
@@ -202,7 +210,15 @@ impl Builder<'_> {
     fn document(&mut self, plans: Vec<(u32, Plan)>) -> Prepared<Vec<Op>> {
         let table = self.table;
         let paths = plans.iter().filter_map(|(id, _)| table.node(*id).member.as_ref());
-        let around = super::members::around(paths.map(|member| &*member.path));
+        let paths = paths.map(|member| &*member.path);
+        let name = table.messages[usize::from(self.message.0)].text.as_ref();
+        let around = match table.document.as_ref().map(|document| document.format) {
+            Some(Format::Xml) => {
+                let name = name.map_or(&[][..], |name| &name.content);
+                xml::around(&String::from_utf8_lossy(name), table.root(), paths)
+            }
+            _ => super::members::around(paths),
+        };
         let mut ops = Vec::new();
         for (before, (id, plan)) in around.pieces.iter().zip(plans_in(around.order, plans)) {
             self.run(before, &mut ops);
@@ -263,6 +279,7 @@ impl Builder<'_> {
         match (&node.default, &node.shape) {
             _ if self.is_automatic(node) => Ok(Plan::Auto),
             (Some(default), _) => Ok(Plan::Literal(default.clone())),
+            _ if node.carries.is_some() => Ok(Plan::Items(Box::default())),
             _ if node.condition.is_some() || node.is_optional => Ok(Plan::Missing),
             (None, Shape::List(list)) if node.repeat == Repeats::Once => {
                 Ok(Plan::Fields(self.list(*list, &[], None)?.into()))
@@ -281,7 +298,7 @@ impl Builder<'_> {
         let is_own = matches!(
             node.job,
             Job::Length | Job::Correlation | Job::Body | Job::Computed | Job::Checksum { .. }
-        );
+        ) || node.carries.is_some();
         let is_fixed = !is_own && self.is_fixed(&plan);
         if is_fixed && !matches!(plan, Plan::Missing) {
             let mut written = Vec::new();
@@ -438,6 +455,13 @@ impl Builder<'_> {
             *begin = self.bytes.len();
         }
     }
+}
+
+/// A part of a document that has a value of its own: the name of an element has none.
+fn is_value(node: &Node) -> bool {
+    let is_name = |member: &Member| member.format == Format::Xml;
+    let is_kind = matches!(node.job, Job::Kind(_));
+    node.member.as_ref().is_some_and(|member| !(is_kind && is_name(member)))
 }
 
 fn entries(fields: &[(String, Given)]) -> Vec<Entry<'_>> {

@@ -7,6 +7,7 @@ use throng_base::Said;
 
 use super::decode::{Measured, hex, measure, packet_bytes};
 use super::table::{Frame, Length, Shape, Table};
+use super::xml::{self, Ended, Seen};
 use super::{Broken, PacketReader, Records};
 use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
 
@@ -23,6 +24,14 @@ enum Begun {
     },
     /// This many bytes are needed to know more.
     Needs(usize),
+}
+
+/// The beginning of a packet whose end has not come.
+#[derive(Debug)]
+pub(super) struct Held {
+    bytes: Vec<u8>,
+    /// A delimiter may be cut in two: what was looked at already is not looked at again.
+    seen: Seen,
 }
 
 impl PacketReader {
@@ -42,17 +51,20 @@ impl PacketReader {
         if bytes.is_empty() {
             return Ok(None);
         }
-        if !self.held.is_empty() {
-            let length = self.finish(records, bytes)?;
-            return Ok(length.map(|length| {
-                *room = std::mem::take(&mut self.held);
-                &room[..length]
-            }));
+        if let Some(held) = &mut self.held {
+            let Some(length) = held.finish(records, bytes)? else { return Ok(None) };
+            *room = self.held.take().map(|held| held.bytes).unwrap_or_default();
+            return Ok(Some(&room[..length]));
         }
-        let all = *bytes;
-        let begun = records.begun(all, 0).map_err(|broken| broken.showing(all))?;
+        let all = records.begin(bytes);
+        if all.is_empty() {
+            *bytes = all;
+            return Ok(None);
+        }
+        let mut seen = Seen::default();
+        let begun = records.begun(all, &mut seen).map_err(|broken| broken.showing(all))?;
         let Begun::Complete { bytes: length, used } = begun else {
-            self.held.extend_from_slice(all);
+            self.held = Some(Box::new(Held { bytes: all.to_vec(), seen }));
             *bytes = &[];
             return Ok(None);
         };
@@ -62,46 +74,43 @@ impl PacketReader {
 
     /// The bytes of an incomplete packet.
     pub fn held(&self) -> &[u8] {
-        &self.held
+        self.held.as_ref().map_or(&[], |held| &held.bytes)
     }
 
     /// The heap memory that the reader owns.
     pub fn heap_bytes(&self) -> usize {
-        self.held.capacity()
+        self.held.as_ref().map_or(0, |held| size_of::<Held>() + held.bytes.capacity())
     }
+}
 
+impl Held {
     /// Completes the packet that is held; returns its length without the delimiter.
     fn finish(&mut self, records: Records<'_>, bytes: &mut &[u8]) -> Result<Option<usize>, Broken> {
-        // A delimiter may be split: bytes are not searched twice.
-        let mut looked = self.held.len();
-        let begun = |held: &[u8], looked, rest: &[u8]| {
-            let begun = records.begun(held, looked);
+        let begun = |held: &[u8], seen: &mut Seen, rest: &[u8]| {
+            let begun = records.begun(held, seen);
             begun.map_err(|broken| broken.showing(held.iter().chain(rest)))
         };
-        let mut needed = match begun(&self.held, looked, bytes)? {
-            Begun::Complete { .. } => self.held.len(),
+        let mut needed = match begun(&self.bytes, &mut self.seen, bytes)? {
+            Begun::Complete { .. } => self.bytes.len(),
             Begun::Needs(needed) => needed,
         };
         loop {
-            let mut missing = needed.saturating_sub(self.held.len()).min(bytes.len());
-            if records.are_delimited() {
+            let mut missing = needed.saturating_sub(self.bytes.len()).min(bytes.len());
+            if records.end_is_found() {
                 // Its end is unknown: avoid copying what follows it.
                 missing = missing.min(DELIMITED_STEP_BYTES);
             }
             let before = *bytes;
-            self.held.extend_from_slice(&before[..missing]);
+            self.bytes.extend_from_slice(&before[..missing]);
             *bytes = &before[missing..];
-            match begun(&self.held, looked, bytes)? {
+            match begun(&self.bytes, &mut self.seen, bytes)? {
                 Begun::Complete { bytes: length, used } => {
                     // More of the input was taken than belongs to the packet.
-                    *bytes = &before[missing - (self.held.len() - used)..];
+                    *bytes = &before[missing - (self.bytes.len() - used)..];
                     return Ok(Some(length));
                 }
                 Begun::Needs(_) if bytes.is_empty() => return Ok(None),
-                Begun::Needs(more) => {
-                    looked = self.held.len();
-                    needed = more;
-                }
+                Begun::Needs(more) => needed = more,
             }
         }
     }
@@ -113,11 +122,11 @@ impl Records<'_> {
     /// reports the error. `sink` returns false to stop.
     pub fn split<'m>(self, message: &'m [u8], sink: &mut dyn FnMut(&'m [u8]) -> bool) {
         let mut rest = message;
-        while let Ok(Begun::Complete { bytes, used }) = self.begun(rest, 0)
+        while let Ok(Begun::Complete { bytes, used }) = self.begun(rest, &mut Seen::default())
             && used > 0
         {
             let record = &rest[..bytes];
-            rest = &rest[used..];
+            rest = self.begin(&rest[used..]);
             // There is no record after the last delimiter, nor between two of them.
             let is_gap = record.is_empty() && self.are_delimited();
             if !is_gap && !sink(record) || rest.is_empty() {
@@ -127,29 +136,48 @@ impl Records<'_> {
         sink(rest);
     }
 
-    fn are_delimited(self) -> bool {
-        match self {
-            Records::Declared(protocol) | Records::Sent(protocol) => {
-                matches!(protocol.table().frame, Frame::Delimited { .. })
-            }
-            Records::Delimited { .. } => true,
+    /// Where the next packet begins: spaces between elements are in none of them.
+    fn begin(self, bytes: &[u8]) -> &[u8] {
+        match self.frame() {
+            Some(Frame::Xml { .. }) => bytes.trim_ascii_start(),
+            _ => bytes,
         }
     }
 
-    /// Examines bytes from the start of a record; no delimiter ends in the first `looked` of them.
-    fn begun(self, bytes: &[u8], looked: usize) -> Result<Begun, Broken> {
+    fn frame<'s>(self) -> Option<&'s Frame>
+    where
+        Self: 's,
+    {
+        match self {
+            Records::Declared(protocol) | Records::Sent(protocol) => Some(&protocol.table().frame),
+            Records::Delimited { .. } => None,
+        }
+    }
+
+    /// Nothing but the end of a packet says where it is.
+    fn end_is_found(self) -> bool {
+        self.are_delimited() || matches!(self.frame(), Some(Frame::Xml { .. }))
+    }
+
+    fn are_delimited(self) -> bool {
+        matches!(self.frame(), None | Some(Frame::Delimited { .. }))
+    }
+
+    /// Looks at bytes from the first one of a record on, of which some were `seen` before.
+    fn begun(self, bytes: &[u8], seen: &mut Seen) -> Result<Begun, Broken> {
         let table = match self {
             Records::Declared(protocol) | Records::Sent(protocol) => protocol.table(),
             Records::Delimited { delimiter, bytes_max } => {
-                return delimited(bytes, delimiter, bytes_max, looked);
+                return delimited(bytes, delimiter, bytes_max, seen);
             }
         };
         match (&table.frame, &table.length) {
             (Frame::Fixed(length), _) if bytes.len() < *length => Ok(Begun::Needs(*length)),
             (Frame::Fixed(length), _) => Ok(Begun::Complete { bytes: *length, used: *length }),
             (Frame::Delimited { bytes: delimiter, bytes_max }, _) => {
-                delimited(bytes, delimiter, *bytes_max, looked)
+                delimited(bytes, delimiter, *bytes_max, seen)
             }
+            (Frame::Xml { root, bytes_max }, _) => element(bytes, root, *bytes_max, seen),
             (Frame::Fields { bytes_max }, _) => {
                 let from_target = matches!(self, Records::Declared(_));
                 Ok(match measure(table, from_target, bytes, *bytes_max)? {
@@ -174,9 +202,9 @@ fn delimited(
     bytes: &[u8],
     delimiter: &[u8],
     bytes_max: usize,
-    looked: usize,
+    seen: &mut Seen,
 ) -> Result<Begun, Broken> {
-    let from = (looked + 1).saturating_sub(delimiter.len());
+    let from = (seen.bytes as usize + 1).saturating_sub(delimiter.len());
     let found = memmem::find(&bytes[from..], delimiter).map(|at| from + at);
     match found {
         Some(length) if length <= bytes_max => {
@@ -184,10 +212,26 @@ fn delimited(
         }
         // A delimiter that has started may still end in time.
         None if bytes.len() < bytes_max + delimiter.len() => {
+            seen.bytes = bytes.len() as u32;
             Ok(Begun::Needs(bytes_max + delimiter.len()))
         }
         _ => {
             let reason = say!("the packet has more than {bytes_max} bytes without a delimiter");
+            Err(lost(bytes_max, String::new(), reason))
+        }
+    }
+}
+
+fn element(bytes: &[u8], root: &[u8], bytes_max: usize, seen: &mut Seen) -> Result<Begun, Broken> {
+    let ended = xml::end(bytes, root, seen);
+    let ended = ended.map_err(|(at, reason)| lost(at, String::new(), reason))?;
+    match ended {
+        Ended::At(length) if length <= bytes_max => {
+            Ok(Begun::Complete { bytes: length, used: length })
+        }
+        Ended::NotYet if bytes.len() < bytes_max => Ok(Begun::Needs(bytes_max)),
+        _ => {
+            let reason = say!("the packet has more than {bytes_max} bytes");
             Err(lost(bytes_max, String::new(), reason))
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use throng_expression::Value;
 
 use super::coding::Coding;
-use super::declaration::{Checksum, Comparison, Layer, Prefix};
+use super::declaration::{Checksum, Comparison, Format, Layer, Prefix};
 use super::kinds::Kinds;
 use super::wanted::{Inner, Wanted};
 use crate::fields::number::{Varint, read_varint, write_varint};
@@ -70,6 +70,7 @@ pub(super) struct Kind {
 /// Packets that are documents: their fields are found by path.
 #[derive(Debug, Default)]
 pub(super) struct Document {
+    pub(super) format: Format,
     pub(super) wanted: Wanted,
     pub(super) slots: usize,
     /// By sender.
@@ -85,6 +86,12 @@ pub(super) struct Candidates {
     pub(super) others: Vec<u16>,
 }
 
+impl Document {
+    pub(super) fn of(format: Format) -> Document {
+        Document { format, ..Document::default() }
+    }
+}
+
 impl Candidates {
     pub(super) fn of(&self, kind: &[u8]) -> &[u16] {
         match self.kinds.binary_search_by(|(other, _)| (**other).cmp(kind)) {
@@ -97,6 +104,7 @@ impl Candidates {
 /// A field of a document.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
+    pub(super) format: Format,
     pub(super) path: Box<[Inner]>,
     pub(super) slot: u16,
 }
@@ -131,6 +139,11 @@ pub(super) enum Frame {
     Fixed(usize),
     /// The packet ends with its last field.
     Fields {
+        bytes_max: usize,
+    },
+    /// An element is a packet, and so are the tags of the element around all of them.
+    Xml {
+        root: Box<[u8]>,
         bytes_max: usize,
     },
 }
@@ -209,6 +222,8 @@ pub(super) struct Node {
     pub(super) is_asked: bool,
     /// Its items are selected by name.
     pub(super) by: Option<By>,
+    /// The name of its item that correlates.
+    pub(super) carries: Option<Box<str>>,
     /// It is a part of a document.
     pub(super) member: Option<Box<Member>>,
 }
@@ -306,6 +321,28 @@ pub(super) struct Constant {
     pub(super) content: Box<[u8]>,
     /// As encoded.
     pub(super) written: Box<[u8]>,
+}
+
+/// One part of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub(super) node: u32,
+    /// The record behind all that lies in this one.
+    pub(super) next: u32,
+    /// With prefixes and delimiters.
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// The number; how many items; where the content lies: start and end.
+    pub(super) raw: u64,
+}
+
+const _: () = assert!(size_of::<Record>() == 24);
+
+impl Record {
+    /// The bytes of text, bytes, JSON and protobuf, without prefix, delimiter and padding.
+    pub(super) fn content(&self) -> Range<usize> {
+        (self.raw >> 32) as usize..(self.raw & u64::from(u32::MAX)) as usize
+    }
 }
 
 impl Test {
@@ -538,6 +575,14 @@ impl Table {
     pub(super) fn correlator_of(&self, message: u16) -> Option<u32> {
         let own = self.messages.get(usize::from(message)).and_then(|message| message.correlator);
         own.or(self.correlator)
+    }
+
+    /// The element around all packets.
+    pub(super) fn root(&self) -> &[u8] {
+        match &self.frame {
+            Frame::Xml { root, .. } => root,
+            _ => &[],
+        }
     }
 
     /// Nothing else determines the message of a packet of this kind.

@@ -19,6 +19,7 @@ mod packets;
 mod parts;
 mod records;
 mod samples;
+mod xml;
 
 use samples::*;
 

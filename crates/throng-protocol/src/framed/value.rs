@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use throng_expression::Value;
 
-use super::decode::Record;
+use super::declaration::Format;
+use super::kinds::number_of_text;
 use super::path::Step;
-use super::table::{NONE, Node, Repeats, Shape, Table};
-use super::{Decoded, FieldPath, json};
+use super::table::{Member, NONE, Node, Record, Repeats, Shape, Table};
+use super::{Decoded, FieldPath, json, xml};
 use crate::fields::number::{extend_sign, read_unsigned};
 
 /// The value at a path.
@@ -74,7 +75,7 @@ pub(super) struct View<'a> {
     pub(super) table: &'a Table,
     pub(super) packet: &'a [u8],
     pub(super) records: &'a [Record],
-    unpacked: &'a [u8],
+    pub(super) unpacked: &'a [u8],
 }
 
 impl<'a> View<'a> {
@@ -114,6 +115,15 @@ impl View<'_> {
             at = next;
         }
         None
+    }
+
+    /// What the item with this name correlates, in a list that is the last thing that was read.
+    pub(super) fn carried(&self, list: usize, name: &str) -> Option<u64> {
+        let by = self.table.node(self.records.get(list)?.node).by?;
+        let item = self.named(list + 1, self.records.len(), by.name, name)?;
+        let end = self.records[item].next as usize;
+        let value = self.child(item + 1, end, by.value)?;
+        Some(number_of_text(self.content(&self.records[value])))
     }
 
     /// The value at a path inside a record, or all of it.
@@ -179,14 +189,15 @@ impl View<'_> {
         let record = &self.records[index];
         let node = self.table.node(record.node);
         match &node.shape {
-            Shape::Text(_) if node.member.is_some() => {
-                Value::parse_json(self.content(record)).unwrap_or_default()
-            }
             Shape::Text(_) => {
                 let bytes = self.content(record);
-                match std::str::from_utf8(bytes) {
-                    Ok(text) => Value::from(text),
-                    Err(_) => Value::from(bytes),
+                match (node.member.as_deref(), std::str::from_utf8(bytes)) {
+                    (Some(Member { format: Format::Json, .. }), _) => {
+                        Value::parse_json(bytes).unwrap_or_default()
+                    }
+                    (Some(Member { format: Format::Xml, path, .. }), _) => xml::value(path, bytes),
+                    (None, Ok(text)) => Value::from(text),
+                    (None, Err(_)) => Value::from(bytes),
                 }
             }
             Shape::Bytes(_) => Value::from(self.content(record)),

@@ -71,3 +71,20 @@ impl Wanted {
         self.children.iter().find(|(step, _)| is_it(step)).map(|(_, child)| child)
     }
 }
+
+/// What stands around the values of a document.
+pub(super) struct Around {
+    /// Which value comes next.
+    pub(super) order: Vec<usize>,
+    /// What is before each of them.
+    pub(super) pieces: Vec<Vec<u8>>,
+    pub(super) end: Vec<u8>,
+}
+
+impl Around {
+    /// The next value.
+    pub(super) fn value(&mut self, index: usize) {
+        self.order.push(index);
+        self.pieces.push(std::mem::take(&mut self.end));
+    }
+}

@@ -200,7 +200,7 @@ fn contradictory_documents_are_rejected() {
     let repeated = Field { repeat: Some(Repeat::Rest), ..any("a") };
     assert_eq!(
         mistakes(with(repeated)),
-        ["protocol-bad-type: `a` is a part of a JSON document, so it cannot have `repeat`"]
+        ["protocol-bad-type: `a` is a part of a document, so it cannot have `repeat`"]
     );
     assert_eq!(
         mistakes(with(field("a", Type::Bytes(Extent::Rest)))),

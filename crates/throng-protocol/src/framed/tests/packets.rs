@@ -306,7 +306,7 @@ fn read_all(protocol: &Protocol, parts: &[&[u8]]) -> Vec<Vec<u8>> {
         assert!(rest.is_empty());
     }
     assert!(reader.held().is_empty());
-    assert_eq!(reader.held.capacity(), 0, "nothing is kept");
+    assert_eq!(reader.heap_bytes(), 0, "nothing is kept");
     packets
 }
 
