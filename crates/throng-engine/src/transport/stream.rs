@@ -1,5 +1,5 @@
-//! A TCP connection that knows when its bytes came: by the stamp that the kernel gave them, however
-//! late they are read. Below TLS it may be a unix socket, whose bytes have no stamps.
+//! A TCP connection that knows when its bytes arrived: by the kernel's timestamp, however late they
+//! are read. Below TLS it may be a unix socket, whose bytes have no timestamps.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,25 +11,25 @@ use tokio::net::TcpStream;
 
 use crate::system::{self, Received, UnixStream};
 
-/// A socket that only asks for stamps: the kernel begins to stamp a moment after the first one
-/// asked, and goes on as long as there is one.
+/// A socket that only requests timestamps: the kernel starts them shortly after the first request,
+/// and continues while there is one.
 pub(crate) fn keep_stamping() -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
     system::stamp_arrivals(&socket)?;
     Ok(socket)
 }
 
-/// A socket whose connection is being made, with stamps or without.
+/// Registers a connecting socket, with or without timestamps.
 pub(crate) fn register(socket: Socket, stamps: bool) -> io::Result<TcpStream> {
     if stamps {
-        // Without them its bytes come when they are read.
+        // Without timestamps, its bytes arrive when they are read.
         let _ = system::stamp_arrivals(&socket);
     }
     TcpStream::from_std(socket.into())
 }
 
-/// Reads what is there. A buffer that is filled in part has drained the socket: the runtime then
-/// knows, and the next poll costs no system call (epoll(7), edge-triggered).
+/// Reads what has arrived. A partly filled buffer means that the socket is drained: the runtime
+/// then knows, and the next poll costs no system call (epoll(7), edge-triggered).
 #[inline]
 pub(crate) fn poll_receive(
     socket: &TcpStream,
@@ -55,8 +55,8 @@ pub(crate) fn poll_receive(
     }
 }
 
-/// Writes as much of the pieces as the socket takes. As in [`poll_receive`], a part of them is a
-/// sign that it is full.
+/// Writes as much of the pieces as the socket takes. As in [`poll_receive`], a partial write means
+/// that it is full.
 pub(crate) fn poll_send(
     socket: &TcpStream,
     cx: &mut Context<'_>,
@@ -83,14 +83,14 @@ pub(crate) fn poll_send(
     }
 }
 
-/// The socket below TLS. It keeps the stamp of what was read last, for the records that were
-/// completed by it.
+/// The socket below TLS. It keeps the timestamp of the last read, for the records that it
+/// completed.
 pub(crate) struct Stamped {
     below: Below,
     stamp: u64,
 }
 
-/// What carries the records of TLS.
+/// What carries the TLS records.
 pub(crate) enum Below {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -115,7 +115,7 @@ impl Stamped {
         }
     }
 
-    /// Copies the first bytes that have come and leaves them where they are.
+    /// Copies the first bytes that have arrived and leaves them in the socket.
     pub(crate) fn poll_peek(
         &self,
         cx: &mut Context<'_>,
@@ -126,7 +126,7 @@ impl Stamped {
                 let mut buffer = ReadBuf::new(buffer);
                 socket.poll_peek(cx, &mut buffer).map_ok(|_| buffer.filled().len())
             }
-            // The runtime does not do it: the kernel is asked.
+            // The runtime has no peek for it: the kernel is asked.
             Below::Unix(socket) => match system::peek(socket, buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
                 read => Poll::Ready(read),

@@ -1,4 +1,4 @@
-//! What a user sends over one of its lines: bytes, messages, and the frames of a WebSocket.
+//! The sending side of a line: bytes, messages, and WebSocket frames.
 
 mod mqtt;
 mod redis;
@@ -25,17 +25,17 @@ use crate::failure::Finding;
 use crate::scope::{UserScope, scope};
 use crate::trace::What;
 
-/// What a user sends over one of its lines.
+/// The sending side of one line of a user.
 pub(super) struct Outbound<'u> {
     pub(super) user: &'u mut State,
     pub(super) line: u8,
 }
 
-/// A message that is on its way.
+/// A message that was sent.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sent {
     pub(super) bytes: u64,
-    /// What its reply will carry; 0 where replies carry nothing.
+    /// Correlation number of the reply; 0 if the protocol has none.
     pub(super) number: u32,
     pub(super) delivery: Option<(u16, u64)>,
 }
@@ -78,7 +78,7 @@ pub(super) fn greeting(
     }
 }
 
-/// The value of a leaf, or its text behind what is there.
+/// The value of a leaf, or its text, which is appended to `out`.
 fn value_of<T>(
     message: &Composed<T>,
     leaf: u16,
@@ -92,7 +92,7 @@ fn value_of<T>(
     }
 }
 
-/// Writes a message of protobuf.
+/// Writes a protobuf message.
 pub(super) fn encode_proto(
     schema: &Schema,
     message: &Composed<protobuf::Template>,
@@ -113,8 +113,7 @@ fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
     }
 }
 
-/// Writes a message of bytes alone, as it goes over the connection; gives the number that its
-/// reply carries.
+/// Writes a message that is only bytes, as it is sent; returns the correlation number of its reply.
 pub(super) fn encode_plain(
     state: &mut State,
     line: u8,
@@ -134,8 +133,7 @@ pub(super) fn encode_plain(
     Ok(number)
 }
 
-/// Writes a declared message behind what is there; gives its kind, and the number that its
-/// reply carries.
+/// Appends a declared message; returns its kind and the correlation number of its reply.
 fn encode(
     state: &mut State,
     line: u8,
@@ -151,7 +149,7 @@ fn encode(
     let number = match u32::try_from(most).unwrap_or(u32::MAX) {
         0 => 0,
         _ if declared.template.gives_correlation() => 0,
-        // 0 is for what nobody has asked for.
+        // 0 marks unsolicited messages.
         most => {
             state.number = if state.number >= most { 1 } else { state.number + 1 };
             state.number
@@ -168,13 +166,13 @@ fn encode(
 }
 
 impl Outbound<'_> {
-    /// Sends bytes, and keeps what the socket does not take at once.
+    /// Sends bytes, and keeps what the socket does not take immediately.
     #[inline]
     pub(super) fn send(&mut self, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
         self.send_with(own, None, cx)
     }
 
-    /// The same, and behind it bytes that lie elsewhere for all users: they are not copied.
+    /// Sends bytes, then shared ones that all users send, which are not copied.
     pub(super) fn send_with(
         &mut self,
         own: &[u8],
@@ -199,8 +197,8 @@ impl Outbound<'_> {
         Ok(())
     }
 
-    /// Sends a message; the outer error is a message that could not be written. What was sent lies
-    /// in the shard's buffer for a moment, unless it is the same for all users.
+    /// Sends a message; the outer error is a message that could not be written. Its bytes stay in
+    /// the shard's buffer for a moment, unless all users send the same.
     pub(super) fn message(
         &mut self,
         message: &Message,
@@ -276,25 +274,25 @@ impl Outbound<'_> {
         Ok(cut as u64)
     }
 
-    /// Begins or answers the close handshake.
+    /// Starts or answers the close handshake.
     pub(super) fn close(&mut self, code: u16, cx: &mut Context<'_>) -> io::Result<()> {
         let mask = self.user.random.next_u32().to_ne_bytes();
         self.write(cx, |machine, out| machine.close(code, mask, out)).map(drop)
     }
 
-    /// A ping; how many bytes it took.
+    /// Sends a ping; returns how many bytes it took.
     pub(super) fn ping(&mut self, payload: &[u8], cx: &mut Context<'_>) -> io::Result<u64> {
         let (mask, now) = (self.user.random.next_u32().to_ne_bytes(), self.user.now);
         self.write(cx, |machine, out| machine.ping(payload, now, mask, out))
     }
 
-    /// Answers a ping. How often something comes must not change what the user draws.
+    /// Answers a ping. The number of pings must not change the random values that the user draws.
     pub(super) fn pong(&mut self, payload: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
         let mask = Random::new(self.user.id.0 ^ self.user.now.as_nanos()).next_u32().to_ne_bytes();
         self.write(cx, |machine, out| machine.pong(payload, mask, out)).map(drop)
     }
 
-    /// Sends what the machine of a connection writes; how many bytes it is.
+    /// Sends what the machine of a connection writes; returns how many bytes that is.
     fn write(
         &mut self,
         cx: &mut Context<'_>,
@@ -311,8 +309,8 @@ impl Outbound<'_> {
     }
 }
 
-/// How many bytes a message took on a connection, as far as the messages of its protocol have them:
-/// with the delimiter behind it, as what is sent.
+/// How many bytes a message takes on a connection, including the delimiter of its protocol, as for
+/// sent messages.
 pub(super) fn wire_bytes(protocol: Option<&Protocol>, payload: &[u8]) -> u64 {
     (payload.len() + protocol.map_or(0, Protocol::delimiter_bytes)) as u64
 }

@@ -105,7 +105,7 @@ pub(super) fn answered(active: &mut Active<'_>, answer: &Answered<'_>) {
 }
 
 impl Active<'_> {
-    /// What a task does when its deadline has passed.
+    /// A task's deadline has passed.
     pub(super) fn deadline_passed(&mut self) {
         let until = std::mem::replace(&mut self.task.deadline, Time::NEVER);
         match std::mem::replace(&mut self.task.doing, Doing::Step) {
@@ -116,7 +116,7 @@ impl Active<'_> {
                 self.task.due = self.user.now;
             }
             Doing::Gate => self.task.due = self.user.now,
-            // It was looked at before its deadline was.
+            // It was checked before its deadline.
             Doing::Rendezvous(waiting) => rendezvous::woken(self, waiting),
             Doing::Closing => {
                 self.user.life(self.task.line).goodbye_unanswered();
@@ -164,7 +164,7 @@ impl Active<'_> {
                 }
                 self.pass_on();
             }
-            // Each of these has its plan: they are made together.
+            // Each of these has its plan: instruction and plan are created together.
             (Instruction::Do(Statement::Stay(_)), _) => self.next_step(),
             (Instruction::Do(one), _) if one.opens_itself() => self.next_step(),
             (other, _) => control::control(self, other),

@@ -1,4 +1,4 @@
-//! Numbers whose size depends on their value, other than varints.
+//! Numbers of variable size, other than varints.
 
 use throng_base::Said;
 
@@ -7,15 +7,15 @@ use crate::fields::number::{Varint, read_unsigned};
 /// The most characters of a number in decimal digits, with its sign.
 const DIGITS_MAX: usize = 20;
 
-/// How a number is written.
+/// The encoding of a number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Coding {
-    /// A length of BER and DER (X.690, 8.1.3): one byte up to 127, otherwise the number of bytes
+    /// A length in BER and DER (X.690, 8.1.3): one byte up to 127, otherwise the number of bytes
     /// that follow.
     Ber,
     /// A length-encoded integer of MySQL.
     Lenenc,
-    /// Decimal digits up to these bytes; a sign may stand before them.
+    /// Decimal digits, terminated by these bytes; a sign may precede them.
     Decimal(Box<[u8]>),
 }
 
@@ -61,13 +61,13 @@ impl Coding {
         }
     }
 
-    /// What is said of bytes that are no number.
+    /// The message for bytes that are not a number.
     pub(super) fn wrong(&self, bytes: &[u8]) -> Said {
         match self {
             Coding::Decimal(end) => {
                 let length = digits(bytes);
                 let rest = &bytes[length..];
-                // Up to the byte that is wrong, however many have come.
+                // Up to the wrong byte, however many have arrived.
                 let right = end.iter().zip(rest).take_while(|(a, b)| a == b).count();
                 let wrong = usize::from(right < end.len());
                 let shown = &bytes[..bytes.len().min(length + right + wrong).min(DIGITS_MAX + 1)];
@@ -107,7 +107,7 @@ impl Coding {
     }
 }
 
-/// The bytes of the digits, with a sign.
+/// The number of digits, with a sign.
 fn digits(bytes: &[u8]) -> usize {
     let sign = usize::from(matches!(bytes.first(), Some(b'-' | b'+')));
     sign + bytes[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count()

@@ -1,4 +1,4 @@
-//! Values that a declaration gives itself, as they are written.
+//! Constants of a declaration, as encoded.
 
 use throng_base::Said;
 use throng_expression::Value;
@@ -11,7 +11,7 @@ use super::value::number;
 use crate::fields::coerce;
 use crate::fields::number::{write_unsigned, write_varint, zigzag};
 
-/// A constant as it is written, if it is one that the field can have.
+/// An encoded constant, if the field can have it.
 pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
     if node.member.is_some() {
         return part_of(node, literal);
@@ -66,7 +66,7 @@ pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Sa
                 Shape::Float32 => write_unsigned(raw, 4, node.is_little, &mut written),
                 Shape::Float64 => write_unsigned(raw, 8, node.is_little, &mut written),
                 Shape::Unsigned(width) | Shape::Signed(width) => {
-                    // A sign of 64 bits is cut to the width with all above it.
+                    // A 64-bit sign is truncated to the width, with all bits above.
                     write_unsigned(raw, *width, node.is_little, &mut written);
                 }
                 _ => written.push(raw as u8),

@@ -1,5 +1,5 @@
-//! Reads packets that are documents: one pass finds all parts that fields name, wherever they are;
-//! then the message is chosen, and its fields become records.
+//! Reads packets that are documents: one pass finds all parts that fields name; then the message is
+//! chosen, and its fields become records.
 
 use throng_base::Said;
 use throng_expression::Value;
@@ -12,8 +12,7 @@ use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
 
 type Read<T = ()> = Result<T, Box<Broken>>;
 
-/// Reads `packet`, which one side has sent; it is the message `assumed` if that is told and no
-/// field selects one.
+/// Reads `packet`, sent by one side; it is the message `assumed` if given and no field selects one.
 pub(super) fn decode(
     table: &Table,
     document: &Document,
@@ -83,14 +82,14 @@ impl Reader<'_> {
         Ok(message)
     }
 
-    /// Where a field is, if it is there.
+    /// The position of a field, if it is present.
     fn span(&self, node: &Node) -> Option<(usize, usize)> {
         let slot = usize::from(node.member.as_ref()?.slot);
         let span = *self.decoded.found.get(slot).filter(|span| **span != ABSENT)?;
         Some((span.0 as usize, span.1 as usize))
     }
 
-    /// The first message whose kind it has, with all the fields that the message needs.
+    /// The first message whose kind matches and whose required fields are all present.
     fn choose(&mut self, side: usize) -> Read<u16> {
         let candidates = &self.document.candidates[side];
         let selector = self.table.selectors.first().map(|selector| selector.node);
@@ -101,7 +100,7 @@ impl Reader<'_> {
             }
             _ => &[],
         };
-        // A declared kind of this side is not that of a message for all other kinds.
+        // A declared kind of this side cannot belong to a message for all other kinds.
         let is_own = of_kind.first().is_some_and(|first| {
             self.table.messages[usize::from(*first)].comes_from_target == (side == 1)
         });
@@ -113,7 +112,7 @@ impl Reader<'_> {
                 Some(node) => nearest = nearest.or(Some((*message, node))),
             }
         }
-        // Of a message that is nearly it, what is wrong with it is said.
+        // If a message nearly matches, its error is reported.
         if let Some((message, node)) = nearest
             && (!of_kind.is_empty() || candidates.others.len() == 1)
         {
@@ -131,7 +130,7 @@ impl Reader<'_> {
         Err(self.broken(selector.unwrap_or(NONE), at, reason))
     }
 
-    /// The messages of the kind that a text or a number says.
+    /// The messages whose kind is this text or number.
     fn of_kind(&self, side: usize, node: &Node, span: &[u8]) -> &[u16] {
         let candidates = &self.document.candidates[side];
         match node.shape {
@@ -149,8 +148,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A field without which the packet is not this message: it is missing, or differs from its
-    /// constant.
+    /// A field that rules out this message: it is missing, or differs from its constant.
     fn lacks(&self, message: u16) -> Option<u32> {
         let needed = self.table.messages[usize::from(message)].needed.iter();
         needed.copied().find(|id| {
@@ -221,7 +219,7 @@ impl Reader<'_> {
         records.push(Record { node, next, start: start as u32, end: end as u32, raw });
     }
 
-    /// Whether the reply has more packets behind this one.
+    /// Whether the reply has more packets after this one.
     fn goes_on(&self, message: u16) -> bool {
         match &self.table.messages[usize::from(message)].more {
             GoesOn::Never => false,
@@ -241,7 +239,7 @@ impl Reader<'_> {
     }
 }
 
-/// Which request a correlation names.
+/// The request that a correlation value identifies.
 fn number_of(node: &Node, span: &[u8], raw: u64) -> u64 {
     match node.shape {
         Shape::Text(_) => number_of_text(plain(span).unwrap_or(span)),
@@ -249,7 +247,7 @@ fn number_of(node: &Node, span: &[u8], raw: u64) -> u64 {
     }
 }
 
-/// What is in a text without escapes.
+/// The content of a text without escapes.
 fn plain(span: &[u8]) -> Option<&[u8]> {
     let inner = span.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     memchr::memchr(b'\\', inner).is_none().then_some(inner)

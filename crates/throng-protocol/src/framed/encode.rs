@@ -1,5 +1,5 @@
-//! Writes packets: constant runs as they lie in the template, values as their fields want them,
-//! and what follows from them (counts, length, checksums) when it is known.
+//! Writes packets: constant runs from the template, values as their fields require them, and what
+//! depends on them (counts, length, checksums) once it is known.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::fields::number::{
 };
 use crate::protobuf;
 
-/// What gives the values of leaves: a value, or text that it appends.
+/// The source of leaf values: a value, or text that it appends.
 pub(super) type Leaves<'a, E> = &'a mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
 
-/// The bytes that a number of variable size may have to count itself.
+/// Most bytes that a number of variable size needs to include its own size.
 const OWN_BYTES_MAX: u64 = 32;
 
 /// One operation of a template.
@@ -41,12 +41,12 @@ pub(super) enum Op {
     Field(u32, Plan),
 }
 
-/// Where the value of a field comes from.
+/// The source of a field's value.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
-    /// From the declaration and the rest of the packet.
+    /// Derived from the declaration and the rest of the packet.
     Auto,
-    /// Nobody gives it: it has a condition that should not hold.
+    /// Not given: its condition should be false.
     Missing,
     Leaf(u16),
     Literal(Value),
@@ -63,25 +63,25 @@ pub(super) enum Piece {
     Leaf(u16),
 }
 
-/// Where something was written: places from the first byte of the packet on.
+/// Where something was written: offsets from the first byte of the packet.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     start: u32,
     end: u32,
-    /// Items of a repeated field.
+    /// Number of items of a repeated field.
     count: u32,
 }
 
 const ABSENT: Mark = Mark { start: NONE, end: NONE, count: 0 };
 
-/// What is known of the list that is being written.
+/// State of the list that is being written.
 struct Scope {
     list: u32,
-    /// The place of its first byte.
+    /// The offset of its first byte.
     begin: usize,
-    /// The place of the group of bits that is being written.
+    /// The offset of the current group of bits.
     group: usize,
-    /// An optional field that is missing: nothing can follow.
+    /// An optional field that is missing: nothing can follow it.
     absent: u32,
     marks: [Mark; MARKS_MAX],
 }
@@ -96,7 +96,7 @@ enum Source<'a> {
 enum Members<'a> {
     Ops(&'a [Op]),
     Map(&'a [(Arc<str>, Value)]),
-    /// All have defaults.
+    /// Defaults only.
     None,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct Encoder<'a, E> {
     bytes: &'a [u8],
     leaf: Leaves<'a, E>,
     out: &'a mut Vec<u8>,
-    /// Where in `out` the packet begins.
+    /// Start of the packet in `out`.
     begin: usize,
     message: u16,
     correlation: u64,
@@ -156,20 +156,20 @@ impl<'a, E> Encoder<'a, E> {
         Ok(())
     }
 
-    /// Appends one field alone, with all that belongs to it; its condition is not asked.
+    /// Appends one field with all that belongs to it; its condition is ignored.
     pub(super) fn alone(&mut self, id: u32, plan: &Plan) -> Write<E> {
         let mut scope = self.scope(NONE);
         if let Shape::Bits(field) = self.table.node(id).shape
             && field.first > 0
         {
-            // Its group begins with another field.
+            // Its group starts with another field.
             let length = self.out.len() + field.group_bytes as usize;
             self.out.resize(length, 0);
         }
         self.field_value(id, self.table.node(id), Source::Plan(plan), &mut scope)
     }
 
-    /// Where the correlation stands in the packet that was written last.
+    /// The position of the correlation in the packet written last.
     pub(super) fn correlation_at(&self) -> Option<usize> {
         let node = self.table.node(self.table.correlator?);
         let mark = self.packet[usize::from(node.mark?)];
@@ -227,7 +227,7 @@ impl<'a, E> Encoder<'a, E> {
         self.finish(&mut scope)
     }
 
-    /// A value that gives a structure may only have fields that somebody gives.
+    /// A value that gives a structure may only contain fields that can be given.
     fn names_are_known(&self, list: u32, entries: &[(Arc<str>, Value)]) -> Write<E> {
         for (name, _) in entries {
             let Some(id) = self.table.find(list, name) else {
@@ -308,7 +308,7 @@ impl<'a, E> Encoder<'a, E> {
                 Repeats::Once => self.item(id, node, source, scope.group),
                 _ => self.items(id, node, source, scope),
             },
-            // What follows from the rest is written when the rest is there.
+            // Derived values are written when the rest is complete.
             Job::Length | Job::Computed | Job::Checksum { .. } => {
                 self.write_raw(node, 0, scope.group);
                 Ok(())
@@ -365,7 +365,7 @@ impl<'a, E> Encoder<'a, E> {
     fn holds(&self, test: &Test, source: Source<'_>, scope: &Scope) -> bool {
         let node = self.table.node(test.node);
         if node.job == Job::Computed {
-            // What is counted from later fields is not known yet.
+            // Values counted from later fields are not known yet.
             return !matches!(source, Source::Missing | Source::Plan(Plan::Missing));
         }
         let marks = if test.is_of_packet { &self.packet } else { &scope.marks };
@@ -405,7 +405,7 @@ impl<'a, E> Encoder<'a, E> {
         }
     }
 
-    /// Whether a number that the protocol itself sets is one that its field holds.
+    /// Checks that a number which the protocol itself sets fits its field.
     #[inline]
     fn fits(&self, id: u32, node: &Node, value: u64) -> Write<E> {
         if let Shape::Unsigned(width) = node.shape
@@ -468,7 +468,7 @@ impl<'a, E> Encoder<'a, E> {
         Ok(())
     }
 
-    /// Checks how many items there are, and says it where the declaration wants that.
+    /// Checks the number of items, and writes it if the declaration requires that.
     fn count(&mut self, id: u32, node: &Node, count: usize, scope: &mut Scope) -> Write<E> {
         if count as u64 > ITEMS_MAX {
             let reason = say!("there are {count} items; the maximum is {ITEMS_MAX}");
@@ -500,7 +500,7 @@ impl<'a, E> Encoder<'a, E> {
 
     #[cold]
     fn missing(&self, id: u32, node: &Node) -> EncodeError<E> {
-        // The condition may be that of a structure around it.
+        // The condition may belong to an enclosing structure.
         let parents = std::iter::successors(Some(node), |node| {
             (node.parent != NONE).then(|| self.table.node(node.parent))
         });
@@ -552,7 +552,7 @@ impl<'a, E> Encoder<'a, E> {
             && node.member.is_none()
             && *int as u64 <= u64::MAX >> (64 - 8 * u32::from(*width))
         {
-            // What most fields are needs no look at what else might fit.
+            // The common case needs no further checks.
             write_unsigned(*int as u64, *width, node.is_little, self.out);
             return Ok(());
         }
@@ -589,7 +589,7 @@ impl<'a, E> Encoder<'a, E> {
         }
     }
 
-    /// The value of a leaf; what it appends as text is taken back.
+    /// The value of a leaf; text that it appends is taken back.
     fn leaf_value(&mut self, leaf: u16) -> Write<E, Value> {
         let start = self.out.len();
         let got = (self.leaf)(leaf, self.out).map_err(EncodeError::Leaf)?;
@@ -617,14 +617,14 @@ impl<'a, E> Encoder<'a, E> {
         })
     }
 
-    /// A text in a document is quoted.
+    /// Quotes a text in a document.
     fn complete_text(&mut self, node: &Node, begin: usize) {
         if node.member.is_some() && matches!(node.shape, Shape::Text(_)) {
             quote(self.out, begin);
         }
     }
 
-    /// What `write` writes, with what says where it ends.
+    /// Writes content with its prefix, delimiter or padding.
     fn sized(
         &mut self,
         id: u32,
@@ -663,8 +663,8 @@ impl<'a, E> Encoder<'a, E> {
         Ok(())
     }
 
-    /// Puts the size of what was written behind `begin` before it; the place of one of a fixed size
-    /// is there from `start` on.
+    /// Inserts the size of what was written after `begin` before it; a prefix of fixed size already
+    /// has its space at `start`.
     fn put_prefix(
         &mut self,
         prefix: Prefix,
@@ -772,7 +772,7 @@ impl<'a, E> Encoder<'a, E> {
         written.map_err(|reason| self.refuse(id, reason))
     }
 
-    /// The same for a field inside a message of protobuf.
+    /// The same for a field inside a protobuf message.
     #[cold]
     fn refuse_within(&self, id: u32, inner: &str, reason: Said) -> EncodeError<E> {
         let outer = self.table.path(id);
@@ -799,7 +799,7 @@ impl<'a, E> Encoder<'a, E> {
         Ok(())
     }
 
-    /// Writes what follows from the fields of a list.
+    /// Writes the values that depend on the fields of a list.
     fn finish(&mut self, scope: &mut Scope) -> Write<E> {
         let table = self.table;
         let list = table.list(scope.list);
@@ -830,7 +830,7 @@ impl<'a, E> Encoder<'a, E> {
         Ok(())
     }
 
-    /// How much of a field was written.
+    /// The number of items or bytes of a field.
     fn computed(&self, counted: u32, scope: &Scope) -> u64 {
         let node = self.table.node(counted);
         let mark = node.mark.map_or(ABSENT, |mark| scope.marks[usize::from(mark)]);
@@ -841,7 +841,7 @@ impl<'a, E> Encoder<'a, E> {
         }
     }
 
-    /// Puts a number into a field that was left open.
+    /// Fills in a number that was left open.
     fn patch(&mut self, id: u32, value: u64, scope: &mut Scope) -> Write<E> {
         let node = self.table.node(id);
         let mark = node.mark.map_or(ABSENT, |mark| scope.marks[usize::from(mark)]);
@@ -883,7 +883,7 @@ impl<'a, E> Encoder<'a, E> {
         let counted = match length.base {
             Base::Behind(bytes) => total.saturating_sub(u64::from(mark.end) + bytes as u64),
             Base::Packet if node.shape.is_of_variable_size() => {
-                // It counts itself, and has the bytes of a 0 until now.
+                // It includes its own size, and is encoded as a 0 until now.
                 let others = total - u64::from(mark.end - mark.start);
                 let sizes = (1..=OWN_BYTES_MAX).map(|own| (own, others + own));
                 let mut fitting = sizes.filter(|(own, all)| {
@@ -939,7 +939,7 @@ impl<'a, E> Encoder<'a, E> {
     }
 }
 
-/// What stands behind `start` moved by so many bytes.
+/// Moves the marks after `start` by this many bytes.
 fn shift(marks: &mut [Mark; MARKS_MAX], start: u32, bytes: u32) {
     for mark in marks.iter_mut().filter(|mark| mark.start != NONE) {
         if mark.start > start {
@@ -978,7 +978,7 @@ pub(super) fn raw_of(node: &Node, value: &Value) -> Result<u64, Said> {
     }
 }
 
-/// Makes a JSON string of the text behind `begin`.
+/// Makes a JSON string of the text after `begin`.
 fn quote(out: &mut Vec<u8>, begin: usize) {
     let text = &out[begin..];
     let is_plain = text.iter().all(|byte| *byte >= 0x20 && !matches!(byte, b'"' | b'\\'));

@@ -1,5 +1,5 @@
-//! JSON (RFC 8259) that lies in a packet: whether it is well formed, and where a part of it is.
-//! Nothing is allocated but for keys with escapes in them.
+//! JSON (RFC 8259) in a packet: checks that it is well-formed, and locates parts of it. Only keys
+//! with escapes allocate memory.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use throng_expression::Value;
 
 use super::wanted::{ABSENT, Inner, Span, Wanted};
 
-/// Lists and objects within each other.
+/// Most nested lists and objects.
 pub(super) const JSON_DEPTH_MAX: usize = 64;
 
-/// Where a text stops being JSON; the caller has made sure that it is UTF-8.
+/// The position at which a text stops being JSON; the caller has checked that it is UTF-8.
 pub(super) fn check(text: &[u8]) -> Result<(), usize> {
     let at = value(text, blank(text, 0), JSON_DEPTH_MAX)?;
     let at = blank(text, at);
     if at == text.len() { Ok(()) } else { Err(at) }
 }
 
-/// What is said of a text that stops being JSON there.
+/// The message for a text that stops being JSON there.
 pub(super) fn wrong(text: &[u8], at: usize) -> Said {
     match text.get(at) {
         Some(byte) => say!("the text is not valid JSON from here: {}", byte.escape_ascii()),
@@ -26,14 +26,14 @@ pub(super) fn wrong(text: &[u8], at: usize) -> Said {
     }
 }
 
-/// Notes where the wanted parts are, in one pass over the text; where it stops being JSON.
+/// Records the positions of the wanted parts, in one pass; fails where the text stops being JSON.
 pub(super) fn scan(text: &[u8], wanted: &Wanted, found: &mut [Span]) -> Result<(), usize> {
     let at = wanted_value(text, blank(text, 0), JSON_DEPTH_MAX, wanted, found)?;
     let at = blank(text, at);
     if at == text.len() { Ok(()) } else { Err(at) }
 }
 
-/// Behind the value at `at`, of which some parts are wanted.
+/// Returns the end of the value at `at`, some parts of which are wanted.
 fn wanted_value(
     text: &[u8],
     at: usize,
@@ -71,7 +71,7 @@ fn wanted_value(
     Ok(end)
 }
 
-/// The value of a key or of an item. Of a key that is there twice, the last one counts.
+/// The value of a key or item. If a key is repeated, the last one counts.
 fn wanted_part(
     text: &[u8],
     at: usize,
@@ -84,7 +84,7 @@ fn wanted_part(
     wanted_value(text, at, depth_left, wanted, found)
 }
 
-/// Behind the object or list that begins at `begin`; `part` reads one of its parts.
+/// Returns the end of the object or list that starts at `begin`; `part` reads one of its parts.
 fn parts(
     text: &[u8],
     begin: usize,
@@ -110,7 +110,7 @@ fn parts(
     }
 }
 
-/// Appends JSON. A text that is itself a JSON object or list is taken as it stands.
+/// Appends JSON. A text that is itself a JSON object or list is inserted unchanged.
 pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Text(text) if is_json(text) => out.extend_from_slice(text.as_bytes()),
@@ -122,7 +122,7 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && check(text.as_bytes()).is_ok()
 }
 
-/// Where the part lies that `steps` lead to in a text that is JSON.
+/// The position of the part at `steps` in valid JSON.
 pub(super) fn find(text: &[u8], steps: &[Inner]) -> Option<Range<usize>> {
     let mut at = blank(text, 0);
     for step in steps {
@@ -134,7 +134,7 @@ pub(super) fn find(text: &[u8], steps: &[Inner]) -> Option<Range<usize>> {
     Some(at..value(text, at, JSON_DEPTH_MAX).ok()?)
 }
 
-/// The value of a key of the object at `at`: the last one where a key stands twice.
+/// The value of a key of the object at `at`: the last one if the key is repeated.
 fn entry(text: &[u8], at: usize, wanted: &str) -> Option<usize> {
     if text.get(at) != Some(&b'{') {
         return None;
@@ -178,13 +178,13 @@ fn item(text: &[u8], at: usize, index: u32) -> Option<usize> {
     (text.get(at) != Some(&b']')).then_some(at)
 }
 
-/// Behind spaces and line breaks.
+/// The position after whitespace.
 fn blank(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     at + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count()
 }
 
-/// Behind the value that begins at `at`.
+/// The end of the value that starts at `at`.
 fn value(text: &[u8], at: usize, depth_left: usize) -> Result<usize, usize> {
     match text.get(at) {
         Some(b'{') => object(text, at, depth_left),
@@ -218,7 +218,7 @@ fn word(text: &[u8], at: usize, word: &[u8]) -> Result<usize, usize> {
     }
 }
 
-/// Behind the string whose opening quote is at `at`.
+/// The end of the string whose opening quote is at `at`.
 fn string(text: &[u8], at: usize) -> Result<usize, usize> {
     let mut at = at + 1;
     loop {
@@ -231,7 +231,7 @@ fn string(text: &[u8], at: usize) -> Result<usize, usize> {
     }
 }
 
-/// Behind an escape; halves of a surrogate pair stand together.
+/// The end of an escape; halves of a surrogate pair must be together.
 fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
     match text.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_json_passes_and_what_is_not_is_found() {
+    fn valid_json_passes_and_errors_are_located() {
         let good = [
             "0",
             "-0.5e+7",
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_found_where_they_lie() {
+    fn parts_are_located() {
         let text = br#" {"a": [1, {"b": "x"}], "\u0062": 3, "a": [4, {"b" : "y" }, []]} "#;
         let part = |steps: &[Inner]| find(text, steps).map(|range| &text[range]);
         let key = |key: &str| Inner::Key(key.into());
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_what_passes_is_read_by_another_parser() {
+    fn fuzz_another_parser_agrees() {
         let corpus: &[&[u8]] = &[
             br#"{"a": [1, -2.5e3, {"b": "x\u00e9\ud83d\ude00"}], "c": null, "d": [true, false]}"#,
             b"[[[[[1]]]], 0, \"\\\\\", {}]",
@@ -358,7 +358,7 @@ mod tests {
             }
             match (check(input), Value::parse_json(input)) {
                 (Ok(()), Err(error)) => assert!(error.contains("out of range"), "{error}"),
-                // The other parser reads half of a surrogate pair as U+FFFD; here it is a mistake.
+                // The other parser reads half of a surrogate pair as U+FFFD; here it is an error.
                 (Err(at), Ok(value)) => {
                     let is_lone = format!("{value:?}").contains('\u{fffd}');
                     assert!(is_lone, "refused at {at}: {value:?}");

@@ -1,4 +1,4 @@
-//! The fields of documents: where each of them is, and which message a document can be.
+//! Fields of documents: their positions, and the messages that a document can be.
 
 use throng_base::Said;
 use throng_expression::Value;
@@ -11,10 +11,10 @@ use super::table::{Candidates, Constant, Document, Job, Member, Table};
 use super::wanted::{Inner, Wanted};
 use crate::fields::Parts;
 
-/// Items of a list before one that is named: those that no field names are sent as `null`.
+/// Maximum index of an item; items before it that no field names are sent as `null`.
 const INDEX_MAX: u32 = 255;
 
-/// The place of a field in its document, if the field has nothing that a document lacks.
+/// The path of a field in its document; fails if the field has features that documents lack.
 pub(super) fn member(field: &Field) -> Result<Member, Box<Mistake>> {
     let name = &field.id.value;
     let refused = [
@@ -118,7 +118,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What selects the message, as it is written in a document.
+    /// The value that selects the message, as written in a document.
     fn kind(&mut self, index: usize, message: &Message) {
         let selector = self.table.selectors.first().map(|selector| selector.node);
         let (Some(kind), Some(selector)) = (&message.kind, selector) else {
@@ -182,7 +182,7 @@ impl Finder<'_> {
         }
     }
 
-    /// No two fields of a message are in the same place, nor one of them inside the other.
+    /// Two fields of a message must not have the same path, nor one inside the other.
     fn paths(&mut self, message: &Message) {
         let own = message.body.iter();
         let fields: Vec<&Field> = self.declaration.packet.iter().chain(own).collect();
@@ -203,7 +203,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A message is never chosen if one before it needs no more than it does.
+    /// A message is never chosen if an earlier one requires no more than it does.
     fn hidden(&mut self) {
         let declaration = self.declaration;
         for (index, message) in declaration.messages.iter().enumerate() {
@@ -230,7 +230,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether every document that has what one message needs has what the other one needs.
+    /// Whether every document that has what one message requires also has what the other requires.
     fn covers(&self, one: usize, other: usize) -> bool {
         let table: &Table = self.table;
         let needed = |index: usize| {
@@ -251,7 +251,7 @@ impl Finder<'_> {
         })
     }
 
-    /// For each side, what it sends itself is tried first.
+    /// For each side, its own messages are tried first.
     fn candidates(&mut self) {
         let declaration = self.declaration;
         let messages = declaration.messages.iter().zip(&self.table.messages).enumerate();
@@ -282,8 +282,8 @@ impl Finder<'_> {
     }
 }
 
-/// Whether no document has a part at both places: one is inside the other, or one is a key where
-/// the other is an index.
+/// Whether no document can have both parts: one is inside the other, or one is a key where the
+/// other is an index.
 fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
     let mut pairs = one.iter().zip(other);
     match pairs.find(|(a, b)| a != b) {
@@ -293,17 +293,17 @@ fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
     }
 }
 
-/// What stands around the values of a document.
+/// The constant text around the values of a document.
 pub(super) struct Around {
-    /// Which value comes next.
+    /// The order of the values.
     pub(super) order: Vec<usize>,
-    /// What is before each of them.
+    /// The text before each of them.
     pub(super) pieces: Vec<Vec<u8>>,
     pub(super) end: Vec<u8>,
 }
 
-/// The document that has values at these places: keys in the order in which they are named first,
-/// items of lists in theirs, with `null` where none is named.
+/// The document with values at these paths: keys in the order in which they are first named, list
+/// items in order, with `null` for those not named.
 pub(super) fn around<'p>(paths: impl Iterator<Item = &'p [Inner]>) -> Around {
     let mut root = Written::default();
     for (index, path) in paths.enumerate() {
@@ -314,7 +314,7 @@ pub(super) fn around<'p>(paths: impl Iterator<Item = &'p [Inner]>) -> Around {
     around
 }
 
-/// A value, or an object or list with values in it.
+/// A value, or an object or list that contains values.
 #[derive(Default)]
 struct Written<'p> {
     value: Option<usize>,

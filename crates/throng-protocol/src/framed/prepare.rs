@@ -1,5 +1,5 @@
-//! Turns what a scenario gives for a message into a template: names and shapes are checked, what
-//! is always the same is written.
+//! Turns what a scenario gives for a message into a template: names and shapes are checked, and
+//! constant parts are written.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) fn prepare(
     Ok(Template { message, ops, bytes, whole, gives_correlation })
 }
 
-/// Whether the field that correlates is among what is given.
+/// Whether the correlating field is given.
 fn gives(table: &Table, message: MessageId, given: &Given) -> bool {
     let correlator = table.correlator_of(message.0);
     let Some(node) = correlator.map(|node| table.node(node)) else { return false };
@@ -53,7 +53,7 @@ fn has_leaves(given: &Given) -> bool {
     }
 }
 
-/// The packet as it is but for the correlation, if that is all that differs.
+/// The complete packet, if only its correlation varies.
 fn whole(
     table: &Table,
     message: MessageId,
@@ -156,7 +156,7 @@ impl Builder<'_> {
         GivenMistake { path: self.path.clone(), message, help }
     }
 
-    /// The operations of a list of fields; `body` is that of the message in the packet.
+    /// The operations of a list of fields; `body` is the message in the packet.
     fn list(
         &mut self,
         list: u32,
@@ -198,7 +198,7 @@ impl Builder<'_> {
         Ok(plans)
     }
 
-    /// Writes a document: what stands around its fields is always the same.
+    /// Writes a document: the text around its fields is constant.
     fn document(&mut self, plans: Vec<(u32, Plan)>) -> Prepared<Vec<Op>> {
         let table = self.table;
         let paths = plans.iter().filter_map(|(id, _)| table.node(*id).member.as_ref());
@@ -215,7 +215,7 @@ impl Builder<'_> {
         Ok(ops)
     }
 
-    /// Bytes that are always the same.
+    /// Constant bytes.
     fn run(&mut self, bytes: &[u8], ops: &mut Vec<Op>) {
         let from = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);
@@ -226,7 +226,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Names that the list has, each once, of fields that are given.
+    /// Checks that the given names exist in the list, are unique, and can be given.
     fn names_are_right(&mut self, list: u32, given: &[Entry<'_>]) -> Prepared<()> {
         let table = self.table;
         for (index, (name, _)) in given.iter().enumerate() {
@@ -251,13 +251,14 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Nobody gives it a value: in a message of any kind, somebody gives the kind.
+    /// Whether its value is set automatically. In a message of any kind, the scenario gives the
+    /// kind.
     fn is_automatic(&self, node: &Node) -> bool {
         let is_kind = matches!(node.job, Job::Kind(_));
         node.is_automatic() && !(is_kind && self.table.is_kind_open(self.message.0))
     }
 
-    /// A field that nobody gives.
+    /// A field that is not given.
     fn absent(&mut self, node: &Node) -> Prepared<Plan> {
         match (&node.default, &node.shape) {
             _ if self.is_automatic(node) => Ok(Plan::Auto),
@@ -275,7 +276,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Writes what is always the same now; the rest becomes an operation.
+    /// Writes constant parts now; the rest becomes an operation.
     fn append(&mut self, id: u32, node: &Node, plan: Plan, ops: &mut Vec<Op>) -> Prepared<()> {
         let is_own = matches!(
             node.job,
@@ -304,7 +305,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Nothing in it differs from message to message.
+    /// Whether it is the same in every message.
     fn is_fixed(&self, plan: &Plan) -> bool {
         match plan {
             Plan::Auto | Plan::Missing | Plan::Literal(_) => true,
@@ -396,7 +397,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Writes JSON text to the constant bytes, cut into pieces where leaves stand.
+    /// Writes JSON text to the constant bytes, split into pieces at leaves.
     fn json(&mut self, given: &Given, begin: &mut usize, pieces: &mut Vec<Piece>) {
         match given {
             Given::Literal(value) => value.write_json(&mut self.bytes),
@@ -429,7 +430,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Ends a piece of constant text that began at `begin`.
+    /// Ends a piece of constant text that started at `begin`.
     fn flush(&mut self, begin: &mut usize, pieces: &mut Vec<Piece>) {
         if *begin < self.bytes.len() {
             let (from, until) = (*begin as u32, self.bytes.len() as u32);

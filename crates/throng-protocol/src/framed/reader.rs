@@ -1,5 +1,5 @@
-//! Cuts a stream into packets. What lies whole in the input is handed on where it lies; only the
-//! beginning of a packet whose end has not come is kept.
+//! Splits a stream into packets. A packet that is complete in the input is not copied; only the
+//! start of an incomplete packet is kept.
 
 use memchr::memmem;
 
@@ -10,18 +10,18 @@ use super::table::{Frame, Length, Shape, Table};
 use super::{Broken, PacketReader, Records};
 use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
 
-/// So many bytes are added to a packet at once while its delimiter is looked for.
+/// Bytes added to a packet per step while its delimiter is searched.
 const DELIMITED_STEP_BYTES: usize = 256;
 
-/// What is known of the packet that begins with some bytes.
+/// What is known about the packet that starts with some bytes.
 enum Begun {
     Complete {
-        /// Of the packet.
+        /// Size of the packet.
         bytes: usize,
-        /// With what separates it from the next one.
+        /// Including its separator.
         used: usize,
     },
-    /// As many bytes are needed before more is known.
+    /// This many bytes are needed to know more.
     Needs(usize),
 }
 
@@ -30,8 +30,8 @@ impl PacketReader {
         PacketReader::default()
     }
 
-    /// Reads `bytes` up to the end of the next packet, which is given out without the delimiter;
-    /// None when they are used up before. One that came in pieces lies in `room`. After
+    /// Reads `bytes` up to the end of the next packet, which is returned without the delimiter;
+    /// `None` if they end before. A packet that arrived in pieces is in `room`. After
     /// [`Broken::is_lost`] nothing more can be read.
     pub fn next<'a: 'r, 'r>(
         &mut self,
@@ -60,19 +60,19 @@ impl PacketReader {
         Ok(Some(&all[..length]))
     }
 
-    /// What is held of a packet that is not complete.
+    /// The bytes of an incomplete packet.
     pub fn held(&self) -> &[u8] {
         &self.held
     }
 
-    /// The heap memory that the reader owns now.
+    /// The heap memory that the reader owns.
     pub fn heap_bytes(&self) -> usize {
         self.held.capacity()
     }
 
-    /// Completes the packet that is held: how long it is without its delimiter.
+    /// Completes the packet that is held; returns its length without the delimiter.
     fn finish(&mut self, records: Records<'_>, bytes: &mut &[u8]) -> Result<Option<usize>, Broken> {
-        // A delimiter may be cut in two: what was looked at already is not looked at again.
+        // A delimiter may be split: bytes are not searched twice.
         let mut looked = self.held.len();
         let begun = |held: &[u8], looked, rest: &[u8]| {
             let begun = records.begun(held, looked);
@@ -85,7 +85,7 @@ impl PacketReader {
         loop {
             let mut missing = needed.saturating_sub(self.held.len()).min(bytes.len());
             if records.are_delimited() {
-                // Its end is not known: what lies behind it should not be copied with it.
+                // Its end is unknown: avoid copying what follows it.
                 missing = missing.min(DELIMITED_STEP_BYTES);
             }
             let before = *bytes;
@@ -93,7 +93,7 @@ impl PacketReader {
             *bytes = &before[missing..];
             match begun(&self.held, looked, bytes)? {
                 Begun::Complete { bytes: length, used } => {
-                    // Of a delimiter's input more was taken than the packet has.
+                    // More of the input was taken than belongs to the packet.
                     *bytes = &before[missing - (self.held.len() - used)..];
                     return Ok(Some(length));
                 }
@@ -108,9 +108,9 @@ impl PacketReader {
 }
 
 impl Records<'_> {
-    /// Calls `sink` with every record in one message of a transport that has messages of its own.
-    /// A server may join several records in one of them. What cannot be cut is given out as it is:
-    /// whoever decodes it finds what is wrong. `sink` gives false to stop.
+    /// Calls `sink` for every record in one message of a transport with its own messages; a server
+    /// may join several records in one. What cannot be split is passed on unchanged: decoding it
+    /// reports the error. `sink` returns false to stop.
     pub fn split<'m>(self, message: &'m [u8], sink: &mut dyn FnMut(&'m [u8]) -> bool) {
         let mut rest = message;
         while let Ok(Begun::Complete { bytes, used }) = self.begun(rest, 0)
@@ -118,7 +118,7 @@ impl Records<'_> {
         {
             let record = &rest[..bytes];
             rest = &rest[used..];
-            // Behind the last delimiter there is no record, nor between two of them.
+            // There is no record after the last delimiter, nor between two of them.
             let is_gap = record.is_empty() && self.are_delimited();
             if !is_gap && !sink(record) || rest.is_empty() {
                 return;
@@ -136,8 +136,7 @@ impl Records<'_> {
         }
     }
 
-    /// Looks at bytes from the first one of a record on; in the first `looked` of them no delimiter
-    /// ends.
+    /// Examines bytes from the start of a record; no delimiter ends in the first `looked` of them.
     fn begun(self, bytes: &[u8], looked: usize) -> Result<Begun, Broken> {
         let table = match self {
             Records::Declared(protocol) | Records::Sent(protocol) => protocol.table(),
@@ -155,14 +154,14 @@ impl Records<'_> {
                 let from_target = matches!(self, Records::Declared(_));
                 Ok(match measure(table, from_target, bytes, *bytes_max)? {
                     Measured::Bytes(length) => Begun::Complete { bytes: length, used: length },
-                    // Where the end is not known, more is looked at than the next byte.
+                    // If the end is unknown, examine more than one more byte.
                     Measured::Needs(needed) if needed == bytes.len() + 1 => {
                         Begun::Needs(needed + DELIMITED_STEP_BYTES.max(needed / 2))
                     }
                     Measured::Needs(needed) => Begun::Needs(needed),
                 })
             }
-            // A message of the transport may hold several packets that carry their length.
+            // A message of the transport may contain several packets with lengths.
             (Frame::Whole | Frame::Length, Some(length)) => by_length(table, length, bytes),
             (Frame::Whole | Frame::Length, None) => {
                 Ok(Begun::Complete { bytes: bytes.len(), used: bytes.len() })
@@ -183,7 +182,7 @@ fn delimited(
         Some(length) if length <= bytes_max => {
             Ok(Begun::Complete { bytes: length, used: length + delimiter.len() })
         }
-        // A delimiter that has begun may still end in time.
+        // A delimiter that has started may still end in time.
         None if bytes.len() < bytes_max + delimiter.len() => {
             Ok(Begun::Needs(bytes_max + delimiter.len()))
         }
@@ -245,12 +244,12 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
     }
 }
 
-/// What the packet begins with is added where all of it is at hand.
+/// The start of the packet is added when all of it is available.
 fn lost(position: usize, field: String, reason: Said) -> Broken {
     Broken { position, field, reason, is_lost: true, excerpt: Box::default() }
 }
 
-/// Says which constant it is that the packet does not begin with.
+/// Names the constant that the packet does not start with.
 #[cold]
 fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
     let is_wrong = |(at, mask, expected): &&(u32, u8, u8)| {
@@ -264,7 +263,7 @@ fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
         begin += width;
         let Some(constant) = node.constant.as_ref() else { continue };
         if here.contains(&(wrong.0 as usize)) {
-            // As much as was needed to see it, however much has come.
+            // As much as is needed to see the error, however much has arrived.
             let found = hex(&bytes[here.start..=wrong.0 as usize]);
             let expected = hex(&constant.written);
             let reason = say!("found {found}, but the protocol requires {expected} here");

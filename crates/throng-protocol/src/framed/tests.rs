@@ -1,4 +1,5 @@
-//! Declared protocols as whole packets: what is written is read again, and what is broken is told.
+//! Declared protocols with complete packets: written values are read again, and malformed packets
+//! are reported.
 
 use std::convert::Infallible;
 

@@ -53,7 +53,7 @@ impl ProtocolMachine for CallStream {
     fn close(&mut self, _: u16, _: [u8; 4], out: &mut Vec<u8>) -> bool {
         match self.sends() {
             true => self.half_close(out),
-            // All has been said, and the target need not end by itself.
+            // Everything has been sent, and the target need not end the call by itself.
             false => self.cancel(out),
         }
         true

@@ -1,5 +1,5 @@
-//! Writes the scenario that a `bench` command line asks for: readable, commented, and compiled by
-//! the same way as one that a person wrote.
+//! Writes the scenario of a `bench` command line: readable, commented, and compiled like a
+//! handwritten one.
 
 use crate::builtin::ALL;
 use crate::writer;

@@ -101,7 +101,7 @@ pub(super) async fn tls<'n>(
     }
 }
 
-/// The same for MySQL, which greets first: the greeting is left for the login.
+/// The same for MySQL, whose server sends its greeting first: the greeting is left for the login.
 async fn tls_of_mysql<'n>(
     network: &'n Network,
     database: &Database,
@@ -127,7 +127,7 @@ async fn tls_of_mysql<'n>(
     }
 }
 
-/// No more than the next byte: what follows may be of TLS. None at the end.
+/// Reads only the next byte: what follows may belong to TLS. `None` at the end.
 async fn byte(carrier: &mut Transport) -> Result<Option<u8>, Failure> {
     let mut byte = [0];
     let read = std::future::poll_fn(|cx| carrier.poll_read(cx, &mut byte)).await;

@@ -1,4 +1,4 @@
-//! What comes of requests: whose each answer is, and how it ends.
+//! Routes the responses of multiplexed requests to their tasks, and ends them.
 
 use throng_metrics::Cause;
 use throng_program::Statement;
@@ -22,7 +22,7 @@ use crate::user::verb::{Asker, stream_complete};
 use crate::user::watched;
 
 impl Inbound<'_, '_> {
-    /// Something came of a request, or is said of all on their connection.
+    /// Handles an event of one request, or of all on their connection.
     pub(super) fn replied(&mut self, event: &http2::Event<'_>, ended: &mut Vec<Ended>) {
         let (token, end) = match *event {
             http2::Event::Reply { token, part: Part::End } => (token, Ok(())),
@@ -43,18 +43,18 @@ impl Inbound<'_, '_> {
             http2::Event::Failed { token, ref violation } => {
                 (token, Err((http2_failure(violation), Unheard::No)))
             }
-            // Once for a connection: what it allows later may be more or less.
+            // Once per connection: later settings may raise or lower the limit.
             http2::Event::Settings { streams_max, is_first: true } => {
                 let wanted = u32::from(self.shard.prepared.program.connection.streams);
                 return self.shard.recorder.borrow_mut().streams_allowed(streams_max, wanted);
             }
             _ => return,
         };
-        // Whether the connection takes another request shows in what follows.
+        // What follows shows whether the connection takes another request.
         ended.push((token, end));
     }
 
-    /// Nothing more comes of a request: all of its answer has, or it is known why not.
+    /// A request has ended: its response is complete, or the reason is known.
     pub(super) fn reply_ended(&mut self, (token, end): Ended) {
         let Some(which) = self.who_asked(token) else { return };
         self.user.with(which, self.shard, self.cx, |active| match end {
@@ -63,7 +63,7 @@ impl Inbound<'_, '_> {
         });
     }
 
-    /// Whose stream it is.
+    /// The task that opened the stream.
     fn who_asked(&self, token: Token) -> Option<Which> {
         let its = |one: &Exchange| one.number == token.0 && one.awaits.is_answer();
         self.user.find(|task| task.exchange_on(self.line).is_some_and(its))
@@ -126,8 +126,8 @@ impl Inbound<'_, '_> {
     }
 }
 
-/// Bytes of the answer came that this task waits for: the only one on its connection, so it is
-/// read in one go.
+/// Bytes of the response arrived that this task waits for. It is the only one on its connection, so
+/// it is read in one go.
 pub(super) fn answer_received(active: &mut Active<'_>, bytes: &[u8]) {
     let (shard, line) = (active.shard, active.task.line);
     let (instruction, plan) = active.at_pc();
@@ -178,7 +178,7 @@ pub(super) fn answer_received(active: &mut Active<'_>, bytes: &[u8]) {
     }
 }
 
-/// The stream ended before its answer was complete. A target that was told the deadline gives up
+/// The stream ended before its response was complete. A target that knows the deadline gives up
 /// when we do.
 fn stream_lost(active: &mut Active<'_>, failure: &Failure, unheard: Unheard) {
     if let Some(exchange) = active.task.take_exchange() {
@@ -190,7 +190,7 @@ fn stream_lost(active: &mut Active<'_>, failure: &Failure, unheard: Unheard) {
     }
 }
 
-/// Why a request failed that the target says it has not looked at, where it is not sent again.
+/// Failure of a request that the target did not process, if it is not resent.
 fn unheard(code: ErrorCode) -> Failure {
     match code {
         ErrorCode::REFUSED_STREAM => {

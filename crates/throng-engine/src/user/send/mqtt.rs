@@ -1,5 +1,5 @@
-//! What a user says as a client of MQTT, and what its server acknowledges. Messages that come are
-//! heard as all others are.
+//! Packets that an MQTT user sends, and the acknowledgements of its server. Received messages are
+//! handled like those of other protocols.
 
 use std::borrow::Cow;
 use std::io;
@@ -25,7 +25,8 @@ use crate::scope::{UserScope, scope};
 use crate::trace::{Shown, What};
 use crate::user::connection::{Connection, mask_at};
 
-/// What a user says first, with the session of its last connection where that goes on.
+/// The first packet of a user; continues the session of its last connection if the scenario says
+/// so.
 pub(super) fn greeting(
     client: &Client,
     upgrade: Option<Upgrade>,
@@ -67,9 +68,8 @@ impl Outbound<'_> {
     }
 }
 
-/// Writes the packet of a step: which packet identifier its acknowledgement has; 0 where none
-/// follows. What a message contains lies in the shard's buffer, unless it is the same for all
-/// users.
+/// Writes the packet of a step; returns the packet identifier of its acknowledgement, or 0 without
+/// one. The payload is in the shard's buffer, unless all users send the same.
 fn write_order(
     order: &Order,
     client: &mut mqtt::Client,
@@ -84,7 +84,7 @@ fn write_order(
     }
 }
 
-/// Tells an order as a person reads it, with the values that are sent.
+/// Traces an order in readable form, with the values that are sent.
 #[cold]
 fn trace(verb: &str, topics: &[&str], payload: &[u8], scope: &UserScope<'_>) {
     let mut text = format!("{verb} {}", topics.join(" ")).into_bytes();
@@ -95,7 +95,7 @@ fn trace(verb: &str, topics: &[&str], payload: &[u8], scope: &UserScope<'_>) {
     scope.shard.tell(scope.who(), scope.now, || What::Sent(Shown::of(&text)));
 }
 
-/// One that is being written.
+/// A packet that is being written.
 struct Packet<'p> {
     client: &'p mut mqtt::Client,
     now: Time,
@@ -103,7 +103,7 @@ struct Packet<'p> {
 }
 
 impl Packet<'_> {
-    /// Which packet identifier the acknowledgement has; 0 where none follows.
+    /// Returns the packet identifier of the acknowledgement, or 0 without one.
     fn publish(&mut self, publish: &Publish, scope: &mut UserScope<'_>) -> Result<u16, Finding> {
         let Publish { topic, payload, qos, retain, properties } = publish;
         let topic = string(topic, scope)?;
@@ -178,7 +178,7 @@ impl Packet<'_> {
     }
 }
 
-/// What a CONNECT borrows.
+/// The texts of a CONNECT.
 struct Texts<'c> {
     client_id: Cow<'c, str>,
     user: Option<Cow<'c, str>>,
@@ -243,7 +243,7 @@ fn string<'t>(text: &'t Text, scope: &mut UserScope<'_>) -> Result<Cow<'t, str>,
     }
 }
 
-/// Properties as they go over the wire.
+/// Encodes properties as they are sent.
 fn written(properties: &[Property], scope: &mut UserScope<'_>) -> Result<Vec<u8>, Finding> {
     let mut out = Vec::new();
     for Property { id, name, value } in properties {
@@ -286,7 +286,7 @@ pub(super) fn acknowledgement<'a>(answer: &Answer<'a>, checks: &[Check]) -> Ackn
     }
 }
 
-/// What is wrong with an acknowledgement, where nothing is expected of its status.
+/// The finding about an acknowledgement, unless the step checks its status.
 fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> {
     if checks.iter().any(|check| check.status().is_some()) {
         return None;

@@ -1,4 +1,4 @@
-//! Commands of Redis as one user sends them.
+//! Redis commands of one user.
 
 use std::io;
 use std::rc::Rc;
@@ -50,8 +50,8 @@ impl Outbound<'_> {
     }
 }
 
-/// Writes commands as one user sends them. The last word that differs from user to user lies in
-/// the shard's buffer behind that.
+/// Writes the commands of one user. The last argument that differs per user follows in the shard's
+/// buffer.
 fn write(commands: &Commands, scope: &mut UserScope<'_>, out: &mut Vec<u8>) -> Result<(), Finding> {
     let shard = scope.shard;
     let mut word = shard.content_buffer.borrow_mut();
@@ -68,11 +68,11 @@ fn write(commands: &Commands, scope: &mut UserScope<'_>, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Commands as a person reads them: one in each line, with the values that are sent.
+/// Commands in readable form: one per line, with the values that are sent.
 #[cold]
 fn in_lines(mut commands: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
-    // They are written as lists of texts, as some replies are.
+    // Commands have the same format as array replies.
     while let Ok(Some((Reply::List(words), bytes))) = read_reply(commands) {
         let words = words.iter().map(|word| match word {
             Reply::Text(text) => text.as_slice(),

@@ -1,4 +1,5 @@
-//! Replies and pushes of several packets: what goes on is one of them, and has an end.
+//! Replies and pushes of several packets: a message that continues must be one of them, and have an
+//! end.
 
 use super::Finder;
 use crate::framed::declaration::{Field, Framing, Message, More, Role};
@@ -9,7 +10,7 @@ impl Finder<'_> {
         messages.any(|one| one.name.value == name && one.push && one.more.is_some())
     }
 
-    /// What goes on is a reply or a push, and each of them has an end.
+    /// A message that continues must be a reply or a push, and have an end.
     pub(super) fn parts(&mut self, message: &Message) {
         let declaration = self.declaration;
         let (name, place) = (&message.name.value, message.name.place);

@@ -25,7 +25,7 @@ pub(super) fn write_session(writer: &mut Writer<'_>) {
     let method = writer.path.trim_start_matches('/').to_string();
     writer.line(&format!("      - grpc: {}", text(&method)));
     if let BenchBody::Text(body) = &writer.bench.body {
-        // JSON is YAML, and has line ends only between its parts.
+        // JSON is valid YAML, and has line breaks only between its tokens.
         let body = template::escape(&body.replace(['\n', '\r', '\t'], " "));
         let key = if body.trim_start().starts_with('[') { "messages" } else { "message" };
         writer.line(&format!("        {key}: {}", body.trim()));

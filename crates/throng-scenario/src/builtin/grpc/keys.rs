@@ -1,4 +1,4 @@
-//! What the tables of the language have of gRPC.
+//! gRPC's part of the language tables.
 
 macro_rules! grpc {
     (rows) => {
@@ -30,7 +30,7 @@ macro_rules! grpc {
                 step: "grpc: ",
                 ..BYTES
             },
-            // The messages of a call that stays open.
+            // Messages of a call that stays open.
             &Native {
                 one: &say!("a gRPC call"),
                 schemes: &[],

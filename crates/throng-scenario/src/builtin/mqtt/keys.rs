@@ -1,8 +1,8 @@
-//! What the tables of the language have of MQTT.
+//! MQTT's part of the language tables.
 
 macro_rules! mqtt {
     (rows) => {
-        // On a stream of bytes or in the messages of a WebSocket.
+        // Over a byte stream, or in the messages of a WebSocket.
         &[&Native {
             one: &say!("an MQTT connection"),
             schemes: &[Scheme::Mqtt, Scheme::Mqtts],
