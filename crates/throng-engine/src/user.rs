@@ -55,7 +55,7 @@ use std::task::{Context, Poll};
 
 use throng_base::{Random, Time, UserId};
 use throng_metrics::UserState;
-use throng_program::Parting;
+use throng_program::CloseMode;
 use throng_protocol::http1::Jar;
 
 use crate::failure::Ended;
@@ -108,7 +108,7 @@ struct State {
     /// Long-lived connections that are online.
     online: u8,
     /// The user was told to disconnect in the middle of a step.
-    parting: Option<Parting>,
+    close_mode: Option<CloseMode>,
     /// The last connection was lost, or was closed on purpose by a user that stays in the run.
     fell_out: bool,
     /// After a graceful close, waits as `reconnect` specifies.
@@ -217,7 +217,7 @@ impl User {
             turn: 0,
             refusals: 0,
             online: 0,
-            parting: None,
+            close_mode: None,
             fell_out: false,
             rejoins: false,
             once,
@@ -306,7 +306,7 @@ impl User {
                     return Turn::Again;
                 }
                 // Finish what has started first.
-                false => self.state.parting = Some(how).filter(|_| self.state.is_online()),
+                false => self.state.close_mode = Some(how).filter(|_| self.state.is_online()),
             }
         }
         if let Some(due) = told.begin

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use throng_base::{Clock, Random, StepId, Time};
 use throng_metrics::Cause;
-use throng_program::{Body, Check, Failing, Http, Parting, Statement, Text};
+use throng_program::{Body, Check, CloseMode, Failing, Http, Statement, Text};
 
 use crate::failure::Failure;
 use crate::system::Received;
@@ -350,7 +350,7 @@ impl World {
         self.open.set(self.open.get() + 1);
         self.most_open.set(self.most_open.get().max(self.open.get()));
         let (world, pipe) = (Rc::clone(self), Rc::default());
-        Ok(MemoryStream { world, pipe, parting: Parting::Fin })
+        Ok(MemoryStream { world, pipe, close_mode: CloseMode::Fin })
     }
 }
 
@@ -403,20 +403,20 @@ impl Pipe {
 pub(crate) struct MemoryStream {
     world: Rc<World>,
     pipe: Rc<RefCell<Pipe>>,
-    parting: Parting,
+    close_mode: CloseMode,
 }
 
 impl MemoryStream {
     pub(crate) fn reset(mut self) {
-        self.parting = Parting::Reset;
+        self.close_mode = CloseMode::Reset;
     }
 
     pub(crate) fn vanish(mut self) {
-        self.parting = Parting::Vanish;
+        self.close_mode = CloseMode::Vanish;
     }
 
     pub(crate) fn half_close(mut self) {
-        self.parting = Parting::HalfClose;
+        self.close_mode = CloseMode::HalfClose;
     }
 
     pub(crate) fn is_datagram(&self) -> bool {
@@ -491,11 +491,11 @@ impl Drop for MemoryStream {
     fn drop(&mut self) {
         let world = &self.world;
         world.open.set(world.open.get() - 1);
-        let parted = match self.parting {
-            Parting::Fin => &world.ended,
-            Parting::Reset => &world.resets,
-            Parting::Vanish => &world.vanished,
-            Parting::HalfClose => &world.half_closed,
+        let parted = match self.close_mode {
+            CloseMode::Fin => &world.ended,
+            CloseMode::Reset => &world.resets,
+            CloseMode::Vanish => &world.vanished,
+            CloseMode::HalfClose => &world.half_closed,
         };
         parted.set(parted.get() + 1);
     }

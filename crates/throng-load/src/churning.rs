@@ -2,7 +2,7 @@
 //! parts add up exactly to the configured share or rate.
 
 use throng_base::{Share, Time};
-use throng_program::{Amount, Churn, Parting};
+use throng_program::{Amount, Churn, CloseMode};
 
 use crate::curve::Curve;
 
@@ -26,7 +26,7 @@ pub(crate) struct Churning {
 }
 
 /// `None` if no user of this shard disconnects.
-pub(crate) type Event = Option<Parting>;
+pub(crate) type Event = Option<CloseMode>;
 
 impl Churning {
     /// The state for the next phase, with at most this many users of all shards.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_base::{Random, Share, Time, Turns};
-use throng_program::{Change, Coming, Drive, Iterations, Load, Parting, Phase};
+use throng_program::{Change, CloseMode, Coming, Drive, Iterations, Load, Phase};
 
 use crate::amendment::{Adjustment, Amendment};
 use crate::churning::Churning;
@@ -27,7 +27,7 @@ pub enum Action {
     /// A user arrives that runs the session once.
     Arrive { due: Time },
     /// A staying user closes its connection in this mode and reconnects.
-    Part { how: Parting, due: Time },
+    Part { how: CloseMode, due: Time },
     /// The last phase has ended.
     End,
 }

@@ -34,7 +34,7 @@ use throng_host::Root;
 use throng_host::costs::{CONNECT_CPU_NS, HANDSHAKE_CPU_NS, REQUEST_CPU_NS, TARGET_BYTES};
 use throng_host::costs::{SocketPart, socket_bytes, socket_parts};
 use throng_load::{Assumed, Forecast, connects};
-use throng_program::{Parting, Program, Scheme};
+use throng_program::{CloseMode, Program, Scheme};
 use throng_results::Run;
 use throng_scenario::{CompileOptions, compile};
 
@@ -225,7 +225,7 @@ pub fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wi
     let (reopened, closing) = match per_request {
         true => (requests, requests),
         false => {
-            let churned = forecast.falling_out(&Parting::ALL);
+            let churned = forecast.falling_out(&CloseMode::ALL);
             (churned * factor, needs.reopened_per_second * factor)
         }
     };

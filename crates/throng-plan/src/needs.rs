@@ -7,7 +7,7 @@ use throng_engine::target_shares;
 use throng_host::costs::KEPT_SECONDS;
 use throng_host::doctor::{Block, Needs, Role, Route};
 use throng_load::{Bound, Forecast, connects};
-use throng_program::{Parting, Program, Scheme, Session, SourceBlock, Statement, Target};
+use throng_program::{CloseMode, Program, Scheme, Session, SourceBlock, Statement, Target};
 
 /// The requirements of the scenario on the host that generates its load. Resolves target names.
 pub fn needs(program: &Program) -> Needs {
@@ -15,7 +15,7 @@ pub fn needs(program: &Program) -> Needs {
     let datagrams = datagrams(program);
     let unix_sockets = unix_sockets(program);
     // Connections whose ports stay in TIME_WAIT: throng closes them first and gracefully.
-    let reopened = forecast.falling_out(&[Parting::Fin, Parting::HalfClose]);
+    let reopened = forecast.falling_out(&[CloseMode::Fin, CloseMode::HalfClose]);
     let closing = forecast.closed_per_second();
     let sources = &program.connection.sources;
     let block = |block: &SourceBlock| match block {

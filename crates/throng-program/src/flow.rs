@@ -12,7 +12,7 @@ use throng_protocol::framed::MessageId;
 
 use crate::check::{Check, Pick, Save};
 use crate::failing::{Failing, Retry};
-use crate::load::Parting;
+use crate::load::CloseMode;
 use crate::network::UserNetwork;
 use crate::protocol::{Call, ConnectOptions, Content, MessageKind, Sql};
 use crate::text::Text;
@@ -85,7 +85,7 @@ pub enum Statement {
     /// Ends the connection.
     Disconnect {
         link: u8,
-        how: Parting,
+        how: CloseMode,
     },
     /// Starts TLS on the open connection.
     Secure(Arc<Secure>),

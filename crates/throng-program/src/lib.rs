@@ -71,7 +71,7 @@ pub use flow::{
     Session, Slow, Statement, Stay, Until, Way, Which,
 };
 pub use load::{
-    Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,
+    Amount, Arrivals, Churn, CloseMode, Coming, Drive, Iterations, Load, Phase, Start, Users,
 };
 pub use monitor::{Metric, Monitor, NODE_EXPORTER_PORT, Selector, host_metrics};
 pub use network::UserNetwork;

@@ -172,7 +172,7 @@ pub enum Coming {
 pub struct Churn {
     pub amount: Amount,
     /// The close modes, in turn. Not empty.
-    pub ways: Vec<Parting>,
+    pub ways: Vec<CloseMode>,
 }
 
 /// How many users disconnect.
@@ -186,7 +186,7 @@ pub enum Amount {
 
 /// The close mode of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Parting {
+pub enum CloseMode {
     /// Graceful: WebSocket close, FIN.
     Fin,
     /// RST.
@@ -198,17 +198,17 @@ pub enum Parting {
     HalfClose,
 }
 
-impl Parting {
-    pub const ALL: [Parting; 4] =
-        [Parting::Fin, Parting::Reset, Parting::Vanish, Parting::HalfClose];
+impl CloseMode {
+    pub const ALL: [CloseMode; 4] =
+        [CloseMode::Fin, CloseMode::Reset, CloseMode::Vanish, CloseMode::HalfClose];
 
     /// The name in the scenario language.
     pub fn word(self) -> &'static str {
         match self {
-            Parting::Fin => "fin",
-            Parting::Reset => "reset",
-            Parting::Vanish => "vanish",
-            Parting::HalfClose => "half_close",
+            CloseMode::Fin => "fin",
+            CloseMode::Reset => "reset",
+            CloseMode::Vanish => "vanish",
+            CloseMode::HalfClose => "half_close",
         }
     }
 }

@@ -22,7 +22,7 @@ mod shape;
 mod users;
 
 pub use changes::{LoadChanges, precision};
-pub(crate) use churn::read_parting;
+pub(crate) use churn::read_close_mode;
 pub(crate) use possible::warn_churn;
 
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);

@@ -12,8 +12,8 @@ use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::DeliveryCounter;
 use throng_metrics::{Counter, Measure, Subject};
 use throng_program::{
-    Beat, Begins, Beside, Body, Check, Coming, Content, Drive, Handler, Message, MessageKind,
-    Parting, Pick, Program, Scheme, SourceBlock, Statement, StepKind, Until, Users, Want,
+    Beat, Begins, Beside, Body, Check, CloseMode, Coming, Content, Drive, Handler, Message,
+    MessageKind, Pick, Program, Scheme, SourceBlock, Statement, StepKind, Until, Users, Want,
 };
 
 use crate::keys::{self, Shape};
@@ -759,7 +759,7 @@ load: [{users: 1, for: 10s}]
     else {
         panic!("{steps:?}")
     };
-    let disconnects = Statement::Disconnect { link: 0, how: Parting::Fin };
+    let disconnects = Statement::Disconnect { link: 0, how: CloseMode::Fin };
     assert_eq!(format!("{:?}", session.after), format!("{:?}", [disconnects]));
     let [Statement::Send(send)] = &inner[..] else { panic!("{inner:?}") };
     let Content::Plain { kind, content } = &send.message.content else { panic!("{send:?}") };

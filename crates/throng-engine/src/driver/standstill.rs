@@ -118,7 +118,7 @@ mod tests {
         seats.stands_by(stays, true);
         seats.fire(fired);
         seats.connected(parts, true);
-        assert!(seats.part_one(throng_program::Parting::Fin));
+        assert!(seats.part_one(throng_program::CloseMode::Fin));
         assert_eq!(found(&seats, &due), None);
         // It has continued, and waits for something else.
         seats.stands_by(stays, false);

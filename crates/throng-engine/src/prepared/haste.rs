@@ -104,7 +104,7 @@ mod tests {
     use std::time::Duration;
 
     use throng_expression::Expression;
-    use throng_program::{Block, Parting, Pause, Session, Way};
+    use throng_program::{Block, CloseMode, Pause, Session, Way};
 
     use super::*;
 
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(after(vec![get()]), After::Ends);
         assert_eq!(after(vec![get(), Statement::Next, get()]), After::Ends);
         assert_eq!(
-            after(vec![get(), Statement::Disconnect { link: 0, how: Parting::Fin }]),
+            after(vec![get(), Statement::Disconnect { link: 0, how: CloseMode::Fin }]),
             After::Sends
         );
         // Loops are entered, or skipped, or start again.

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use throng_base::Time;
 use throng_metrics::UserState;
-use throng_program::Parting;
+use throng_program::CloseMode;
 
 /// The orders that a user finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Told {
     /// An iteration starts, due then.
     pub(crate) begin: Option<Time>,
     /// Drop the connection now, with this close mode, and return.
-    pub(crate) part: Option<Parting>,
+    pub(crate) part: Option<CloseMode>,
 }
 
 /// There are a million of them: small, with [`Told`] spread out.
@@ -29,7 +29,7 @@ struct Seat {
     waker: Option<Waker>,
     /// [`Time::NEVER`] if no iteration starts.
     begin: Time,
-    part: Option<Parting>,
+    part: Option<CloseMode>,
     flags: Flags,
     /// `None` if the slot is free.
     state: Option<UserState>,
@@ -107,7 +107,7 @@ pub(crate) struct Seats {
     churns: bool,
     /// Users that stay and have a connection, the longest connected first: so no user disconnects
     /// twice before all others did. Those without a connection are skipped.
-    parting: VecDeque<u32>,
+    disconnecting: VecDeque<u32>,
     /// When users that were online became unreachable. Few users are away at a time, so this is not
     /// stored per user.
     away: HashMap<u32, Time>,
@@ -195,14 +195,14 @@ impl Seats {
         let flags = &mut self.seats[slot as usize].flags;
         if self.churns && flags.has(Flags::STAYS) && !flags.has(Flags::QUEUED) {
             flags.set(Flags::QUEUED);
-            self.parting.push_back(slot);
+            self.disconnecting.push_back(slot);
         }
     }
 
     /// A user that stays drops its connection with this close mode. False if no user has one.
-    pub(crate) fn part_one(&mut self, how: Parting) -> bool {
-        for _ in 0..self.parting.len() {
-            let Some(slot) = self.parting.pop_front() else { break };
+    pub(crate) fn part_one(&mut self, how: CloseMode) -> bool {
+        for _ in 0..self.disconnecting.len() {
+            let Some(slot) = self.disconnecting.pop_front() else { break };
             let seat = &mut self.seats[slot as usize];
             seat.flags.clear(Flags::QUEUED);
             let can = seat.flags.has(Flags::STAYS | Flags::CONNECTED)
@@ -450,7 +450,7 @@ mod tests {
     fn parted(seats: &mut Seats, count: usize) -> Vec<u32> {
         let slots = 0..seats.seats.len() as u32;
         let part = |_| {
-            assert!(seats.part_one(Parting::Reset));
+            assert!(seats.part_one(CloseMode::Reset));
             let told: Vec<u32> =
                 slots.clone().filter(|slot| seats.told(*slot).part.is_some()).collect();
             assert_eq!(told.len(), 1);
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn no_user_disconnects_twice_before_all_others_did() {
         let mut seats = Seats::new(true);
-        assert!(!seats.part_one(Parting::Fin));
+        assert!(!seats.part_one(CloseMode::Fin));
         let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
         let passing = seats.take(false);
         slots.iter().chain([&passing]).for_each(|slot| seats.connected(*slot, true));
@@ -481,7 +481,7 @@ mod tests {
         round.sort_unstable();
         assert_eq!(round, [0, 1, 2, 3, 4]);
         seats.leave_all();
-        assert!(!seats.part_one(Parting::Fin));
+        assert!(!seats.part_one(CloseMode::Fin));
     }
 
     #[test]
@@ -492,10 +492,10 @@ mod tests {
         seats.idle(a);
         seats.idle(b);
         assert!(seats.begin(Time(5)));
-        assert!(seats.part_one(Parting::Vanish));
+        assert!(seats.part_one(CloseMode::Vanish));
         let (first, second) = (seats.told(a), seats.told(b));
         assert_eq!((first.begin, first.part), (Some(Time(5)), None));
-        assert_eq!((second.begin, second.part), (None, Some(Parting::Vanish)));
+        assert_eq!((second.begin, second.part), (None, Some(CloseMode::Vanish)));
         assert!(!seats.begin(Time(6)) && !seats.has_idle());
     }
 
@@ -504,7 +504,7 @@ mod tests {
         let mut seats = Seats::default();
         let slot = seats.take(true);
         seats.connected(slot, true);
-        assert!(!seats.part_one(Parting::Fin) && seats.parting.capacity() == 0);
+        assert!(!seats.part_one(CloseMode::Fin) && seats.disconnecting.capacity() == 0);
     }
 
     #[test]
@@ -516,7 +516,7 @@ mod tests {
                 seats.connected(*slot, true);
                 seats.idle(*slot);
             }
-            (0..5).for_each(|_| assert!(seats.part_one(Parting::Reset)));
+            (0..5).for_each(|_| assert!(seats.part_one(CloseMode::Reset)));
             for slot in &slots {
                 assert!(seats.told(*slot).part.is_some());
                 seats.connected(*slot, false);

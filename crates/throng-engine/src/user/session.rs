@@ -9,7 +9,7 @@ use throng_program::Statement;
 use super::flow::{FINISHED, Session};
 use super::task::{Active, Doing, GONE, Task};
 use super::transaction::End;
-use super::verb::parting::close;
+use super::verb::close_mode::close;
 use super::watched::verb;
 use super::{Turn, User};
 use crate::prepared::code::Instruction;
@@ -62,7 +62,7 @@ impl Session<'_, '_> {
             return Some(Turn::Again);
         }
         if may
-            && let Some(how) = self.active.user.parting.take()
+            && let Some(how) = self.active.user.close_mode.take()
             && self.parts_now()
         {
             self.part(how, cx);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::{StepId, Time};
 use throng_metrics::{Cause, Ending};
-use throng_program::{Parting, Statement};
+use throng_program::{CloseMode, Statement};
 
 use super::exchange::{Awaits, Exchange};
 use super::redirect::{Again, Detour, Redirect};
@@ -155,7 +155,7 @@ pub(super) struct Open {
 
 /// Instruction of a task whose session is over, but whose connection is still open.
 static BEHIND_THE_END: Instruction =
-    Instruction::Do(Statement::Disconnect { link: 0, how: Parting::Fin });
+    Instruction::Do(Statement::Disconnect { link: 0, how: CloseMode::Fin });
 static NO_PLAN: Plan = Plan::Nothing;
 /// Its program counter: the code after the session belongs to the bodies of handlers.
 pub(super) const GONE: u32 = u32::MAX;

@@ -11,8 +11,8 @@ use throng_data::{Reader, Source, Table};
 use throng_expression::{Expression, Name, Names, UnknownName};
 use throng_metrics::{Cause, Interval, Stage, StepInterval};
 use throng_program::{
-    Arrivals, Block, Body, Check, Coming, Connect, ConnectionOptions, Drive, Escape, Failing,
-    Heartbeat, Http, Iterations, Limits, Link, Load, Message, MessageKind, Parting, Pause, Phase,
+    Arrivals, Block, Body, Check, CloseMode, Coming, Connect, ConnectionOptions, Drive, Escape,
+    Failing, Heartbeat, Http, Iterations, Limits, Link, Load, Message, MessageKind, Pause, Phase,
     Pick, Program, Request, Scheme, Segment, Session, Statement, StatusSet, Stay, Step, StepKind,
     Target, Text, Tls, Until, Users, Want, Which,
 };

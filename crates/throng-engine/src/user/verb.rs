@@ -1,11 +1,11 @@
 //! What the verbs do, each in a module of its own, and which of them an answer is for.
 
 mod asking;
+pub(super) mod close_mode;
 mod control;
 mod grpc;
 pub(super) mod http;
 pub(super) mod opening;
-pub(super) mod parting;
 pub(super) mod rendezvous;
 pub(super) mod secure;
 mod sql;
@@ -146,7 +146,7 @@ impl Active<'_> {
             (Instruction::Do(Statement::Disconnect { link, how }), _) => {
                 self.pass_on();
                 let line = self.user.line_of(*link);
-                parting::end_by(self, line, *how, cx);
+                close_mode::end_by(self, line, *how, cx);
             }
             (Instruction::Do(Statement::Secure(secure)), _) => secure::secure(self, secure),
             (Instruction::Do(Statement::Send(send)), _) => talk::send(self, send, cx),

@@ -1,7 +1,7 @@
 //! Forecasts connections: how fast they are opened, reopened and closed, and how many are open at
 //! once. What the load does not determine is omitted.
 
-use throng_program::{Amount, Churn, Coming, Drive, Parting, Phase, Rate, Session, Statement};
+use throng_program::{Amount, Churn, CloseMode, Coming, Drive, Phase, Rate, Session, Statement};
 
 use super::course::falling_out;
 use super::{Forecast, connects, rates, users_of_sessions};
@@ -50,7 +50,7 @@ impl Forecast<'_> {
 
     /// Users per second that disconnect in one of these modes and reconnect, in the phase with the
     /// most of them.
-    pub fn falling_out(&self, ways: &[Parting]) -> f64 {
+    pub fn falling_out(&self, ways: &[CloseMode]) -> f64 {
         if !self.program.sessions.iter().any(connects) {
             return 0.0;
         }
@@ -84,7 +84,7 @@ impl Forecast<'_> {
                     // A phase of unknown length is assumed to last at least that long.
                     let length = one.length.map_or(kept_seconds, |time| time.as_secs_f64());
                     let fall = phase.churn.as_ref().map_or(0.0, |churn| {
-                        parting(churn, &[Parting::Vanish])
+                        parting(churn, &[CloseMode::Vanish])
                             * within(churn, one, length, kept_seconds)
                     });
                     let begin = one.begin.as_secs_f64();
@@ -104,7 +104,7 @@ impl Forecast<'_> {
     /// How many connections a user of a load closes silently in one pass through its session.
     fn vanishing_of_each(&self, load: usize) -> f64 {
         let vanishes =
-            |step: &Statement| matches!(step, Statement::Disconnect { how: Parting::Vanish, .. });
+            |step: &Statement| matches!(step, Statement::Disconnect { how: CloseMode::Vanish, .. });
         let (staying, arriving) = self.loads[load].users();
         let users = staying.saturating_add(arriving).max(1) as f64;
         let own = users_of_sessions(self.program, load, users);
@@ -115,7 +115,7 @@ impl Forecast<'_> {
     /// Whether any sockets are kept after a connection ends, because it was closed silently or
     /// half-closed.
     pub fn leaves_behind(&self) -> bool {
-        let is_kept = |how: &Parting| matches!(how, Parting::Vanish | Parting::HalfClose);
+        let is_kept = |how: &CloseMode| matches!(how, CloseMode::Vanish | CloseMode::HalfClose);
         let mut churns = self.phases().filter_map(|(phase, _)| phase.churn.as_ref());
         let mut all = self.program.sessions.iter().flat_map(Session::all);
         churns.any(|churn| churn.ways.iter().any(is_kept))
@@ -142,7 +142,7 @@ fn within(churn: &Churn, planned: &Planned, length: f64, kept_seconds: f64) -> f
 }
 
 /// The share of disconnects that use one of these close modes.
-fn parting(churn: &Churn, wanted: &[Parting]) -> f64 {
+fn parting(churn: &Churn, wanted: &[CloseMode]) -> f64 {
     let count = churn.ways.iter().filter(|way| wanted.contains(way)).count();
     count as f64 / churn.ways.len().max(1) as f64
 }

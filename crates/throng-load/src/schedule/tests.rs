@@ -30,7 +30,7 @@ fn any_churn(random: &mut Random) -> Churn {
         0 => Amount::Rate(1.0 + random.below(700) as f64 / 7.0),
         _ => Amount::Share { share: random.below(101) as f64 / 100.0, every },
     };
-    let mut ways = vec![Parting::Fin, Parting::Reset, Parting::Vanish];
+    let mut ways = vec![CloseMode::Fin, CloseMode::Reset, CloseMode::Vanish];
     ways.truncate(1 + random.below(3) as usize);
     Churn { amount, ways }
 }
@@ -246,10 +246,10 @@ fn any_load_is_the_same_on_any_number_of_shards() {
                     Action::Come { .. } => Some((time, "come")),
                     Action::Leave => Some((time, "leave")),
                     Action::Arrive { .. } => Some((time, "arrive")),
-                    Action::Part { how: Parting::Fin, .. } => Some((time, "fin")),
-                    Action::Part { how: Parting::Reset, .. } => Some((time, "reset")),
-                    Action::Part { how: Parting::Vanish, .. } => Some((time, "vanish")),
-                    Action::Part { how: Parting::HalfClose, .. } => Some((time, "half_close")),
+                    Action::Part { how: CloseMode::Fin, .. } => Some((time, "fin")),
+                    Action::Part { how: CloseMode::Reset, .. } => Some((time, "reset")),
+                    Action::Part { how: CloseMode::Vanish, .. } => Some((time, "vanish")),
+                    Action::Part { how: CloseMode::HalfClose, .. } => Some((time, "half_close")),
                     Action::Phase(_) | Action::End => None,
                 })
                 .collect();
@@ -352,7 +352,7 @@ fn online(all: &[(Time, u64, Action)], until: Duration) -> i64 {
     all.iter().filter(|(time, ..)| *time <= until).map(|(.., action)| change(action)).sum()
 }
 
-fn partings(all: &[(Time, u64, Action)]) -> Vec<(Time, u64, Parting)> {
+fn partings(all: &[(Time, u64, Action)]) -> Vec<(Time, u64, CloseMode)> {
     let of = |(_, shard, action): &(Time, u64, Action)| match action {
         Action::Part { how, due } => Some((*due, *shard, *how)),
         _ => None,
@@ -379,12 +379,12 @@ fn steps_start_and_stop_users_at_once_and_hold_them() {
 
 #[test]
 fn an_exact_share_disconnects_and_all_users_take_turns() {
-    let churn = |share, ways: &[Parting]| {
+    let churn = |share, ways: &[CloseMode]| {
         Some(Churn { amount: Amount::Share { share, every: 10 * S }, ways: ways.to_vec() })
     };
     for shards in 1..=60 {
-        let third = churn(0.333, &[Parting::Fin, Parting::Vanish]);
-        let all = churn(1.0, &[Parting::Reset]);
+        let third = churn(0.333, &[CloseMode::Fin, CloseMode::Vanish]);
+        let all = churn(1.0, &[CloseMode::Reset]);
         let load = [
             phase(users(100, Some(10.0)), None),
             Phase { churn: third, ..phase(Drive::Hold, Some(35 * S)) },
@@ -397,7 +397,7 @@ fn an_exact_share_disconnects_and_all_users_take_turns() {
         };
         let counts = [20, 30, 40, 55].map(|second| at(second).len());
         assert_eq!((counts, parted.len()), ([33, 33, 33, 100], 199), "{shards}");
-        let vanished = parted.iter().filter(|(_, _, how)| *how == Parting::Vanish).count();
+        let vanished = parted.iter().filter(|(_, _, how)| *how == CloseMode::Vanish).count();
         assert_eq!(vanished, 49, "{shards}");
         // No shard loses more users than it has, and within three ticks nearly all had their turn.
         for shard in 0..shards {
@@ -412,7 +412,7 @@ fn an_exact_share_disconnects_and_all_users_take_turns() {
 
 #[test]
 fn a_rate_of_disconnects_is_even() {
-    let churn = Churn { amount: Amount::Rate(50.0), ways: vec![Parting::Fin, Parting::Reset] };
+    let churn = Churn { amount: Amount::Rate(50.0), ways: vec![CloseMode::Fin, CloseMode::Reset] };
     let load = [
         Phase { churn: Some(churn.clone()), ..phase(Drive::Hold, Some(S)) },
         phase(users(40, None), Some(S)),
@@ -424,10 +424,10 @@ fn a_rate_of_disconnects_is_even() {
     assert_eq!(whole[0].0, Time::from_secs(3));
     assert_eq!(whole.iter().filter(|(due, ..)| *due < Time::from_secs(13)).count(), 500);
     assert_eq!(whole[1].0, Time::from_secs(3) + Duration::from_millis(20));
-    assert!(whole.iter().step_by(2).all(|(_, _, how)| *how == Parting::Fin));
+    assert!(whole.iter().step_by(2).all(|(_, _, how)| *how == CloseMode::Fin));
     for shards in [2, 3, 40, 60] {
-        let held = |all: &[(Time, u64, Parting)]| {
-            let mut held: Vec<(Time, Parting)> =
+        let held = |all: &[(Time, u64, CloseMode)]| {
+            let mut held: Vec<(Time, CloseMode)> =
                 all.iter().map(|(due, _, how)| (*due, *how)).collect();
             held.retain(|(due, _)| *due < Time::from_secs(13));
             held.sort_unstable_by_key(|(due, _)| *due);

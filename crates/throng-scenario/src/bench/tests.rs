@@ -5,8 +5,8 @@ use std::time::Duration;
 use throng_base::Random;
 use throng_extract::JsonPath;
 use throng_program::{
-    Beat, Body, Check, Coming, Drive, Family, Iterations, Parting, Pick, Program, Statement, Until,
-    Users, Want,
+    Beat, Body, Check, CloseMode, Coming, Drive, Family, Iterations, Pick, Program, Statement,
+    Until, Users, Want,
 };
 
 use super::*;
@@ -177,7 +177,7 @@ fn all_options_of_long_lived_connections_are_in_the_scenario() {
     let connects = compiled(&Bench { iterations: Some(5), ..base("tls://h:9") });
     assert!(matches!(
         connects.sessions[0].steps[1],
-        Statement::Disconnect { how: Parting::Fin, .. }
+        Statement::Disconnect { how: CloseMode::Fin, .. }
     ));
     for until in [
         BenchUntil::Any,

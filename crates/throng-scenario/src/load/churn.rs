@@ -1,7 +1,7 @@
 //! `churn`: users whose connection ends and who come back, while a phase lasts.
 
 use throng_base::Said;
-use throng_program::{Amount, Churn, Coming, Drive, Parting, Scheme, Users};
+use throng_program::{Amount, Churn, CloseMode, Coming, Drive, Scheme, Users};
 
 use crate::ast;
 use crate::load::no_users;
@@ -12,8 +12,8 @@ use crate::syntax::{Kind, Node, Place};
 const HELP: Said = say!("write `churn: {{share: 20%, every: 10s, how: [fin, reset, vanish]}}`");
 
 /// How a connection ends.
-pub(crate) fn read_parting(cx: &mut Context<'_>, node: &Node) -> Option<Parting> {
-    cx.word(node, &Parting::ALL.map(|parting| (parting.word(), parting)))
+pub(crate) fn read_close_mode(cx: &mut Context<'_>, node: &Node) -> Option<CloseMode> {
+    cx.word(node, &CloseMode::ALL.map(|close_mode| (close_mode.word(), close_mode)))
 }
 
 /// Reads `churn`, and where it says how often; `before` is how many users there are when the phase
@@ -83,12 +83,12 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
             );
         }
         let amount = Amount::Rate(positive_rate(cx, node)?);
-        return Some(Churn { amount, ways: vec![Parting::Fin] });
+        return Some(Churn { amount, ways: vec![CloseMode::Fin] });
     }
     let fields = ast::Churn::read(cx, node)?;
     let ways = match fields.how.node() {
         Some(node) => read_ways(cx, node),
-        None => Some(vec![Parting::Fin]),
+        None => Some(vec![CloseMode::Fin]),
     };
     let amount = match ast::one_of(cx, &[fields.share, fields.rate]) {
         Some((key, node)) if fields.share.is(key) => {
@@ -123,7 +123,7 @@ fn read_share(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
 }
 
 /// One way, or several in turn.
-fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Parting>> {
+fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<CloseMode>> {
     let items = match &node.kind {
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
@@ -132,6 +132,6 @@ fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Parting>> {
         let error = cx.error("empty", say!("the list of close modes is empty"), node.place);
         return cx.fail(error.label(say!("empty")).help(HELP));
     }
-    let ways: Vec<Option<Parting>> = items.iter().map(|item| read_parting(cx, item)).collect();
+    let ways: Vec<Option<CloseMode>> = items.iter().map(|item| read_close_mode(cx, item)).collect();
     ways.into_iter().collect()
 }

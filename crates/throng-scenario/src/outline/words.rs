@@ -3,8 +3,8 @@
 use throng_base::units::{format_bytes, write_duration};
 use throng_data::{Origin, Source, Take};
 use throng_program::{
-    Audience, Beat, Begins, Connect, Content, Delivery, Ends, Handler, Heartbeat, Link, Mark,
-    Message, MessageKind, Parting, Pause, Program, Save, Slow, Statement, Stay, Text, Until, Which,
+    Audience, Beat, Begins, CloseMode, Connect, Content, Delivery, Ends, Handler, Heartbeat, Link,
+    Mark, Message, MessageKind, Pause, Program, Save, Slow, Statement, Stay, Text, Until, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::Schema;
@@ -35,7 +35,7 @@ impl Words<'_> {
                 limits(Some(one.timeout), one.failing, &mut notes);
                 "secure".into()
             }
-            Statement::Disconnect { how: Parting::Fin, .. } => "disconnect".into(),
+            Statement::Disconnect { how: CloseMode::Fin, .. } => "disconnect".into(),
             Statement::Disconnect { how, .. } => format!("disconnect {}", how.word()),
             Statement::Send(one) => {
                 self.name(one.step, &self.usual(one.link, &one.message, "send"), &mut notes);

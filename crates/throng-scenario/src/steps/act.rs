@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use throng_base::Said;
 use throng_base::units::{self, UnitError};
-use throng_program::{Escape, Parting, Slow, Statement, Text};
+use throng_program::{CloseMode, Escape, Slow, Statement, Text};
 
 pub(super) use secure::read_secure;
 
 use crate::ast::{self, Field};
-use crate::load::read_parting;
+use crate::load::read_close_mode;
 use crate::read::Context;
 use crate::step::rows::Rows;
 use crate::step::via::Via;
@@ -85,8 +85,8 @@ pub(super) fn read_disconnect(
 ) -> Option<Statement> {
     let node = fields.disconnect.node().filter(|node| !node.is_null());
     let how = match node {
-        Some(node) => read_parting(cx, node)?,
-        None => Parting::Fin,
+        Some(node) => read_close_mode(cx, node)?,
+        None => CloseMode::Fin,
     };
     Some(Statement::Disconnect { link: via.link, how })
 }

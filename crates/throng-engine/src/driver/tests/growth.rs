@@ -1,7 +1,7 @@
 //! Users that are added in steps, disconnect, are paused, or are abandoned.
 
 use throng_metrics::Gauges;
-use throng_program::{Amount, Change, Churn, Connect, Parting, Stay};
+use throng_program::{Amount, Change, Churn, CloseMode, Connect, Stay};
 
 use throng_load::Amendment;
 
@@ -100,7 +100,7 @@ fn users_are_added_and_removed_in_steps() {
 
 #[test]
 fn a_share_of_users_disconnects_and_returns() {
-    let ways = vec![Parting::Fin, Parting::Reset, Parting::Vanish];
+    let ways = vec![CloseMode::Fin, CloseMode::Reset, CloseMode::Vanish];
     let churn = Churn { amount: Amount::Share { share: 0.25, every: 2 * S }, ways };
     let hold = Phase { churn: Some(churn), ..phase(Drive::Hold, Some(9 * S)) };
     let outcome = run_members(vec![users(100, S), hold], &[]);

@@ -75,7 +75,7 @@ fn every_attempt_ends_exactly_once_whenever_the_run_ends() {
         one.precision = Duration::from_micros([0, 1000][seed as usize / 2 % 2]);
         if seed % 3 == 0 {
             let amount = Amount::Rate(5.0);
-            one.loads[0].phases[0].churn = Some(Churn { amount, ways: vec![Parting::Reset] });
+            one.loads[0].phases[0].churn = Some(Churn { amount, ways: vec![CloseMode::Reset] });
         }
         let stop_at = (seed % 4 == 0).then(|| Time::ZERO + ms(2500));
         let play = Play { stop_at, shards: 1 + seed % 2, ..Play::new(one, seed) };

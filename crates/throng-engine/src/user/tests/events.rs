@@ -283,7 +283,7 @@ fn counts_of_event_streams_always_add_up() {
         let mut one = stream(session(code, 1), vec![ticks()], phase(drive, Some(S)));
         one.graceful_stop = MS * random.below(600) as u32;
         if seed % 3 == 0 {
-            let ways = vec![Parting::Reset, Parting::Fin, Parting::Vanish];
+            let ways = vec![CloseMode::Reset, CloseMode::Fin, CloseMode::Vanish];
             one.loads[0].phases[0].churn = Some(Churn { amount: Amount::Rate(8.0), ways });
         }
         let ends = |random: &mut Random| match random.below(5) {

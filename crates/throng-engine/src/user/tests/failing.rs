@@ -134,7 +134,7 @@ fn a_refused_connection_is_retried() {
         }
         let code = match scheme {
             Scheme::Http => vec![step(0, again)],
-            _ => vec![open, Statement::Disconnect { link: 0, how: Parting::Fin }],
+            _ => vec![open, Statement::Disconnect { link: 0, how: CloseMode::Fin }],
         };
         let program = program(scheme, vec![session(code, 0)], HTTP, iterations(10, 100));
         let outcome = run(program, 3, |world| world.refuse(0.5), ok_server());
@@ -223,7 +223,7 @@ fn every_failure_of_every_verb_is_handled() {
             failing,
         };
         let (send, expect) = (Statement::Send(Arc::new(send)), Statement::Expect(Arc::new(expect)));
-        vec![open, ask, send, expect, Statement::Disconnect { link: 0, how: Parting::Fin }]
+        vec![open, ask, send, expect, Statement::Disconnect { link: 0, how: CloseMode::Fin }]
     };
     let kinds = [StepKind::Connect, StepKind::Request, StepKind::Send, StepKind::Expect];
     for (seed, (failing, begin)) in answers

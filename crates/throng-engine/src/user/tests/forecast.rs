@@ -36,7 +36,7 @@ fn iterations(users: u64, rate: Option<f64>, total: Option<u64>, time: Option<u6
 }
 
 fn churning(phase: Phase, amount: Amount) -> Phase {
-    Phase { churn: Some(Churn { amount, ways: vec![Parting::Reset] }), ..phase }
+    Phase { churn: Some(Churn { amount, ways: vec![CloseMode::Reset] }), ..phase }
 }
 
 fn ask() -> Statement {

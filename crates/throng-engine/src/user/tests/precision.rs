@@ -125,7 +125,7 @@ fn a_pause_does_not_hide_that_its_iteration_started_late() {
         vec![staying_for(MS), get(Vec::new())],
         vec![pause(Duration::ZERO), get(Vec::new())],
         vec![staying_for(Duration::ZERO), get(Vec::new())],
-        vec![Statement::Disconnect { link: 0, how: Parting::Fin }, get(Vec::new())],
+        vec![Statement::Disconnect { link: 0, how: CloseMode::Fin }, get(Vec::new())],
         vec![Statement::Slow { link: 0, slow: Slow::default() }, get(Vec::new())],
         vec![Statement::Parallel(vec![vec![get(Vec::new())]])],
     ] {

@@ -224,9 +224,9 @@ fn no_user_is_online_after_a_failed_login() {
 #[test]
 fn users_that_disconnect_return_and_the_number_stays_constant() {
     for (how, field) in [
-        (Parting::Fin, (|c| c.closed_by_us) as fn(&Connections) -> u64),
-        (Parting::Reset, |c| c.reset_by_us),
-        (Parting::Vanish, |c| c.vanished),
+        (CloseMode::Fin, (|c| c.closed_by_us) as fn(&Connections) -> u64),
+        (CloseMode::Reset, |c| c.reset_by_us),
+        (CloseMode::Vanish, |c| c.vanished),
     ] {
         let share = Amount::Share { share: 0.2, every: S };
         let hold = Phase {
@@ -239,7 +239,7 @@ fn users_that_disconnect_return_and_the_number_stays_constant() {
         let sum = &outcome.sum;
         assert_eq!(sum.connections.counts.reconnects, 100, "{how:?}: 20 in each of five seconds");
         assert_eq!(sum.connections.counts.opened, 200, "{how:?}");
-        let left = if how == Parting::Fin { 200 } else { 100 };
+        let left = if how == CloseMode::Fin { 200 } else { 100 };
         assert_eq!(field(&sum.connections.counts), left, "{how:?}: {:?}", sum.connections.counts);
         assert_eq!((sum.lifecycle.complete, sum.lifecycle.broken), (200, 0), "{how:?}");
         assert_eq!(sum.population.started, 100, "{how:?}: the same users");

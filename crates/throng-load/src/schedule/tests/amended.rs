@@ -288,7 +288,7 @@ fn changes_have_the_same_effect_on_any_number_of_shards() {
 
 #[test]
 fn disconnects_continue_without_a_gap_through_changes() {
-    let churn = |amount| Some(Churn { amount, ways: vec![Parting::Fin] });
+    let churn = |amount| Some(Churn { amount, ways: vec![CloseMode::Fin] });
     let rate = churn(Amount::Rate(20.0));
     let share = churn(Amount::Share { share: 0.5, every: S });
     let keys: Vec<Amendment> =

@@ -15,7 +15,7 @@ fn secure() -> Statement {
 
 /// Connects, asks, starts TLS, asks again, and closes.
 fn code(ask: impl Fn(u8) -> Statement) -> Block {
-    let close = Statement::Disconnect { link: 0, how: Parting::Fin };
+    let close = Statement::Disconnect { link: 0, how: CloseMode::Fin };
     vec![connect(), ask(1), secure(), ask(2), close]
 }
 

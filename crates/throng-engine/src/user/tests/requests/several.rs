@@ -151,7 +151,7 @@ fn counts_add_up_whichever_connection_is_lost() {
         one.graceful_stop = ms(600);
         one.precision = Duration::from_micros([0, 1000][seed as usize / 2 % 2]);
         if seed % 4 == 0 {
-            let ways = vec![Parting::Reset, Parting::Fin, Parting::Vanish];
+            let ways = vec![CloseMode::Reset, CloseMode::Fin, CloseMode::Vanish];
             one.loads[0].phases[0].churn = Some(Churn { amount: Amount::Rate(8.0), ways });
         }
         let stop_at = (seed % 5 == 0).then(|| Time::ZERO + ms(2500));

@@ -5,7 +5,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use throng_base::Time;
-use throng_program::{Parting, Statement};
+use throng_program::{CloseMode, Statement};
 
 use crate::failure::Ended;
 use crate::prepared::code::Instruction;
@@ -22,14 +22,14 @@ const GOODBYE_MAX: Duration = Duration::from_secs(5);
 pub(in crate::user) fn end_by(
     active: &mut Active<'_>,
     line: u8,
-    how: Parting,
+    how: CloseMode,
     cx: &mut Context<'_>,
 ) {
     match how {
-        Parting::Fin => close(active, line, cx),
-        Parting::Reset => active.user.drop_connection(line, Ended::ResetByUs),
-        Parting::Vanish => active.user.drop_connection(line, Ended::Vanished),
-        Parting::HalfClose => active.user.drop_connection(line, Ended::HalfClosed),
+        CloseMode::Fin => close(active, line, cx),
+        CloseMode::Reset => active.user.drop_connection(line, Ended::ResetByUs),
+        CloseMode::Vanish => active.user.drop_connection(line, Ended::Vanished),
+        CloseMode::HalfClose => active.user.drop_connection(line, Ended::HalfClosed),
     }
 }
 
@@ -119,7 +119,7 @@ impl Session<'_, '_> {
     }
 
     /// Closes the long-lived connections in the given close mode, and restarts the session.
-    pub(in crate::user) fn part(&mut self, how: Parting, cx: &mut Context<'_>) {
+    pub(in crate::user) fn part(&mut self, how: CloseMode, cx: &mut Context<'_>) {
         self.active.user.now = self.active.shard.clock.now();
         self.break_off_step();
         self.active.task.leave_transactions(End::CutOff, self.active.user);
