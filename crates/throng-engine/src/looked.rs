@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use throng_base::Said;
-use throng_expression::{Answer, Fault, Value};
+use throng_expression::{Answer, EvaluationError, Value};
 use throng_extract::{Digest, Document, Hasher};
 use throng_metrics::status_number;
 use throng_program::Pick;
@@ -150,12 +150,12 @@ impl<'a> Looked<'a> {
     }
 
     /// The part of it that an expression names.
-    pub(crate) fn part(&self, part: Answer) -> Result<Value, Fault> {
+    pub(crate) fn part(&self, part: Answer) -> Result<Value, EvaluationError> {
         let body = self.document.bytes();
         Ok(match part {
             Answer::Status => match self.status {
                 Some(status) => number_of(status),
-                None => return Err(Fault(say!("a message has no status"))),
+                None => return Err(EvaluationError(say!("a message has no status"))),
             },
             Answer::Body => text_of(body),
             Answer::Json => {
@@ -163,12 +163,12 @@ impl<'a> Looked<'a> {
                     && let Some((schema, message)) = self.proto
                 {
                     let value = schema.message_value(message, body);
-                    let value = value.map_err(|wrong| Fault(wrong.reason))?;
+                    let value = value.map_err(|wrong| EvaluationError(wrong.reason))?;
                     let _ = self.json.set(value);
                 }
                 if self.json.get().is_none() {
                     let Some(json) = self.document.json() else {
-                        return Err(Fault(not_json(&self.document)));
+                        return Err(EvaluationError(not_json(&self.document)));
                     };
                     let _ = self.json.set(Value::from_json(json));
                 }
@@ -181,7 +181,7 @@ impl<'a> Looked<'a> {
                     self.fields.each(&mut |name, it| entries.push((name.into(), value_of(it))));
                     Value::Map(entries.into())
                 }
-                None => return Err(Fault(say!("a message has no headers"))),
+                None => return Err(EvaluationError(say!("a message has no headers"))),
             },
             Answer::Size => Value::Int(body.len() as i64),
             Answer::Time => Value::Float(self.elapsed.as_secs_f64() * 1e3),

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use throng_base::{Random, StepId, UserId};
-use throng_expression::{Fault, Scope};
+use throng_expression::{EvaluationError, Scope};
 use throng_extract::Digest;
 use throng_load::comers;
 use throng_metrics::Place;
@@ -894,7 +894,7 @@ fn links(http: &Http, session: &Session) -> Box<[u16]> {
 pub(crate) fn upgrade_headers(
     connect: &Connect,
     scope: &mut dyn Scope,
-) -> Result<Vec<(String, String)>, Fault> {
+) -> Result<Vec<(String, String)>, EvaluationError> {
     let mut headers = Vec::with_capacity(connect.headers.len());
     for (name, text) in connect.headers.iter().filter(|(name, _)| !is_cookie(name)) {
         if !text.is_given(scope) {

@@ -4,7 +4,7 @@ pub(crate) mod memory;
 
 use throng_base::{Random, Time, UserId};
 use throng_data::Untaken;
-use throng_expression::{Answer, Expression, Fault, Scope, Value};
+use throng_expression::{Answer, EvaluationError, Expression, Scope, Value};
 use throng_metrics::Cause;
 use throng_program::Text;
 
@@ -60,23 +60,23 @@ impl UserScope<'_> {
     }
 
     /// Converts an evaluation error to the cause and message of a failed step.
-    pub(crate) fn finding(&self, fault: Fault) -> Finding {
-        (self.untaken.unwrap_or(Cause::ExpressionFailed), fault.0)
+    pub(crate) fn finding(&self, error: EvaluationError) -> Finding {
+        (self.untaken.unwrap_or(Cause::ExpressionFailed), error.0)
     }
 
     /// The value of an expression, or why a step fails without it.
     pub(crate) fn evaluate(&mut self, expression: &Expression) -> Result<Value, Finding> {
-        expression.evaluate(self).map_err(|fault| self.finding(fault))
+        expression.evaluate(self).map_err(|error| self.finding(error))
     }
 
     /// The value of a text.
     pub(crate) fn value_of(&mut self, text: &Text) -> Result<Value, Finding> {
-        text.value(self).map_err(|fault| self.finding(fault))
+        text.value(self).map_err(|error| self.finding(error))
     }
 
     /// Appends the rendered text.
     pub(crate) fn render(&mut self, text: &Text, out: &mut Vec<u8>) -> Result<(), Finding> {
-        text.render(out, self).map_err(|fault| self.finding(fault))
+        text.render(out, self).map_err(|error| self.finding(error))
     }
 
     /// The same user with a response.
@@ -113,7 +113,7 @@ impl UserScope<'_> {
     }
 
     /// Takes the user's row of a source, unless it has one.
-    fn take_row(&mut self, source: u16) -> Result<(), Fault> {
+    fn take_row(&mut self, source: u16) -> Result<(), EvaluationError> {
         if self.memory().row(source).is_some() {
             return Ok(());
         }
@@ -127,19 +127,19 @@ impl UserScope<'_> {
         }
     }
 
-    fn no_row(&mut self, source: u16, untaken: &Untaken) -> Fault {
+    fn no_row(&mut self, source: u16, untaken: &Untaken) -> EvaluationError {
         let name = &self.shard.prepared.program.data[usize::from(source)].name;
         self.untaken = Some(match untaken {
             Untaken::RunEnds | Untaken::RunEndsShort | Untaken::StepFails => Cause::DataExhausted,
             Untaken::Broken(_) => Cause::DataFailed,
         });
-        let fault = Fault(say!("`data.{name}` has no row: {}", untaken.said()));
+        let error = EvaluationError(say!("`data.{name}` has no row: {}", untaken.said()));
         match untaken {
-            Untaken::RunEnds => self.shard.stop_run(fault.0.clone(), StoppedBy::Data),
-            Untaken::RunEndsShort => self.shard.stop_run(fault.0.clone(), StoppedBy::DataShort),
+            Untaken::RunEnds => self.shard.stop_run(error.0.clone(), StoppedBy::Data),
+            Untaken::RunEndsShort => self.shard.stop_run(error.0.clone(), StoppedBy::DataShort),
             Untaken::StepFails | Untaken::Broken(_) => {}
         }
-        fault
+        error
     }
 }
 
@@ -161,18 +161,18 @@ impl Scope for UserScope<'_> {
         self.shard.prepared.program.setup_values.get(usize::from(value)).unwrap_or(&NOTHING)
     }
 
-    fn field(&mut self, source: u16, column: u16) -> Result<Value, Fault> {
+    fn field(&mut self, source: u16, column: u16) -> Result<Value, EvaluationError> {
         self.take_row(source)?;
         let row = self.memory().row(source);
         row.map(|row| row.field(column).clone()).ok_or_else(no_source)
     }
 
-    fn row(&mut self, source: u16) -> Result<Value, Fault> {
+    fn row(&mut self, source: u16) -> Result<Value, EvaluationError> {
         self.take_row(source)?;
         self.memory().row(source).map(|row| row.whole().clone()).ok_or_else(no_source)
     }
 
-    fn answer(&mut self, part: Answer) -> Result<Value, Fault> {
+    fn answer(&mut self, part: Answer) -> Result<Value, EvaluationError> {
         match self.answer {
             Some(answer) => answer.part(part).inspect_err(|_| {
                 // The expression is not at fault.
@@ -180,7 +180,9 @@ impl Scope for UserScope<'_> {
                     self.untaken = Some(Cause::JsonUnexpected);
                 }
             }),
-            None => Err(Fault(say!("there is no response here: use `response` only in checks"))),
+            None => Err(EvaluationError(say!(
+                "there is no response here: use `response` only in checks"
+            ))),
         }
     }
 

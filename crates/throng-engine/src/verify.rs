@@ -10,7 +10,7 @@ mod headers;
 mod near;
 mod want;
 
-use throng_expression::{Fault, Value};
+use throng_expression::{EvaluationError, Value};
 use throng_extract::NotJson;
 use throng_metrics::Cause;
 use throng_program::{Check, Pick, Save, Want};
@@ -156,7 +156,7 @@ impl<'a> Looking<'a> {
                 }
             })
         });
-        good.unwrap_or_else(|fault| Some(scope.finding(fault)))
+        good.unwrap_or_else(|error| Some(scope.finding(error)))
     }
 
     fn see(
@@ -165,7 +165,7 @@ impl<'a> Looking<'a> {
         pick: &Pick,
         all: bool,
         scope: &mut UserScope<'_>,
-    ) -> Result<Seen<'a>, Fault> {
+    ) -> Result<Seen<'a>, EvaluationError> {
         let looked = self.looked;
         let document = &looked.document;
         let bytes = document.bytes();
@@ -256,14 +256,14 @@ impl<'a> Looking<'a> {
                 Pick::Time => Some(Value::Float(self.looked.elapsed.as_secs_f64() * 1e3)),
                 pick => {
                     let seen = self.see(first + index, pick, save.all, scope);
-                    kept(seen.map_err(|fault| scope.finding(fault))?, save.all)
+                    kept(seen.map_err(|error| scope.finding(error))?, save.all)
                 }
             };
             let value = match (value, &save.default) {
                 (Some(value), _) => value,
                 (None, Some(default)) => scope
                     .with(self.looked, |scope| default.value(scope))
-                    .map_err(|fault| scope.finding(fault))?,
+                    .map_err(|error| scope.finding(error))?,
                 (None, None) => return Err(self.not_saved(save, scope)),
             };
             let shard = scope.shard;

@@ -2,7 +2,7 @@
 
 use throng_base::{Random, Said};
 
-use crate::scope::{Fault, Scope};
+use crate::scope::{EvaluationError, Scope};
 use crate::types::Types;
 use crate::value::Value;
 
@@ -38,7 +38,7 @@ pub(crate) enum Style {
     Clock,
 }
 
-pub(crate) type Body = fn(&mut Call<'_>) -> Result<Value, Fault>;
+pub(crate) type Body = fn(&mut Call<'_>) -> Result<Value, EvaluationError>;
 
 impl std::fmt::Debug for FunctionDoc {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -94,7 +94,7 @@ pub(crate) struct Call<'a> {
 const BYTES_PER_STEP: usize = 64;
 
 /// Subtracts the cost of handling `bytes` from the remaining steps.
-pub(crate) fn charge(steps_left: &mut u32, bytes: usize) -> Result<(), Fault> {
+pub(crate) fn charge(steps_left: &mut u32, bytes: usize) -> Result<(), EvaluationError> {
     let steps = u32::try_from(bytes / BYTES_PER_STEP).unwrap_or(u32::MAX);
     match steps_left.checked_sub(steps) {
         Some(left) => *steps_left = left,
@@ -106,14 +106,14 @@ pub(crate) fn charge(steps_left: &mut u32, bytes: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(crate) fn too_much() -> Fault {
-    Fault(say!(
+pub(crate) fn too_much() -> EvaluationError {
+    EvaluationError(say!(
         "the expression takes too many steps to evaluate: use smaller lists or shorter text"
     ))
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Fault> {
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), EvaluationError> {
         charge(self.steps_left, bytes)
     }
 
@@ -131,7 +131,7 @@ impl<'a> Call<'a> {
         self.arguments.get(index).unwrap_or(NULL)
     }
 
-    pub(crate) fn text(&mut self, index: usize) -> Result<&'a str, Fault> {
+    pub(crate) fn text(&mut self, index: usize) -> Result<&'a str, EvaluationError> {
         let text = match self.value(index) {
             Value::Text(text) => &**text,
             other => return Err(self.unsuited(index, other)),
@@ -140,37 +140,37 @@ impl<'a> Call<'a> {
         Ok(text)
     }
 
-    pub(crate) fn octets(&mut self, index: usize) -> Result<&'a [u8], Fault> {
+    pub(crate) fn octets(&mut self, index: usize) -> Result<&'a [u8], EvaluationError> {
         let value = self.value(index);
         let octets = value.as_octets().ok_or_else(|| self.unsuited(index, value))?;
         self.charge(octets.len())?;
         Ok(octets)
     }
 
-    pub(crate) fn list(&mut self, index: usize) -> Result<&'a [Value], Fault> {
+    pub(crate) fn list(&mut self, index: usize) -> Result<&'a [Value], EvaluationError> {
         let value = self.value(index);
         let items = value.as_list().ok_or_else(|| self.unsuited(index, value))?;
         self.charge(items.len() * 8)?;
         Ok(items)
     }
 
-    pub(crate) fn whole(&self, index: usize) -> Result<i64, Fault> {
+    pub(crate) fn whole(&self, index: usize) -> Result<i64, EvaluationError> {
         let value = self.value(index);
         value.as_i64().ok_or_else(|| self.unsuited(index, value))
     }
 
-    pub(crate) fn number(&self, index: usize) -> Result<f64, Fault> {
+    pub(crate) fn number(&self, index: usize) -> Result<f64, EvaluationError> {
         let value = self.value(index);
         value.as_f64().ok_or_else(|| self.unsuited(index, value))
     }
 
     /// A count from 0 to [`LENGTH_MAX`], whose cost is charged.
-    pub(crate) fn length(&mut self, index: usize) -> Result<usize, Fault> {
+    pub(crate) fn length(&mut self, index: usize) -> Result<usize, EvaluationError> {
         let length = self.whole(index)?;
         let length = usize::try_from(length).ok().filter(|length| *length <= LENGTH_MAX);
         let name = self.function.name;
         let length = length.ok_or_else(|| {
-            Fault(say!(
+            EvaluationError(say!(
                 "`{name}` takes a length from 0 to {LENGTH_MAX}, not {}",
                 self.value(index).to_text()
             ))
@@ -179,7 +179,7 @@ impl<'a> Call<'a> {
         Ok(length)
     }
 
-    pub(crate) fn unsuited(&self, index: usize, value: &Value) -> Fault {
+    pub(crate) fn unsuited(&self, index: usize, value: &Value) -> EvaluationError {
         unsuited(self.function, index, value)
     }
 }
@@ -187,10 +187,10 @@ impl<'a> Call<'a> {
 /// The longest text that a function creates from a number: `random.string(n)`, `padStart(n)`.
 pub(crate) const LENGTH_MAX: usize = 1 << 20;
 
-pub(crate) fn unsuited(function: &FunctionDoc, index: usize, value: &Value) -> Fault {
+pub(crate) fn unsuited(function: &FunctionDoc, index: usize, value: &Value) -> EvaluationError {
     let name = function.name;
     let expected = function.parameter(index).name();
-    Fault(match value {
+    EvaluationError(match value {
         Value::Float(float) if expected == "a whole number" => {
             say!("`{name}` takes {expected}, not {float}")
         }

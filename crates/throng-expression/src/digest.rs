@@ -6,22 +6,22 @@ use ring::{digest, hmac};
 
 use crate::call::Call;
 use crate::encoding::hex_of;
-use crate::scope::Fault;
+use crate::scope::EvaluationError;
 use crate::value::Value;
 
 macro_rules! digests {
     ($($hex:ident $base64:ident $bytes:ident = $compute:expr;)*) => {$(
-        pub(crate) fn $hex(call: &mut Call<'_>) -> Result<Value, Fault> {
+        pub(crate) fn $hex(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
             let digest = $compute(call)?;
             Ok(Value::from(hex_of(digest.as_ref())))
         }
 
-        pub(crate) fn $base64(call: &mut Call<'_>) -> Result<Value, Fault> {
+        pub(crate) fn $base64(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
             let digest = $compute(call)?;
             Ok(Value::from(STANDARD.encode(digest)))
         }
 
-        pub(crate) fn $bytes(call: &mut Call<'_>) -> Result<Value, Fault> {
+        pub(crate) fn $bytes(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
             let digest = $compute(call)?;
             Ok(Value::from(AsRef::<[u8]>::as_ref(&digest)))
         }
@@ -40,18 +40,18 @@ digests! {
     hmac_sha512 hmac_sha512_base64 hmac_sha512_bytes = |call| sign(call, hmac::HMAC_SHA512);
 }
 
-pub(crate) fn crc32(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn crc32(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     Ok(Value::from(crc32fast::hash(call.octets(0)?)))
 }
 
 fn hash(
     call: &mut Call<'_>,
     algorithm: &'static digest::Algorithm,
-) -> Result<digest::Digest, Fault> {
+) -> Result<digest::Digest, EvaluationError> {
     Ok(digest::digest(algorithm, call.octets(0)?))
 }
 
-fn sign(call: &mut Call<'_>, algorithm: hmac::Algorithm) -> Result<hmac::Tag, Fault> {
+fn sign(call: &mut Call<'_>, algorithm: hmac::Algorithm) -> Result<hmac::Tag, EvaluationError> {
     let key = hmac::Key::new(algorithm, call.octets(0)?);
     Ok(hmac::sign(&key, call.octets(1)?))
 }

@@ -7,7 +7,7 @@ use crate::call::{Call, FunctionDoc, charge, too_much, unsuited};
 use crate::node::{Each, EachKind, Node};
 use crate::numbers;
 use crate::numbers::Operator;
-use crate::scope::{Fault, Scope};
+use crate::scope::{EvaluationError, Scope};
 use crate::types::Types;
 use crate::value::Value;
 
@@ -35,7 +35,7 @@ impl<'a> Evaluator<'a> {
         self
     }
 
-    pub(crate) fn evaluate(&mut self, node: &Node) -> Result<Value, Fault> {
+    pub(crate) fn evaluate(&mut self, node: &Node) -> Result<Value, EvaluationError> {
         self.steps_left = self.steps_left.checked_sub(1).ok_or_else(too_much)?;
         match node {
             Node::Constant(value) => Ok(value.clone()),
@@ -88,7 +88,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A value that an operation uses: a slot without a value is named.
-    fn operand(&mut self, node: &Node) -> Result<Value, Fault> {
+    fn operand(&mut self, node: &Node) -> Result<Value, EvaluationError> {
         let value = self.evaluate(node)?;
         match node {
             Node::Slot { name, .. } | Node::Setup { name, .. } if value.is_null() => {
@@ -98,21 +98,21 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn operands(&mut self, nodes: &[Node; 2]) -> Result<[Value; 2], Fault> {
+    fn operands(&mut self, nodes: &[Node; 2]) -> Result<[Value; 2], EvaluationError> {
         Ok([self.operand(&nodes[0])?, self.operand(&nodes[1])?])
     }
 
-    fn condition(&mut self, node: &Node, operator: &str) -> Result<bool, Fault> {
+    fn condition(&mut self, node: &Node, operator: &str) -> Result<bool, EvaluationError> {
         let value = self.operand(node)?;
         value.as_bool().ok_or_else(|| {
             let found = value.type_name();
-            Fault(say!("`{operator}` takes true or false, not {found}"))
+            EvaluationError(say!("`{operator}` takes true or false, not {found}"))
         })
     }
 
     /// `&&` and `||` as in CEL: if one side alone decides, the result is known even if the other
     /// side has no value.
-    fn decide(&mut self, nodes: &[Node; 2], deciding: bool) -> Result<Value, Fault> {
+    fn decide(&mut self, nodes: &[Node; 2], deciding: bool) -> Result<Value, EvaluationError> {
         let operator = if deciding { "||" } else { "&&" };
         let left = self.condition(&nodes[0], operator);
         if left == Ok(deciding) {
@@ -125,7 +125,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value of a path, or `None` if a part of it is missing.
-    fn find(&mut self, path: &Node) -> Result<Option<Value>, Fault> {
+    fn find(&mut self, path: &Node) -> Result<Option<Value>, EvaluationError> {
         self.steps_left = self.steps_left.checked_sub(1).ok_or_else(too_much)?;
         match path {
             Node::Select { operand, field } => {
@@ -140,7 +140,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn list(&mut self, nodes: &[Node]) -> Result<Value, Fault> {
+    fn list(&mut self, nodes: &[Node]) -> Result<Value, EvaluationError> {
         let mut items = Vec::with_capacity(nodes.len());
         for node in nodes {
             let item = self.evaluate(node)?;
@@ -150,17 +150,17 @@ impl<'a> Evaluator<'a> {
         Ok(Value::from(items))
     }
 
-    fn map(&mut self, nodes: &[(Node, Node)]) -> Result<Value, Fault> {
+    fn map(&mut self, nodes: &[(Node, Node)]) -> Result<Value, EvaluationError> {
         let mut entries: Vec<(Arc<str>, Value)> = Vec::with_capacity(nodes.len());
         for (key, value) in nodes {
             let key = self.operand(key)?;
             if !matches!(key, Value::Text(_) | Value::Int(_) | Value::UInt(_) | Value::Bool(_)) {
                 let found = key.type_name();
-                return Err(Fault(say!("the keys of a map must be text, not {found}")));
+                return Err(EvaluationError(say!("the keys of a map must be text, not {found}")));
             }
             let key = key.to_text();
             if entries.iter().any(|(other, _)| *other == key) {
-                return Err(Fault(say!("the key `{key}` occurs twice in a map")));
+                return Err(EvaluationError(say!("the key `{key}` occurs twice in a map")));
             }
             let value = self.evaluate(value)?;
             self.check_depth(&value)?;
@@ -171,30 +171,30 @@ impl<'a> Evaluator<'a> {
 
     /// A value is about to be nested in a list or map: saved values could grow deeper with every
     /// iteration.
-    fn check_depth(&mut self, value: &Value) -> Result<(), Fault> {
+    fn check_depth(&mut self, value: &Value) -> Result<(), EvaluationError> {
         match fits(value, VALUE_DEPTH_MAX - 1, &mut self.steps_left)? {
             true => Ok(()),
-            false => Err(Fault(say!(
+            false => Err(EvaluationError(say!(
                 "lists and maps cannot be nested more than {VALUE_DEPTH_MAX} levels deep"
             ))),
         }
     }
 
-    fn is_in(&mut self, item: &Value, container: &Value) -> Result<bool, Fault> {
+    fn is_in(&mut self, item: &Value, container: &Value) -> Result<bool, EvaluationError> {
         match container {
             Value::List(items) => {
                 charge(&mut self.steps_left, items.len() * 8)?;
                 Ok(items.iter().any(|other| other.equals(item)))
             }
             Value::Map(_) => Ok(container.get(&item.to_text()).is_some()),
-            Value::Text(_) => Err(Fault(say!(
+            Value::Text(_) => Err(EvaluationError(say!(
                 "`in` supports only lists and maps: for text, write `text.contains(part)`"
             ))),
             other => Err(not_for("in", other)),
         }
     }
 
-    fn binary(&mut self, operator: Operator, nodes: &[Node; 2]) -> Result<Value, Fault> {
+    fn binary(&mut self, operator: Operator, nodes: &[Node; 2]) -> Result<Value, EvaluationError> {
         match operator {
             // Whether something was saved may be tested, so null is a value here.
             Operator::Equal | Operator::NotEqual => {
@@ -217,7 +217,11 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn call(&mut self, function: &'static FunctionDoc, nodes: &[Node]) -> Result<Value, Fault> {
+    fn call(
+        &mut self,
+        function: &'static FunctionDoc,
+        nodes: &[Node],
+    ) -> Result<Value, EvaluationError> {
         const FEW: usize = 4;
         // Nearly every call has few arguments, which then need no heap memory.
         let mut few = [const { Value::Null }; FEW];
@@ -240,14 +244,16 @@ impl<'a> Evaluator<'a> {
         (function.body)(&mut Call { function, arguments, scope, steps_left })
     }
 
-    fn each(&mut self, each: &Each) -> Result<Value, Fault> {
+    fn each(&mut self, each: &Each) -> Result<Value, EvaluationError> {
         let range = self.operand(&each.range)?;
         let count = match &range {
             Value::List(items) => items.len(),
             Value::Map(entries) => entries.len(),
             other => {
                 let found = other.type_name();
-                return Err(Fault(say!("only lists and maps can be iterated, not {found}")));
+                return Err(EvaluationError(say!(
+                    "only lists and maps can be iterated, not {found}"
+                )));
             }
         };
         let depth = self.locals.len();
@@ -270,16 +276,16 @@ impl<'a> Evaluator<'a> {
     }
 
     /// One item of a loop; true if the loop can stop.
-    fn visit(&mut self, each: &Each, gathered: &mut Gathered) -> Result<bool, Fault> {
+    fn visit(&mut self, each: &Each, gathered: &mut Gathered) -> Result<bool, EvaluationError> {
         let condition = self.condition(&each.condition, "a loop");
         match (each.kind, condition) {
             (EachKind::All, Ok(false)) | (EachKind::Exists, Ok(true)) => {
                 gathered.decided = true;
                 return Ok(true);
             }
-            (EachKind::All | EachKind::Exists, Err(fault)) => {
+            (EachKind::All | EachKind::Exists, Err(error)) => {
                 // As with `&&` and `||`: a later item may decide alone.
-                gathered.fault.get_or_insert(fault);
+                gathered.error.get_or_insert(error);
                 return Ok(self.steps_left == 0);
             }
             (EachKind::ExistsOne, Ok(true)) => gathered.count += 1,
@@ -298,17 +304,17 @@ impl<'a> Evaluator<'a> {
 #[derive(Default)]
 struct Gathered {
     decided: bool,
-    fault: Option<Fault>,
+    error: Option<EvaluationError>,
     count: usize,
     items: Vec<Value>,
 }
 
 impl Gathered {
-    fn finish(self, kind: EachKind) -> Result<Value, Fault> {
-        match (kind, self.decided, self.fault) {
+    fn finish(self, kind: EachKind) -> Result<Value, EvaluationError> {
+        match (kind, self.decided, self.error) {
             (EachKind::All, true, _) => Ok(Value::Bool(false)),
             (EachKind::Exists, true, _) => Ok(Value::Bool(true)),
-            (EachKind::All | EachKind::Exists, false, Some(fault)) => Err(fault),
+            (EachKind::All | EachKind::Exists, false, Some(error)) => Err(error),
             (EachKind::All, ..) => Ok(Value::Bool(true)),
             (EachKind::Exists, ..) => Ok(Value::Bool(false)),
             (EachKind::ExistsOne, ..) => Ok(Value::Bool(self.count == 1)),
@@ -317,23 +323,23 @@ impl Gathered {
     }
 }
 
-pub(crate) fn no_value_yet(name: &str) -> Fault {
-    Fault(say!("`{name}` has no value yet"))
+pub(crate) fn no_value_yet(name: &str) -> EvaluationError {
+    EvaluationError(say!("`{name}` has no value yet"))
 }
 
-fn not_for(operator: &str, value: &Value) -> Fault {
+fn not_for(operator: &str, value: &Value) -> EvaluationError {
     let found = value.type_name();
-    Fault(say!("`{operator}` does not take {found}"))
+    EvaluationError(say!("`{operator}` does not take {found}"))
 }
 
 /// Most names of a map's entries that a message lists.
 const SHOWN_NAMES_MAX: usize = 8;
 
-pub(crate) fn select(value: &Value, field: &str) -> Result<Value, Fault> {
+pub(crate) fn select(value: &Value, field: &str) -> Result<Value, EvaluationError> {
     if let Some(found) = value.get(field) {
         return Ok(found.clone());
     }
-    Err(Fault(match value {
+    Err(EvaluationError(match value {
         Value::Map(entries) if entries.is_empty() => say!("there is no field `{field}`"),
         Value::Map(entries) => {
             let names: Vec<&str> =
@@ -344,17 +350,17 @@ pub(crate) fn select(value: &Value, field: &str) -> Result<Value, Fault> {
     }))
 }
 
-fn index(container: &Value, key: &Value) -> Result<Value, Fault> {
+fn index(container: &Value, key: &Value) -> Result<Value, EvaluationError> {
     match (container, key) {
         (Value::List(items), key) => {
             let position = key.as_i64().ok_or_else(|| {
                 let found = key.type_name();
-                Fault(say!("a list index must be a whole number, not {found}"))
+                EvaluationError(say!("a list index must be a whole number, not {found}"))
             })?;
             let item = usize::try_from(position).ok().and_then(|position| items.get(position));
             item.cloned().ok_or_else(|| {
                 let count = items.len();
-                Fault(say!(
+                EvaluationError(say!(
                     "index {position} is out of range: the list has {count} items, counted from 0"
                 ))
             })
@@ -363,12 +369,12 @@ fn index(container: &Value, key: &Value) -> Result<Value, Fault> {
         (Value::Map(_), key) => select(container, &key.to_text()),
         (other, _) => {
             let found = other.type_name();
-            Err(Fault(say!("only lists and maps can be indexed, not {found}")))
+            Err(EvaluationError(say!("only lists and maps can be indexed, not {found}")))
         }
     }
 }
 
-fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, Fault> {
+fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, EvaluationError> {
     use std::cmp::Ordering::{Equal, Greater, Less};
     let order = left.compare(right);
     let is_nan = |value: &Value| value.as_f64().is_some_and(f64::is_nan);
@@ -377,7 +383,7 @@ fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, Faul
         (_, None) if is_nan(left) || is_nan(right) => Ok(false),
         (_, None) => {
             let (symbol, a, b) = (operator.symbol(), left.type_name(), right.type_name());
-            Err(Fault(say!("`{symbol}` cannot compare {a} with {b}")))
+            Err(EvaluationError(say!("`{symbol}` cannot compare {a} with {b}")))
         }
         (Operator::Less, Some(order)) => Ok(order == Less),
         (Operator::LessEqual, Some(order)) => Ok(order != Greater),
@@ -387,7 +393,7 @@ fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, Faul
 }
 
 /// Combines two values: numbers by arithmetic, texts, bytes and lists by concatenation.
-fn combine(operator: Operator, left: &Value, right: &Value) -> Result<Value, Fault> {
+fn combine(operator: Operator, left: &Value, right: &Value) -> Result<Value, EvaluationError> {
     match (operator, left, right) {
         (Operator::Add, Value::Text(a), Value::Text(b)) => {
             let mut text = String::with_capacity(a.len() + b.len());
@@ -403,7 +409,7 @@ fn combine(operator: Operator, left: &Value, right: &Value) -> Result<Value, Fau
         }
         _ => numbers::arithmetic(operator, left, right).unwrap_or_else(|| {
             let (symbol, a, b) = (operator.symbol(), left.type_name(), right.type_name());
-            Err(Fault(say!("`{symbol}` cannot combine {a} and {b}")))
+            Err(EvaluationError(say!("`{symbol}` cannot combine {a} and {b}")))
         }),
     }
 }
@@ -420,7 +426,7 @@ fn weight(value: &Value) -> usize {
 }
 
 /// Whether lists and maps are nested at most `depth` deep.
-fn fits(value: &Value, depth: usize, steps_left: &mut u32) -> Result<bool, Fault> {
+fn fits(value: &Value, depth: usize, steps_left: &mut u32) -> Result<bool, EvaluationError> {
     if !matches!(value, Value::List(_) | Value::Map(_)) {
         return Ok(true);
     }

@@ -9,7 +9,7 @@ use crate::names::Names;
 use crate::node::Node;
 use crate::numbers::Operator;
 use crate::parser;
-use crate::scope::{Fault, Scope};
+use crate::scope::{EvaluationError, Scope};
 use crate::tokens::Tokens;
 use crate::types::Types;
 use crate::value::{Value, write_u64};
@@ -131,12 +131,16 @@ impl Expression {
         self.tree.node.types().may_be(Types::BOOL)
     }
 
-    pub fn evaluate(&self, scope: &mut dyn Scope) -> Result<Value, Fault> {
+    pub fn evaluate(&self, scope: &mut dyn Scope) -> Result<Value, EvaluationError> {
         Evaluator::new(scope, STEPS_MAX).evaluate(&self.tree.node)
     }
 
     /// Appends the value as text. A saved value that is missing is an error.
-    pub fn write_text(&self, scope: &mut dyn Scope, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub fn write_text(
+        &self,
+        scope: &mut dyn Scope,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EvaluationError> {
         match &self.tree.node {
             Node::Constant(value) => value.write_text(out),
             Node::UserId => write_u64(scope.user_id(), out),
@@ -155,16 +159,16 @@ impl Expression {
     }
 
     /// The value as a condition; anything but a boolean is an error.
-    pub fn test(&self, scope: &mut dyn Scope) -> Result<bool, Fault> {
+    pub fn test(&self, scope: &mut dyn Scope) -> Result<bool, EvaluationError> {
         match self.evaluate(scope)? {
             Value::Bool(value) => Ok(value),
             Value::Null => match &self.tree.node {
                 Node::Slot { name, .. } | Node::Setup { name, .. } => Err(no_value_yet(name)),
-                _ => Err(Fault(say!("a condition must be true or false, not null"))),
+                _ => Err(EvaluationError(say!("a condition must be true or false, not null"))),
             },
             other => {
                 let found = other.type_name();
-                Err(Fault(say!("a condition must be true or false, not {found}")))
+                Err(EvaluationError(say!("a condition must be true or false, not {found}")))
             }
         }
     }

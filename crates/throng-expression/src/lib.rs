@@ -53,6 +53,6 @@ pub use functions::FUNCTIONS;
 pub use json::within_range;
 pub use names::{Name, Names, UnknownName};
 pub use passed::Passed;
-pub use scope::{Answer, Fault, Scope};
+pub use scope::{Answer, EvaluationError, Scope};
 pub use tokens::{EXPRESSION_BYTES_MAX, NESTING_MAX, TREE_DEPTH_MAX};
 pub use value::Value;

@@ -12,7 +12,7 @@ use crate::names::{Names, Path};
 use crate::node::{Each, Node};
 use crate::numbers::Operator;
 use crate::parser::{Call, Join, Loop, Shape, Tree};
-use crate::scope::{Answer, Fault, Scope};
+use crate::scope::{Answer, EvaluationError, Scope};
 use crate::text;
 use crate::types::Types;
 use crate::value::Value;
@@ -118,8 +118,8 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn doubt(&mut self, span: (usize, usize), fault: Fault) {
-        let error = CompileError::new("wrong-arguments", span.0, span.1).message(fault.0);
+    fn doubt(&mut self, span: (usize, usize), error: EvaluationError) {
+        let error = CompileError::new("wrong-arguments", span.0, span.1).message(error.0);
         self.doubts.push(*error);
     }
 
@@ -134,8 +134,8 @@ impl<'a> Lowering<'a> {
                 self.doubts.truncate(doubts_before);
                 part.node = Node::Constant(value);
             }
-            Some(Err(fault)) if self.doubts.len() == doubts_before => {
-                self.doubt((part.start, part.end), fault);
+            Some(Err(error)) if self.doubts.len() == doubts_before => {
+                self.doubt((part.start, part.end), error);
             }
             _ => {}
         }
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Evaluates the node in an empty scope; `None` if that takes too long.
-    fn trial(&mut self, node: &Node) -> Option<Result<Value, Fault>> {
+    fn trial(&mut self, node: &Node) -> Option<Result<Value, EvaluationError>> {
         let mut nowhere = Nowhere { random: Random::new(0) };
         let evaluator = Evaluator::new(&mut nowhere, self.steps_left);
         let mut evaluator = evaluator.inside_loops(self.locals.len());
@@ -292,7 +292,7 @@ impl<'a> Lowering<'a> {
             if !found.may_be(expected) {
                 let (name, expected, found) = (function.name, expected.name(), found.name());
                 let message = say!("`{name}` takes {expected}, not {found}");
-                self.doubt((part.start, part.end), Fault(message));
+                self.doubt((part.start, part.end), EvaluationError(message));
             }
         }
         let mut part = match self.constant_pattern(function, &parts) {
@@ -311,8 +311,8 @@ impl<'a> Lowering<'a> {
             // found.
             let known = part.is_constant && part.outermost_loop >= self.locals.len();
             let trial = if known { self.trial(&part.node) } else { None };
-            if let (Some(Err(fault)), true) = (trial, self.doubts.len() == doubts_before) {
-                self.doubt(span, fault);
+            if let (Some(Err(error)), true) = (trial, self.doubts.len() == doubts_before) {
+                self.doubt(span, error);
             }
             part.is_constant = false;
         }
@@ -324,7 +324,7 @@ impl<'a> Lowering<'a> {
         let pattern = parts.get(1).filter(|_| function.name == "matches")?;
         let Node::Constant(Value::Text(text)) = &pattern.node else { return None };
         let span = (pattern.start, pattern.end);
-        text::pattern(text).map_err(|fault| self.doubt(span, fault)).ok()
+        text::pattern(text).map_err(|error| self.doubt(span, error)).ok()
     }
 
     fn lower_conditional(&mut self, [condition, yes, no]: &'a [Tree<'a>; 3]) -> Lowered {
@@ -386,8 +386,8 @@ impl<'a> Lowering<'a> {
         let operand = self.lower(operand)?;
         if !operand.node.types().may_be(Types::NUMBER) {
             let found = operand.node.types().name();
-            let fault = Fault(say!("`-` takes a number, not {found}"));
-            self.doubt((operand.start, operand.end), fault);
+            let error = EvaluationError(say!("`-` takes a number, not {found}"));
+            self.doubt((operand.start, operand.end), error);
         }
         let facts = operand.facts();
         let part = Part::new(Node::Negate(Box::new(operand.node)), span, true).with(&facts);
@@ -398,8 +398,8 @@ impl<'a> Lowering<'a> {
         let types = part.node.types();
         if !types.may_be(Types::BOOL) {
             let found = types.name();
-            let fault = Fault(say!("`{operator}` takes true or false, not {found}"));
-            self.doubt((part.start, part.end), fault);
+            let error = EvaluationError(say!("`{operator}` takes true or false, not {found}"));
+            self.doubt((part.start, part.end), error);
         }
     }
 
@@ -456,8 +456,8 @@ impl<'a> Lowering<'a> {
         let range = self.lower(&each.range)?;
         if !range.node.types().may_be(Types::LIST.union(Types::MAP)) {
             let found = range.node.types().name();
-            let fault = Fault(say!("only lists and maps can be iterated, not {found}"));
-            self.doubt((range.start, range.end), fault);
+            let error = EvaluationError(say!("only lists and maps can be iterated, not {found}"));
+            self.doubt((range.start, range.end), error);
         }
         let depth = self.locals.len();
         self.locals.push(each.variable);
@@ -596,8 +596,8 @@ struct Nowhere {
 }
 
 impl Nowhere {
-    fn nothing() -> Fault {
-        Fault(say!("names cannot be used in this expression"))
+    fn nothing() -> EvaluationError {
+        EvaluationError(say!("names cannot be used in this expression"))
     }
 }
 
@@ -614,15 +614,15 @@ impl Scope for Nowhere {
         &Value::Null
     }
 
-    fn field(&mut self, _: u16, _: u16) -> Result<Value, Fault> {
+    fn field(&mut self, _: u16, _: u16) -> Result<Value, EvaluationError> {
         Err(Nowhere::nothing())
     }
 
-    fn row(&mut self, _: u16) -> Result<Value, Fault> {
+    fn row(&mut self, _: u16) -> Result<Value, EvaluationError> {
         Err(Nowhere::nothing())
     }
 
-    fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
+    fn answer(&mut self, _: Answer) -> Result<Value, EvaluationError> {
         Err(Nowhere::nothing())
     }
 

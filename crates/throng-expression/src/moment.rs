@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::call::Call;
-use crate::scope::Fault;
+use crate::scope::EvaluationError;
 use crate::value::Value;
 
 const NANOS: u64 = 1_000_000_000;
@@ -24,27 +24,27 @@ const MONTHS: [(&str, u64); 12] = [
     ("December", 31),
 ];
 
-pub(crate) fn ns(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn ns(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     Ok(Value::from(call.scope.unix_nanos()))
 }
 
-pub(crate) fn us(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn us(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     Ok(Value::from(call.scope.unix_nanos() / 1_000))
 }
 
-pub(crate) fn ms(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn ms(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     Ok(Value::from(call.scope.unix_nanos() / 1_000_000))
 }
 
-pub(crate) fn s(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn s(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     Ok(Value::from(call.scope.unix_nanos() / NANOS))
 }
 
-pub(crate) fn iso(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn iso(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     write_moment(call.scope.unix_nanos(), "%FT%T.%LZ").map(Value::from)
 }
 
-pub(crate) fn format(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn format(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     let format = call.text(0)?;
     call.charge(format.len() * 8)?;
     write_moment(call.scope.unix_nanos(), format).map(Value::from)
@@ -107,7 +107,7 @@ fn is_leap(year: u64) -> bool {
 }
 
 /// Formats the time with `%` letters; the error names an unknown letter.
-pub(crate) fn write_moment(unix_nanos: u64, format: &str) -> Result<String, Fault> {
+pub(crate) fn write_moment(unix_nanos: u64, format: &str) -> Result<String, EvaluationError> {
     let moment = Moment::new(unix_nanos);
     let nanos = unix_nanos % NANOS;
     let mut out = String::with_capacity(format.len() + 24);
@@ -144,8 +144,10 @@ pub(crate) fn write_moment(unix_nanos: u64, format: &str) -> Result<String, Faul
                 write!(out, "{:02}:{:02}:{:02}", moment.hour, moment.minute, moment.second)
             }
             Some('%') => write!(out, "%"),
-            Some(other) => return Err(Fault(say!("`now.format` does not support `%{other}`"))),
-            None => return Err(Fault(say!("`now.format` cannot end with a single `%`"))),
+            Some(other) => {
+                return Err(EvaluationError(say!("`now.format` does not support `%{other}`")));
+            }
+            None => return Err(EvaluationError(say!("`now.format` cannot end with a single `%`"))),
         };
     }
     Ok(out)

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use throng_base::Said;
 
 use crate::call::Call;
-use crate::scope::Fault;
+use crate::scope::EvaluationError;
 use crate::value::{Value, whole};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) fn arithmetic(
     operator: Operator,
     left: &Value,
     right: &Value,
-) -> Option<Result<Value, Fault>> {
+) -> Option<Result<Value, EvaluationError>> {
     let result = match (left, right) {
         (Value::Int(a), Value::Int(b)) => checked_i64(operator, *a, *b).map(Value::Int),
         (Value::UInt(a), Value::UInt(b)) => checked_u64(operator, *a, *b).map(Value::UInt),
@@ -66,8 +66,8 @@ pub(crate) fn arithmetic(
     };
     let symbol = operator.symbol();
     Some(result.ok_or_else(|| match divides(operator) && right.as_i64() == Some(0) {
-        true => Fault(say!("a whole number cannot be divided by zero")),
-        false => Fault(say!("the result of `{symbol}` does not fit into 64 bits")),
+        true => EvaluationError(say!("a whole number cannot be divided by zero")),
+        false => EvaluationError(say!("the result of `{symbol}` does not fit into 64 bits")),
     }))
 }
 
@@ -108,22 +108,22 @@ fn mixed(operator: Operator, a: i128, b: i128) -> Option<Value> {
     i64::try_from(result).ok().map(Value::Int).or_else(unsigned)
 }
 
-pub(crate) fn negate(value: &Value) -> Option<Result<Value, Fault>> {
+pub(crate) fn negate(value: &Value) -> Option<Result<Value, EvaluationError>> {
     match value {
         Value::Float(float) => Some(Ok(Value::Float(-float))),
         other => arithmetic(Operator::Subtract, &Value::Int(0), other),
     }
 }
 
-pub(crate) fn min(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn min(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     extreme(call, Ordering::Less)
 }
 
-pub(crate) fn max(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn max(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     extreme(call, Ordering::Greater)
 }
 
-fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, Fault> {
+fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, EvaluationError> {
     let items = match call.arguments {
         [Value::List(_)] => call.list(0)?,
         arguments => arguments,
@@ -131,7 +131,7 @@ fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, Fault> {
     let name = call.function.name;
     let (first, others) = items
         .split_first()
-        .ok_or_else(|| Fault(say!("`{name}` cannot choose from an empty list")))?;
+        .ok_or_else(|| EvaluationError(say!("`{name}` cannot choose from an empty list")))?;
     let mut best = first;
     for item in items.iter().take(1).chain(others) {
         if item.as_f64().is_none() {
@@ -144,7 +144,7 @@ fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, Fault> {
     Ok(best.clone())
 }
 
-pub(crate) fn abs(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn abs(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     match call.value(0) {
         Value::Int(int) => Ok(Value::from(int.unsigned_abs())),
         Value::Float(float) => Ok(Value::Float(float.abs())),
@@ -152,19 +152,19 @@ pub(crate) fn abs(call: &mut Call<'_>) -> Result<Value, Fault> {
     }
 }
 
-pub(crate) fn round(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn round(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     rounded(call, f64::round)
 }
 
-pub(crate) fn floor(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn floor(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     rounded(call, f64::floor)
 }
 
-pub(crate) fn ceil(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn ceil(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     rounded(call, f64::ceil)
 }
 
-fn rounded(call: &mut Call<'_>, round: fn(f64) -> f64) -> Result<Value, Fault> {
+fn rounded(call: &mut Call<'_>, round: fn(f64) -> f64) -> Result<Value, EvaluationError> {
     match call.value(0) {
         Value::Float(float) => {
             let rounded = round(*float);
@@ -174,7 +174,7 @@ fn rounded(call: &mut Call<'_>, round: fn(f64) -> f64) -> Result<Value, Fault> {
     }
 }
 
-pub(crate) fn int(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn int(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     let int = match call.value(0) {
         Value::Int(int) => Some(*int),
         Value::UInt(uint) => i64::try_from(*uint).ok(),
@@ -186,7 +186,7 @@ pub(crate) fn int(call: &mut Call<'_>) -> Result<Value, Fault> {
     int.map(Value::Int).ok_or_else(|| unconvertible(call, &say!("a whole number")))
 }
 
-pub(crate) fn uint(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn uint(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     let uint = match call.value(0) {
         Value::Int(int) => u64::try_from(*int).ok(),
         Value::UInt(uint) => Some(*uint),
@@ -200,7 +200,7 @@ pub(crate) fn uint(call: &mut Call<'_>) -> Result<Value, Fault> {
     uint.map(Value::UInt).ok_or_else(|| unconvertible(call, &say!("an unsigned whole number")))
 }
 
-pub(crate) fn double(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn double(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     let float = match call.value(0) {
         Value::Text(text) => text.trim().parse().ok(),
         other => other.as_f64(),
@@ -208,7 +208,7 @@ pub(crate) fn double(call: &mut Call<'_>) -> Result<Value, Fault> {
     float.map(Value::Float).ok_or_else(|| unconvertible(call, &say!("a number")))
 }
 
-pub(crate) fn bool(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn bool(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     let value = match call.value(0) {
         Value::Bool(value) => Some(*value),
         Value::Text(text) => match text.trim() {
@@ -224,39 +224,41 @@ pub(crate) fn bool(call: &mut Call<'_>) -> Result<Value, Fault> {
 /// Characters of a value that a message shows.
 const SHOWN_CHARS_MAX: usize = 40;
 
-fn unconvertible(call: &Call<'_>, wanted: &Said) -> Fault {
+fn unconvertible(call: &Call<'_>, wanted: &Said) -> EvaluationError {
     let value = call.value(0);
     if let Value::List(_) | Value::Map(_) | Value::Null = value {
-        return Fault(say!("{} is not {wanted}", value.type_name()));
+        return EvaluationError(say!("{} is not {wanted}", value.type_name()));
     }
     let shown: String = value.to_text().chars().take(SHOWN_CHARS_MAX).collect();
-    Fault(say!("`{shown}` is not {wanted}"))
+    EvaluationError(say!("`{shown}` is not {wanted}"))
 }
 
-pub(crate) fn big_endian(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn big_endian(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     let (bytes, size) = in_bytes(call)?;
     Ok(Value::from(&bytes[bytes.len() - size..]))
 }
 
-pub(crate) fn little_endian(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn little_endian(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     let (mut bytes, size) = in_bytes(call)?;
     bytes.reverse();
     Ok(Value::from(&bytes[..size]))
 }
 
 /// A whole number, and its size in bytes. Negative numbers are two's complement.
-fn in_bytes(call: &mut Call<'_>) -> Result<([u8; 16], usize), Fault> {
+fn in_bytes(call: &mut Call<'_>) -> Result<([u8; 16], usize), EvaluationError> {
     let number = match call.value(0) {
         Value::UInt(number) => i128::from(*number),
         _ => i128::from(call.whole(0)?),
     };
     let size = call.whole(1)?;
     let Some(size) = usize::try_from(size).ok().filter(|size| (1..=8).contains(size)) else {
-        return Err(Fault(say!("a number has 1 to 8 bytes, not {size}")));
+        return Err(EvaluationError(say!("a number has 1 to 8 bytes, not {size}")));
     };
     let bits = size * 8;
     if number >= 1 << bits || number < -(1 << (bits - 1)) {
-        return Err(Fault(say!("the number {number} is out of range for a size of {size}")));
+        return Err(EvaluationError(say!(
+            "the number {number} is out of range for a size of {size}"
+        )));
     }
     Ok((number.to_be_bytes(), size))
 }

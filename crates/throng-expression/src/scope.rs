@@ -7,7 +7,7 @@ use crate::value::Value;
 /// Why an expression has no value: something is missing, has the wrong type, or is out of range.
 /// One sentence without a full stop, for the example of the failed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault(pub Said);
+pub struct EvaluationError(pub Said);
 
 /// A part of the response that is being checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,11 +40,11 @@ pub trait Scope {
         &NOTHING
     }
     /// A field of the user's row of a data source; the row is taken on first use.
-    fn field(&mut self, source: u16, column: u16) -> Result<Value, Fault>;
+    fn field(&mut self, source: u16, column: u16) -> Result<Value, EvaluationError>;
     /// The complete row: a map of its fields, or the item itself if the source is a list.
-    fn row(&mut self, source: u16) -> Result<Value, Fault>;
+    fn row(&mut self, source: u16) -> Result<Value, EvaluationError>;
     /// A part of the response; an error outside of checks and saves.
-    fn answer(&mut self, part: Answer) -> Result<Value, Fault>;
+    fn answer(&mut self, part: Answer) -> Result<Value, EvaluationError>;
     /// The user's own randomness.
     fn random(&mut self) -> &mut Random;
     /// Nanoseconds since the epoch.

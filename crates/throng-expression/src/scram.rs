@@ -12,7 +12,7 @@ use ring::{digest, hmac, pbkdf2};
 use throng_base::Said;
 
 use crate::call::Call;
-use crate::scope::Fault;
+use crate::scope::EvaluationError;
 use crate::value::Value;
 
 /// Deriving a key takes as long as its number of iterations, which the server chooses. 4,096 is
@@ -166,17 +166,17 @@ pub fn answer(
     })
 }
 
-pub(crate) fn first_message(call: &mut Call<'_>) -> Result<Value, Fault> {
+pub(crate) fn first_message(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
     Ok(Value::from(first(call.text(0)?, call.text(1)?)))
 }
 
 macro_rules! functions {
     ($($last:ident $signature:ident $hash:ident;)*) => {$(
-        pub(crate) fn $last(call: &mut Call<'_>) -> Result<Value, Fault> {
+        pub(crate) fn $last(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
             prove(call, Hash::$hash).map(|proof| Value::from(proof.last))
         }
 
-        pub(crate) fn $signature(call: &mut Call<'_>) -> Result<Value, Fault> {
+        pub(crate) fn $signature(call: &mut Call<'_>) -> Result<Value, EvaluationError> {
             prove(call, Hash::$hash).map(|proof| Value::from(proof.signature))
         }
     )*};
@@ -190,11 +190,11 @@ functions! {
 /// An iteration costs as much as reading this many bytes.
 const ITERATION_BYTES: usize = 64;
 
-fn prove(call: &mut Call<'_>, hash: Hash) -> Result<Proof, Fault> {
+fn prove(call: &mut Call<'_>, hash: Hash) -> Result<Proof, EvaluationError> {
     let (first, challenge, password) = (call.text(0)?, call.text(1)?, call.octets(2)?);
-    let read = Challenge::read(first, challenge).map_err(|why| Fault(why.clone()))?;
+    let read = Challenge::read(first, challenge).map_err(|why| EvaluationError(why.clone()))?;
     call.charge(read.iterations.get() as usize * ITERATION_BYTES)?;
-    answer(hash, first, challenge, password).map_err(|why| Fault(why.clone()))
+    answer(hash, first, challenge, password).map_err(|why| EvaluationError(why.clone()))
 }
 
 static FIRST: Said = say!("the first SCRAM message is not from `scram.first`");

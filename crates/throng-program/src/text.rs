@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use throng_expression::{Expression, Fault, Scope, Value};
+use throng_expression::{EvaluationError, Expression, Scope, Value};
 
 /// A text to send. Without variable parts it is one literal, rendered once per run.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub enum Segment {
 }
 
 impl Segment {
-    fn render(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
+    fn render(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), EvaluationError> {
         match self {
             Segment::Literal(bytes) => {
                 out.extend_from_slice(bytes);
@@ -140,7 +140,7 @@ impl Text {
     }
 
     /// Appends the text of one user.
-    pub fn render(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
+    pub fn render(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), EvaluationError> {
         self.segments.iter().try_for_each(|segment| segment.render(out, scope))
     }
 
@@ -150,7 +150,7 @@ impl Text {
         &self,
         out: &mut Vec<u8>,
         scope: &mut dyn Scope,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, EvaluationError> {
         let Some((Segment::Value { value, escape }, rest)) = self.segments.split_first() else {
             return self.render(out, scope).map(|()| false);
         };
@@ -164,7 +164,7 @@ impl Text {
     }
 
     /// The value of the text; if it consists of one expression, with its own type.
-    pub fn value(&self, scope: &mut dyn Scope) -> Result<Value, Fault> {
+    pub fn value(&self, scope: &mut dyn Scope) -> Result<Value, EvaluationError> {
         if let Some(expression) = self.as_expression() {
             return expression.evaluate(scope);
         }
@@ -179,7 +179,7 @@ fn write_escaped(
     escape: Escape,
     out: &mut Vec<u8>,
     scope: &mut dyn Scope,
-) -> Result<(), Fault> {
+) -> Result<(), EvaluationError> {
     if escape == Escape::Json {
         value.evaluate(scope)?.write_json(out);
         return Ok(());
@@ -190,7 +190,7 @@ fn write_escaped(
 }
 
 /// Escapes everything from `begin` on.
-fn escape_from(begin: usize, escape: Escape, out: &mut Vec<u8>) -> Result<(), Fault> {
+fn escape_from(begin: usize, escape: Escape, out: &mut Vec<u8>) -> Result<(), EvaluationError> {
     if out[begin..].iter().all(|byte| stands_for_itself(*byte, escape)) {
         return Ok(());
     }
@@ -206,7 +206,9 @@ fn escape_from(begin: usize, escape: Escape, out: &mut Vec<u8>) -> Result<(), Fa
             (Escape::Form, b' ') => out.push(b'+'),
             (Escape::Header, byte) => {
                 let what = char::from(byte).escape_default();
-                return Err(Fault(say!("a header cannot contain the character `{what}`")));
+                return Err(EvaluationError(say!(
+                    "a header cannot contain the character `{what}`"
+                )));
             }
             // Writing to memory does not fail.
             (_, byte) => drop(write!(out, "%{byte:02X}")),

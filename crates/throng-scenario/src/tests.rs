@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Random, Source, StepId, units};
-use throng_expression::{Answer, Fault, Scope, Value};
+use throng_expression::{Answer, EvaluationError, Scope, Value};
 use throng_metrics::DeliveryCounter;
 use throng_metrics::{Counter, Measure, Subject};
 use throng_program::{
@@ -143,16 +143,16 @@ impl Scope for User {
         &self.slots[usize::from(slot)]
     }
 
-    fn field(&mut self, _: u16, _: u16) -> Result<Value, Fault> {
-        Err(Fault(throng_base::Said::of_others("no row")))
+    fn field(&mut self, _: u16, _: u16) -> Result<Value, EvaluationError> {
+        Err(EvaluationError(throng_base::Said::of_others("no row")))
     }
 
-    fn row(&mut self, _: u16) -> Result<Value, Fault> {
-        Err(Fault(throng_base::Said::of_others("no row")))
+    fn row(&mut self, _: u16) -> Result<Value, EvaluationError> {
+        Err(EvaluationError(throng_base::Said::of_others("no row")))
     }
 
-    fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
-        Err(Fault(throng_base::Said::of_others("no answer")))
+    fn answer(&mut self, _: Answer) -> Result<Value, EvaluationError> {
+        Err(EvaluationError(throng_base::Said::of_others("no answer")))
     }
 
     fn random(&mut self) -> &mut Random {

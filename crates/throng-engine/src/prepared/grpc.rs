@@ -126,7 +126,7 @@ impl CallHead {
         target: u16,
         scope: &mut dyn Scope,
         out: &mut Vec<u8>,
-    ) -> Result<(), throng_expression::Fault> {
+    ) -> Result<(), throng_expression::EvaluationError> {
         out.extend_from_slice(&self.blocks[usize::from(target)]);
         let mut value = Vec::new();
         for at in &self.varying {
@@ -134,7 +134,7 @@ impl CallHead {
             value.clear();
             text.render(&mut value, scope)?;
             write_metadata(out, name, &value)
-                .map_err(|mistake| throng_expression::Fault(mistake.message))?;
+                .map_err(|mistake| throng_expression::EvaluationError(mistake.message))?;
         }
         Ok(())
     }

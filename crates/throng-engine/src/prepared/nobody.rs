@@ -1,7 +1,7 @@
 //! A scope without a user, for expressions.
 
 use throng_base::Random;
-use throng_expression::{Answer, Fault, Scope, Value};
+use throng_expression::{Answer, EvaluationError, Scope, Value};
 
 pub(crate) static NOTHING: Value = Value::Null;
 
@@ -21,16 +21,16 @@ impl Scope for Nobody {
         &NOTHING
     }
 
-    fn field(&mut self, _: u16, _: u16) -> Result<Value, Fault> {
+    fn field(&mut self, _: u16, _: u16) -> Result<Value, EvaluationError> {
         Err(no_source())
     }
 
-    fn row(&mut self, _: u16) -> Result<Value, Fault> {
+    fn row(&mut self, _: u16) -> Result<Value, EvaluationError> {
         Err(no_source())
     }
 
-    fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
-        Err(Fault(say!("there is no response here")))
+    fn answer(&mut self, _: Answer) -> Result<Value, EvaluationError> {
+        Err(EvaluationError(say!("there is no response here")))
     }
 
     fn random(&mut self) -> &mut Random {
@@ -42,6 +42,6 @@ impl Scope for Nobody {
     }
 }
 
-pub(crate) fn no_source() -> Fault {
-    Fault(say!("there is no such data source"))
+pub(crate) fn no_source() -> EvaluationError {
+    EvaluationError(say!("there is no such data source"))
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io::Write as _;
 use std::ops::Range;
 
-use throng_expression::{Fault, Scope};
+use throng_expression::{EvaluationError, Scope};
 use throng_program::{Body, Http, Text};
 use throng_protocol::http1::{self, InvalidPart, Jar};
 
@@ -267,7 +267,7 @@ impl Template {
         scope: &mut dyn Scope,
         sent_to: &mut SentTo,
         out: &mut Vec<u8>,
-    ) -> Result<Parts, Fault> {
+    ) -> Result<Parts, EvaluationError> {
         let mut parts = Parts::default();
         let mut length = None;
         for piece in &self.pieces {
@@ -387,14 +387,14 @@ fn write_path(
     out: &mut Vec<u8>,
     path: &mut Vec<u8>,
     scope: &mut dyn Scope,
-) -> Result<(), Fault> {
+) -> Result<(), EvaluationError> {
     text.render(path, scope)?;
     if matches!(path.first(), None | Some(b'?')) {
         path.insert(0, b'/');
     }
     let allowed = |byte: u8| byte > b' ' && byte != 0x7f;
     if let Some(byte) = path.iter().copied().find(|byte| !allowed(*byte)) {
-        return Err(Fault(say!("a path cannot contain the character `{}`", shown(byte))));
+        return Err(EvaluationError(say!("a path cannot contain the character `{}`", shown(byte))));
     }
     out.extend_from_slice(path);
     Ok(())
@@ -402,12 +402,16 @@ fn write_path(
 
 /// Writes the value of a header; a value that would end the header is an error, whatever its
 /// origin.
-fn write_value(text: &Text, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
+fn write_value(
+    text: &Text,
+    out: &mut Vec<u8>,
+    scope: &mut dyn Scope,
+) -> Result<(), EvaluationError> {
     let begin = out.len();
     text.render(out, scope)?;
     match http1::validate_header_value(&out[begin..]) {
         Err(InvalidPart::Byte { byte, .. }) => {
-            Err(Fault(say!("a header cannot contain the character `{}`", shown(byte))))
+            Err(EvaluationError(say!("a header cannot contain the character `{}`", shown(byte))))
         }
         _ => Ok(()),
     }
@@ -423,7 +427,7 @@ fn write_if_given(
     otherwise: &str,
     out: &mut Vec<u8>,
     scope: &mut dyn Scope,
-) -> Result<(), Fault> {
+) -> Result<(), EvaluationError> {
     match text.is_given(scope) {
         true => write_value(text, out, scope),
         false => {
@@ -438,7 +442,7 @@ fn write_header_if_any(
     text: &Text,
     out: &mut Vec<u8>,
     scope: &mut dyn Scope,
-) -> Result<(), Fault> {
+) -> Result<(), EvaluationError> {
     let begin = out.len();
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
@@ -462,7 +466,7 @@ pub(crate) fn write_own_cookies(
     cookies: &[(String, Text)],
     out: &mut Vec<u8>,
     scope: &mut dyn Scope,
-) -> Result<(), Fault> {
+) -> Result<(), EvaluationError> {
     let mut before: &[u8] = b"Cookie: ";
     for (_, text) in headers.iter().filter(|(name, _)| is_cookie(name)) {
         if !text.is_given(scope) {
@@ -479,8 +483,8 @@ pub(crate) fn write_own_cookies(
         let value = out.len();
         write_value(text, out, scope)?;
         if out[value..].contains(&b';') {
-            let fault = say!("the value of a cookie cannot contain the character `;`");
-            return Err(Fault(fault));
+            let error = say!("the value of a cookie cannot contain the character `;`");
+            return Err(EvaluationError(error));
         }
         before = b"; ";
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use throng_base::Random;
-use throng_expression::{Fault, Value};
+use throng_expression::{EvaluationError, Value};
 use throng_metrics::Cause;
 use throng_program::{Check, Composed, ConnectOptions, Content, Message, MessageKind};
 use throng_protocol::framed::{EncodeError, Protocol};
@@ -84,7 +84,7 @@ fn value_of<T>(
     leaf: u16,
     scope: &mut UserScope<'_>,
     out: &mut Vec<u8>,
-) -> Result<Option<Value>, Fault> {
+) -> Result<Option<Value>, EvaluationError> {
     let text = &message.leaves[usize::from(leaf)];
     match text.as_expression() {
         Some(expression) => expression.evaluate(scope).map(Some),
@@ -104,9 +104,9 @@ pub(super) fn encode_proto(
     encoded.map_err(|error| not_encoded(error, scope))
 }
 
-fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
+fn not_encoded(error: EncodeError<EvaluationError>, scope: &UserScope<'_>) -> Finding {
     match error {
-        EncodeError::Leaf(fault) => scope.finding(fault),
+        EncodeError::Leaf(error) => scope.finding(error),
         EncodeError::Value { field, reason } => {
             (Cause::ExpressionFailed, say!("the field `{field}`: {}", reason))
         }

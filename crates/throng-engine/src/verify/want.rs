@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 use throng_base::units::format_duration;
-use throng_expression::{Fault, Value};
+use throng_expression::{EvaluationError, Value};
 use throng_metrics::{Cause, Comparison};
 use throng_program::{Check, Pick, StatusSet, Text, Want};
 use throng_protocol::framed::FieldPath;
@@ -36,7 +36,7 @@ impl<'a> Wanted<'a> {
         want: &'a Want,
         looked: &Looked<'_>,
         scope: &mut UserScope<'_>,
-    ) -> Result<Wanted<'a>, Fault> {
+    ) -> Result<Wanted<'a>, EvaluationError> {
         let text = match want {
             Want::Equals(text) | Want::Contains(text) | Want::Topic(text) => {
                 Wording::of(text, looked, scope)?
@@ -125,7 +125,7 @@ impl<'a> Wording<'a> {
         text: &'a Text,
         looked: &Looked<'_>,
         scope: &mut UserScope<'_>,
-    ) -> Result<Wording<'a>, Fault> {
+    ) -> Result<Wording<'a>, EvaluationError> {
         match text.as_literal() {
             Some(bytes) => Ok(Wording::Literal(bytes)),
             None => scope.with(looked, |scope| text.value(scope)).map(Wording::Value),

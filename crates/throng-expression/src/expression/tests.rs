@@ -47,19 +47,19 @@ impl Scope for World {
         &self.slots[usize::from(slot)]
     }
 
-    fn field(&mut self, source: u16, column: u16) -> Result<Value, Fault> {
+    fn field(&mut self, source: u16, column: u16) -> Result<Value, EvaluationError> {
         Ok(Value::from(format!("cell {source}/{column}")))
     }
 
-    fn row(&mut self, _: u16) -> Result<Value, Fault> {
+    fn row(&mut self, _: u16) -> Result<Value, EvaluationError> {
         Ok(Value::parse_json(br#"{"ssoid": "s1", "name": "Ann"}"#).expect("JSON"))
     }
 
-    fn answer(&mut self, part: Answer) -> Result<Value, Fault> {
+    fn answer(&mut self, part: Answer) -> Result<Value, EvaluationError> {
         match part {
             Answer::Status => Ok(Value::Int(200)),
             Answer::Json => Ok(self.answer.clone()),
-            _ => Err(Fault(Said::of_others("there is no such part"))),
+            _ => Err(EvaluationError(Said::of_others("there is no such part"))),
         }
     }
 
@@ -132,7 +132,7 @@ fn outcome(text: &str) -> String {
             value.write_json(&mut out);
             String::from_utf8(out).expect("UTF-8")
         }
-        Err(fault) => format!("fault: {}", fault.0.english()),
+        Err(error) => format!("fault: {}", error.0.english()),
     }
 }
 
@@ -480,8 +480,8 @@ fn a_missing_value_is_an_evaluation_error() {
         ),
     ]);
     let later = compile("saved.later").expect("compiles");
-    let fault = later.write_text(&mut World::new(1), &mut Vec::new());
-    assert_eq!(fault, Err(Fault(Said::of_others("`saved.later` has no value yet"))));
+    let error = later.write_text(&mut World::new(1), &mut Vec::new());
+    assert_eq!(error, Err(EvaluationError(Said::of_others("`saved.later` has no value yet"))));
     assert!(later.test(&mut World::new(1)).is_err());
 }
 
@@ -685,15 +685,15 @@ fn saved_values_cannot_grow_deeper_forever() {
     let mut world = World::new(1);
     let wrap = compile("[saved.token]").expect("compiles");
     let mut rounds = 0;
-    let fault = loop {
+    let error = loop {
         match wrap.evaluate(&mut world) {
             Ok(value) => world.slots[0] = value,
-            Err(fault) => break fault,
+            Err(error) => break error,
         }
         rounds += 1;
         assert!(rounds <= crate::VALUE_DEPTH_MAX);
     };
-    assert_eq!(fault.0, "lists and maps cannot be nested more than 128 levels deep");
+    assert_eq!(error.0, "lists and maps cannot be nested more than 128 levels deep");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use throng_base::{Random, Said};
-use throng_expression::{Answer, Expression, Fault, Scope, Value};
+use throng_expression::{Answer, EvaluationError, Expression, Scope, Value};
 pub(crate) use throng_program::Escape;
 use throng_program::{Segment, Text};
 
@@ -159,7 +159,11 @@ impl TextBuilder {
     }
 
     /// A value; one that is the same for all users is written at once.
-    pub(crate) fn value(&mut self, value: Expression, escape: Escape) -> Result<(), Fault> {
+    pub(crate) fn value(
+        &mut self,
+        value: Expression,
+        escape: Escape,
+    ) -> Result<(), EvaluationError> {
         let constant = value.as_constant().is_some();
         let segment = Segment::Value { value, escape };
         match constant {
@@ -201,8 +205,8 @@ impl NoUser {
     }
 }
 
-fn nobody<T>() -> Result<T, Fault> {
-    Err(Fault(say!("the value differs from user to user")))
+fn nobody<T>() -> Result<T, EvaluationError> {
+    Err(EvaluationError(say!("the value differs from user to user")))
 }
 
 impl Scope for NoUser {
@@ -218,15 +222,15 @@ impl Scope for NoUser {
         &self.null
     }
 
-    fn field(&mut self, _: u16, _: u16) -> Result<Value, Fault> {
+    fn field(&mut self, _: u16, _: u16) -> Result<Value, EvaluationError> {
         nobody()
     }
 
-    fn row(&mut self, _: u16) -> Result<Value, Fault> {
+    fn row(&mut self, _: u16) -> Result<Value, EvaluationError> {
         nobody()
     }
 
-    fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
+    fn answer(&mut self, _: Answer) -> Result<Value, EvaluationError> {
         nobody()
     }
 
@@ -353,7 +357,7 @@ impl Context<'_> {
         }
         match out.value(value, escape) {
             Ok(()) => Some(()),
-            Err(Fault(reason)) => {
+            Err(EvaluationError(reason)) => {
                 let message = say!("the value of `${{{}}}` is not allowed here", shorten(inner));
                 let place = self.place_in(node, at, inner.len() + 3);
                 let error = self.error("bad-value", message, place).label(reason);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throng_base::Random;
 use throng_data::{AtEnd, Origin, Take};
-use throng_expression::{Answer, Fault, Scope, Value};
+use throng_expression::{Answer, EvaluationError, Scope, Value};
 use throng_metrics::{Comparison, Counter, Subject};
 use throng_program::{Body, Check, Http, Pick, Program, Save, Statement, Text, Want};
 
@@ -42,18 +42,18 @@ impl Scope for SomeUser {
     }
 
     /// As `source:column`, so that tests see both numbers.
-    fn field(&mut self, source: u16, column: u16) -> Result<Value, Fault> {
+    fn field(&mut self, source: u16, column: u16) -> Result<Value, EvaluationError> {
         Ok(Value::Text(format!("{source}:{column}").into()))
     }
 
-    fn row(&mut self, source: u16) -> Result<Value, Fault> {
+    fn row(&mut self, source: u16) -> Result<Value, EvaluationError> {
         Ok(Value::List([Value::Int(i64::from(source))].into()))
     }
 
-    fn answer(&mut self, part: Answer) -> Result<Value, Fault> {
+    fn answer(&mut self, part: Answer) -> Result<Value, EvaluationError> {
         match part {
             Answer::Status => Ok(Value::Int(201)),
-            _ => Err(Fault(throng_base::Said::of_others("there is no answer"))),
+            _ => Err(EvaluationError(throng_base::Said::of_others("there is no answer"))),
         }
     }
 

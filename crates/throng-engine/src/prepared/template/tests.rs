@@ -31,7 +31,7 @@ fn http(method: &str, body: Body) -> Http {
     }
 }
 
-fn written(http: &Http, detour: Detour<'_>) -> Result<(String, Parts), Fault> {
+fn written(http: &Http, detour: Detour<'_>) -> Result<(String, Parts), EvaluationError> {
     let extras = Extras { authority: "a.example", jar: None, trace: None };
     let (mut sent_to, mut out) = (SentTo::default(), b"before".to_vec());
     let template = Template::new(http, true, detour);

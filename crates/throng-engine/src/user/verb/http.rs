@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use digest::insert_authorization;
 use throng_base::{Random, Said, Time};
-use throng_expression::Fault;
+use throng_expression::EvaluationError;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Statement, Text, Trace};
 use throng_protocol::http1::digest::Challenge;
@@ -54,7 +54,7 @@ const UNAUTHORIZED: u16 = 401;
 /// Why a request was not sent.
 enum Unsent {
     /// It could not be written.
-    Fault(Finding),
+    EvaluationError(Finding),
     Broken(io::Error),
 }
 
@@ -107,7 +107,7 @@ pub(in crate::user) fn ask(
         exchange.sent = redirect.sent.min(exchange.sent);
     }
     let sent = Request::of(active, http, plan).send_request(target, &mut exchange, cx);
-    if let Err(Unsent::Fault(finding)) = sent {
+    if let Err(Unsent::EvaluationError(finding)) = sent {
         active.task.detour = None;
         exchange.forget(active.shard);
         let nothing = Attempt::default();
@@ -340,7 +340,7 @@ impl<'a> Request<'a> {
         rendered.clear();
         let mut scope = scope!(self.user, self.shard, &mut random);
         let done = http.path.render_reference(&mut rendered, &mut scope);
-        let had_fragment = done.map_err(|fault| scope.finding(fault))?;
+        let had_fragment = done.map_err(|error| scope.finding(error))?;
         let reference = String::from_utf8_lossy(&rendered);
         if !had_fragment && (reference.is_empty() || redirect::is_plain_path(&reference)) {
             return Ok(());
@@ -402,9 +402,10 @@ impl<'a> Request<'a> {
             shard.recorder.borrow_mut().resent(http.step);
         }
         let written = self.write_request(target, again, exchange, &mut buffer);
-        written.map_err(Unsent::Fault)?;
+        written.map_err(Unsent::EvaluationError)?;
         if let Some(digest) = http.digest.as_deref() {
-            self.authorize(digest, target, exchange, &mut buffer).map_err(Unsent::Fault)?;
+            self.authorize(digest, target, exchange, &mut buffer)
+                .map_err(Unsent::EvaluationError)?;
         }
         exchange.bytes_out += (buffer.len() + length(body)) as u64;
         self.user.tell(|| What::Sent(self.user.shown(line, &whole(&buffer, body))));
@@ -532,7 +533,7 @@ impl<'a> Request<'a> {
                 template.render(http, &extras, &mut scope, sent_to, out).map(drop)
             }
         };
-        written.map_err(|fault| scope.finding(fault))
+        written.map_err(|error| scope.finding(error))
     }
 
     /// Whether the response is good. Saves values of a good one.
@@ -708,7 +709,7 @@ fn write_redirected(
     scope: &mut UserScope<'_>,
     sent_to: &mut SentTo,
     out: &mut Vec<u8>,
-) -> Result<Parts, Fault> {
+) -> Result<Parts, EvaluationError> {
     let keep_alive = scope.shard.prepared.program.connection.keep_alive;
     let Redirect { path, as_get, elsewhere, .. } = redirect;
     let detour = Way { path: Some(path), as_get: *as_get, elsewhere: *elsewhere };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use throng_base::{Said, Time};
-use throng_expression::Fault;
+use throng_expression::EvaluationError;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Body, Connect, ConnectOptions, Scheme, Statement};
 use throng_protocol::events::Resume;
@@ -84,7 +84,7 @@ impl Connecting<'_> {
             let mut scope = scope!(self.user, shard);
             let asked = ask_of(connect, &mut scope)
                 .and_then(|asked| Ok((asked, protocols_of(connect, &mut scope)?)));
-            let ((ask, had_fragment), protocols) = asked.map_err(|fault| scope.finding(fault))?;
+            let ((ask, had_fragment), protocols) = asked.map_err(|error| scope.finding(error))?;
             let (led, mut ask) = self.lead(ask, had_fragment, events)?;
             self.add_cookies(led, &mut ask);
             if events {
@@ -337,7 +337,10 @@ fn no_event_stream(url: &str) -> Said {
 }
 
 /// The sub-protocols that one user offers, without empty ones.
-fn protocols_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Vec<String>, Fault> {
+fn protocols_of(
+    connect: &Connect,
+    scope: &mut UserScope<'_>,
+) -> Result<Vec<String>, EvaluationError> {
     let mut all = Vec::with_capacity(connect.protocols.len());
     for text in &connect.protocols {
         let mut name = Vec::new();
@@ -350,7 +353,7 @@ fn protocols_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Vec<Stri
 }
 
 /// The handshake request of one user, and whether its path was a URL with a fragment.
-fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<(Ask, bool), Fault> {
+fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<(Ask, bool), EvaluationError> {
     let mut path = Vec::new();
     let had_fragment = connect.path.render_reference(&mut path, scope)?;
     let path = String::from_utf8_lossy(&path).into_owned();
