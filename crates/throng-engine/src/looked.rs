@@ -7,7 +7,7 @@ use throng_base::Said;
 use throng_expression::{Answer, EvaluationError, Value};
 use throng_extract::{Digest, Document, Hasher};
 use throng_metrics::status_number;
-use throng_program::Pick;
+use throng_program::Extractor;
 use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
 use throng_protocol::machine::{Field, Fields, Parts};
 use throng_protocol::protobuf::{self, MessageType, Schema};
@@ -133,19 +133,23 @@ impl<'a> Looked<'a> {
     }
 
     /// Values that do not depend on the user: for the ledger.
-    pub(crate) fn simple(&self, pick: &Pick) -> Option<Value> {
-        match pick {
-            Pick::Field(paths) => self.field(paths),
-            Pick::Kind(kinds, _) => self.kind(kinds),
-            Pick::Proto(path) => self.proto_field(path),
-            Pick::Body => Some(text_of(self.document.bytes())),
-            Pick::Json(path) => path.first_in(&self.document),
-            Pick::XPath(path) => path.first(self.document.page()),
-            Pick::Css(selector) => selector.first(self.document.page()),
-            Pick::Pattern(pattern) => pattern.first(self.document.bytes()),
-            Pick::Digest(digest) => Some(Value::Text(digest.of(self.document.bytes()).into())),
-            Pick::Header(name) | Pick::Result(name) => self.said(name).map(value_of),
-            Pick::Status | Pick::Cookie(_) | Pick::Size | Pick::Time | Pick::Expression(_) => None,
+    pub(crate) fn simple(&self, extractor: &Extractor) -> Option<Value> {
+        match extractor {
+            Extractor::Field(paths) => self.field(paths),
+            Extractor::Kind(kinds, _) => self.kind(kinds),
+            Extractor::Proto(path) => self.proto_field(path),
+            Extractor::Body => Some(text_of(self.document.bytes())),
+            Extractor::Json(path) => path.first_in(&self.document),
+            Extractor::XPath(path) => path.first(self.document.page()),
+            Extractor::Css(selector) => selector.first(self.document.page()),
+            Extractor::Pattern(pattern) => pattern.first(self.document.bytes()),
+            Extractor::Digest(digest) => Some(Value::Text(digest.of(self.document.bytes()).into())),
+            Extractor::Header(name) | Extractor::Result(name) => self.said(name).map(value_of),
+            Extractor::Status
+            | Extractor::Cookie(_)
+            | Extractor::Size
+            | Extractor::Time
+            | Extractor::Expression(_) => None,
         }
     }
 

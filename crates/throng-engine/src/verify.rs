@@ -4,16 +4,16 @@
 //! - [`headers`]: checks that run when the head of an HTTP response arrives, because it is not
 //!   kept;
 //! - [`near`]: suggestions for a selector that finds nothing, for `throng try`;
-//! - [`want`]: whether a value is as expected, and the message if not.
+//! - [`matcher`]: whether a value is as expected, and the message if not.
 
 mod headers;
+mod matcher;
 mod near;
-mod want;
 
 use throng_expression::{EvaluationError, Value};
 use throng_extract::NotJson;
 use throng_metrics::Cause;
-use throng_program::{Check, Pick, Save, Want};
+use throng_program::{Check, Extractor, Matcher, Save};
 use throng_protocol::machine::Field;
 
 use throng_base::Said;
@@ -23,7 +23,7 @@ use crate::looked::{Looked, not_json, number_of, text_of, value_of};
 use crate::prepared::look::Look;
 use crate::scope::UserScope;
 pub(crate) use headers::look_at_headers;
-use want::{Wanted, explained};
+use matcher::{Wanted, explained};
 
 impl Look {
     /// Runs all checks, and saves values if they hold.
@@ -72,9 +72,9 @@ impl Look {
         let mut found = shard.found.borrow_mut();
         let mut looking = Looking { look: self, looked, found: &mut found, read: None };
         let fits = checks.iter().enumerate().all(|(index, check)| {
-            let all = matches!(check.want, Want::Count(..));
-            let holds = looking.see(index, &check.pick, all, scope).and_then(|seen| {
-                Ok(Wanted::of(&check.want, looked, scope)?.holds(&check.pick, &seen))
+            let all = matches!(check.matcher, Matcher::Count(..));
+            let holds = looking.see(index, &check.extractor, all, scope).and_then(|seen| {
+                Ok(Wanted::of(&check.matcher, looked, scope)?.holds(&check.extractor, &seen))
             });
             holds.unwrap_or(false)
         });
@@ -119,9 +119,9 @@ impl<'a> Looking<'a> {
         let mut failed: Option<Finding> = None;
         let before = self.looked.kept.map_or(&[][..], |kept| &kept.findings);
         for (index, check) in checks.iter().enumerate() {
-            let finding = match &check.pick {
+            let finding = match &check.extractor {
                 // Checked when the head arrived.
-                Pick::Header(_) if self.looked.whole.is_none() => {
+                Extractor::Header(_) if self.looked.whole.is_none() => {
                     let finding = before.iter().find(|(at, _)| usize::from(*at) == index);
                     finding.map(|(_, finding)| finding.clone())
                 }
@@ -143,14 +143,14 @@ impl<'a> Looking<'a> {
         check: &Check,
         scope: &mut UserScope<'_>,
     ) -> Option<Finding> {
-        let all = matches!(check.want, Want::Count(..));
-        let good = self.see(index, &check.pick, all, scope).and_then(|seen| {
-            let wanted = Wanted::of(&check.want, self.looked, scope)?;
-            Ok(match wanted.holds(&check.pick, &seen) {
+        let all = matches!(check.matcher, Matcher::Count(..));
+        let good = self.see(index, &check.extractor, all, scope).and_then(|seen| {
+            let wanted = Wanted::of(&check.matcher, self.looked, scope)?;
+            Ok(match wanted.holds(&check.extractor, &seen) {
                 true => None,
                 false => {
                     if seen.is_nothing() {
-                        near::tell(&check.pick, self.looked, scope);
+                        near::tell(&check.extractor, self.looked, scope);
                     }
                     Some(explained(check, &wanted, &seen, self.looked))
                 }
@@ -162,7 +162,7 @@ impl<'a> Looking<'a> {
     fn see(
         &mut self,
         index: usize,
-        pick: &Pick,
+        extractor: &Extractor,
         all: bool,
         scope: &mut UserScope<'_>,
     ) -> Result<Seen<'a>, EvaluationError> {
@@ -170,24 +170,24 @@ impl<'a> Looking<'a> {
         let document = &looked.document;
         let bytes = document.bytes();
         let one = |value: Option<Value>| value.map_or(Seen::Nothing, Seen::Value);
-        Ok(match pick {
-            Pick::Status => match looked.status {
+        Ok(match extractor {
+            Extractor::Status => match looked.status {
                 // Sets of statuses contain the numbers that record files use.
                 Some(status) => Seen::Value(Value::Int(i64::from(status))),
                 None => Seen::Nothing,
             },
-            Pick::Header(name) => match looked.said(name) {
+            Extractor::Header(name) => match looked.said(name) {
                 Some(Field::Bytes(bytes)) => Seen::Bytes(bytes),
                 Some(field) => Seen::Value(value_of(field)),
                 None => Seen::Nothing,
             },
-            Pick::Result(name) => one(looked.said(name).map(value_of)),
-            Pick::Cookie(name) => {
+            Extractor::Result(name) => one(looked.said(name).map(value_of)),
+            Extractor::Cookie(name) => {
                 let value = looked.cookies.as_ref().and_then(|cookies| cookies.value(name));
                 value.map_or(Seen::Nothing, Seen::Bytes)
             }
-            Pick::Body => Seen::Bytes(bytes),
-            Pick::Json(path) => match (self.look.paths.is_some(), all) {
+            Extractor::Body => Seen::Bytes(bytes),
+            Extractor::Json(path) => match (self.look.paths.is_some(), all) {
                 (true, _) => self.see_field(index),
                 (false, _) if document.json().is_none() => Seen::Unreadable(not_json(document)),
                 (false, true) => match path.parts() {
@@ -197,26 +197,26 @@ impl<'a> Looking<'a> {
                 },
                 (false, false) => one(path.first_in(document)),
             },
-            Pick::Field(paths) => one(looked.field(paths)),
-            Pick::Kind(kinds, _) => one(looked.kind(kinds)),
-            Pick::Proto(path) => one(looked.proto_field(path)),
-            Pick::XPath(path) if all => Seen::Values(path.all(document.page())),
-            Pick::XPath(path) => one(path.first(document.page())),
-            Pick::Css(selector) if all => Seen::Values(selector.all(document.page())),
-            Pick::Css(selector) => one(selector.first(document.page())),
-            Pick::Pattern(pattern) if all => Seen::Values(pattern.all(bytes)),
-            Pick::Pattern(pattern) => one(pattern.first(bytes)),
-            Pick::Size => {
+            Extractor::Field(paths) => one(looked.field(paths)),
+            Extractor::Kind(kinds, _) => one(looked.kind(kinds)),
+            Extractor::Proto(path) => one(looked.proto_field(path)),
+            Extractor::XPath(path) if all => Seen::Values(path.all(document.page())),
+            Extractor::XPath(path) => one(path.first(document.page())),
+            Extractor::Css(selector) if all => Seen::Values(selector.all(document.page())),
+            Extractor::Css(selector) => one(selector.first(document.page())),
+            Extractor::Pattern(pattern) if all => Seen::Values(pattern.all(bytes)),
+            Extractor::Pattern(pattern) => one(pattern.first(bytes)),
+            Extractor::Size => {
                 let size = looked.tally.map_or(bytes.len() as u64, |tally| tally.bytes);
                 Seen::Value(Value::Int(size as i64))
             }
-            Pick::Time => Seen::Value(Value::Float(looked.elapsed.as_nanos() as f64)),
-            Pick::Digest(digest) => {
+            Extractor::Time => Seen::Value(Value::Float(looked.elapsed.as_nanos() as f64)),
+            Extractor::Digest(digest) => {
                 let digits = looked.tally.and_then(|tally| tally.digits(*digest));
                 let digits = digits.unwrap_or_else(|| digest.of(bytes));
                 Seen::Value(Value::Text(digits.into()))
             }
-            Pick::Expression(expression) => {
+            Extractor::Expression(expression) => {
                 Seen::Value(scope.with(looked, |scope| expression.evaluate(scope))?)
             }
         })
@@ -247,15 +247,15 @@ impl<'a> Looking<'a> {
         scope: &mut UserScope<'_>,
     ) -> Result<(), Finding> {
         for (index, save) in saves.iter().enumerate() {
-            let value = match &save.pick {
-                Pick::Header(_) if self.looked.whole.is_none() => {
+            let value = match &save.extractor {
+                Extractor::Header(_) if self.looked.whole.is_none() => {
                     self.looked.kept.and_then(|kept| kept.picked(index))
                 }
                 // A status and a time are saved as expressions see them.
-                Pick::Status => self.looked.status.map(number_of),
-                Pick::Time => Some(Value::Float(self.looked.elapsed.as_secs_f64() * 1e3)),
-                pick => {
-                    let seen = self.see(first + index, pick, save.all, scope);
+                Extractor::Status => self.looked.status.map(number_of),
+                Extractor::Time => Some(Value::Float(self.looked.elapsed.as_secs_f64() * 1e3)),
+                extractor => {
+                    let seen = self.see(first + index, extractor, save.all, scope);
                     kept(seen.map_err(|error| scope.finding(error))?, save.all)
                 }
             };
@@ -273,15 +273,15 @@ impl<'a> Looking<'a> {
     }
 
     fn not_saved(&self, save: &Save, scope: &UserScope<'_>) -> Finding {
-        near::tell(&save.pick, self.looked, scope);
+        near::tell(&save.extractor, self.looked, scope);
         let name = scope.slot_name(save.slot);
-        let what = want::name_of(&save.pick);
+        let what = matcher::name_of(&save.extractor);
         let body = shown(self.looked.document.bytes());
-        let detail = match &save.pick {
-            Pick::Header(header) => {
+        let detail = match &save.extractor {
+            Extractor::Header(header) => {
                 say!("`{name}` was not saved: the header `{header}` is missing")
             }
-            Pick::Cookie(cookie) => {
+            Extractor::Cookie(cookie) => {
                 say!("`{name}` was not saved: the user has no cookie `{cookie}` for this host")
             }
             _ => say!("`{name}` was not saved: {what} was not found in `{body}`"),

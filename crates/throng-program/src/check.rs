@@ -12,15 +12,15 @@ use crate::text::Text;
 /// One expectation of a response.
 #[derive(Clone, Debug)]
 pub struct Check {
-    pub pick: Pick,
-    pub want: Want,
+    pub extractor: Extractor,
+    pub matcher: Matcher,
 }
 
 /// A value that is saved from a response for later steps.
 #[derive(Clone, Debug)]
 pub struct Save {
     pub slot: u16,
-    pub pick: Pick,
+    pub extractor: Extractor,
     /// Saves all matches as a list; otherwise the first.
     pub all: bool,
     /// Saved if nothing is found; without it that is a failure.
@@ -29,7 +29,7 @@ pub struct Save {
 
 /// The part of a response that a check or save reads.
 #[derive(Clone, Debug)]
-pub enum Pick {
+pub enum Extractor {
     Status,
     /// By its name in lower case.
     Header(String),
@@ -58,11 +58,13 @@ pub enum Pick {
     Expression(Expression),
 }
 
-impl Pick {
+impl Extractor {
     /// Whether the body must be kept for this.
     pub fn needs_body(&self) -> bool {
         match self {
-            Pick::Status | Pick::Header(_) | Pick::Cookie(_) | Pick::Time => false,
+            Extractor::Status | Extractor::Header(_) | Extractor::Cookie(_) | Extractor::Time => {
+                false
+            }
             // The parts that an expression needs are not known here, but few need none.
             _ => true,
         }
@@ -70,17 +72,17 @@ impl Pick {
 
     /// Whether this can be computed without keeping the body, piece by piece.
     pub fn is_streamed(&self) -> bool {
-        matches!(self, Pick::Size | Pick::Digest(_))
+        matches!(self, Extractor::Size | Extractor::Digest(_))
     }
 
     pub fn needs_headers(&self) -> bool {
-        matches!(self, Pick::Header(_) | Pick::Expression(_))
+        matches!(self, Extractor::Header(_) | Extractor::Expression(_))
     }
 }
 
 /// The expected value.
 #[derive(Clone, Debug)]
-pub enum Want {
+pub enum Matcher {
     /// It is present; a body or header must not be empty.
     Present,
     Absent,
@@ -105,8 +107,8 @@ pub enum Want {
 impl Check {
     /// The expected statuses, if this checks the status.
     pub fn status(&self) -> Option<&StatusSet> {
-        match (&self.pick, &self.want) {
-            (Pick::Status, Want::Statuses(set)) => Some(set),
+        match (&self.extractor, &self.matcher) {
+            (Extractor::Status, Matcher::Statuses(set)) => Some(set),
             _ => None,
         }
     }

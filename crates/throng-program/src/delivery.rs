@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::StepId;
 use throng_expression::Expression;
 
-use crate::check::Pick;
+use crate::check::Extractor;
 use crate::flow::Which;
 
 /// Every message that starts a delivery must reach its whole audience, once.
@@ -75,7 +75,7 @@ pub struct Mark {
     /// The message starts with this prefix; the selector is applied to what follows, from the first
     /// bracket or brace on: `42["say",{…}]`.
     pub prefix: Option<Box<[u8]>>,
-    pub pick: Pick,
+    pub extractor: Extractor,
 }
 
 /// The expected receivers of a message.

@@ -10,7 +10,7 @@ use throng_expression::Expression;
 use throng_extract::Digest;
 use throng_protocol::framed::MessageId;
 
-use crate::check::{Check, Pick, Save};
+use crate::check::{Check, Extractor, Save};
 use crate::failing::{Failing, Retry};
 use crate::load::CloseMode;
 use crate::network::UserNetwork;
@@ -480,19 +480,19 @@ pub struct DigestAuth {
 impl Http {
     /// Whether a check, save or expression reads the body.
     pub fn needs_body(&self) -> bool {
-        let checked = self.checks.iter().any(|check| check.pick.needs_body());
-        checked || self.saves.iter().any(|save| save.pick.needs_body())
+        let checked = self.checks.iter().any(|check| check.extractor.needs_body());
+        checked || self.saves.iter().any(|save| save.extractor.needs_body())
     }
 
     /// The digests that checks need, if they need nothing else of the body, so that it is not kept.
     pub fn streamed(&self) -> Option<Vec<Digest>> {
-        let checked = self.checks.iter().map(|check| &check.pick);
-        let picks = checked.chain(self.saves.iter().map(|save| &save.pick));
+        let checked = self.checks.iter().map(|check| &check.extractor);
+        let extractors = checked.chain(self.saves.iter().map(|save| &save.extractor));
         let mut digests = Vec::new();
-        for pick in picks.filter(|pick| pick.needs_body()) {
-            match pick {
-                Pick::Digest(digest) if !digests.contains(digest) => digests.push(*digest),
-                pick if pick.is_streamed() => {}
+        for extractor in extractors.filter(|extractor| extractor.needs_body()) {
+            match extractor {
+                Extractor::Digest(digest) if !digests.contains(digest) => digests.push(*digest),
+                extractor if extractor.is_streamed() => {}
                 _ => return None,
             }
         }
@@ -501,8 +501,8 @@ impl Http {
 
     /// Whether a check, save or expression reads the headers.
     pub fn needs_headers(&self) -> bool {
-        let checked = self.checks.iter().any(|check| check.pick.needs_headers());
-        checked || self.saves.iter().any(|save| save.pick.needs_headers())
+        let checked = self.checks.iter().any(|check| check.extractor.needs_headers());
+        checked || self.saves.iter().any(|save| save.extractor.needs_headers())
     }
 }
 

@@ -61,7 +61,7 @@ use throng_protocol::protobuf::Schema;
 use throng_protocol::websocket::DeflateOffer;
 
 pub use audit::{Audit, AuditWhat, Books, HttpSource, IDS, RedisKind, Source, UserName, View};
-pub use check::{Check, Pick, Save, StatusSet, Want};
+pub use check::{Check, Extractor, Matcher, Save, StatusSet};
 pub use delivery::{Audience, Begins, Delivery, Mark};
 pub use event::{Action, Change, HttpCall, Steering, TimedEvent, Trigger};
 pub use failing::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use throng_base::StepId;
 use throng_expression::Expression;
 
-use crate::check::{Check, Pick, Save, Want};
+use crate::check::{Check, Extractor, Matcher, Save};
 use crate::failing::Failing;
 use crate::flow::{
     Beat, Block, Body, Connect, DigestAuth, Every, Expect, Handler, Heartbeat, Http, Link, Pause,
@@ -332,8 +332,10 @@ fn heard(heartbeat: Option<&Heartbeat>, handlers: &[Handler], visit: Visit<'_>) 
 
 fn in_checks(checks: &[Check], visit: Visit<'_>) {
     for check in checks {
-        in_pick(&check.pick, visit);
-        if let Want::Equals(text) | Want::Contains(text) | Want::Topic(text) = &check.want {
+        in_extractor(&check.extractor, visit);
+        if let Matcher::Equals(text) | Matcher::Contains(text) | Matcher::Topic(text) =
+            &check.matcher
+        {
             text.expressions(visit);
         }
     }
@@ -341,13 +343,13 @@ fn in_checks(checks: &[Check], visit: Visit<'_>) {
 
 fn in_saves(saves: &[Save], visit: Visit<'_>) {
     for save in saves {
-        in_pick(&save.pick, visit);
+        in_extractor(&save.extractor, visit);
         save.default.iter().for_each(|text| text.expressions(visit));
     }
 }
 
-fn in_pick(pick: &Pick, visit: Visit<'_>) {
-    if let Pick::Expression(expression) = pick {
+fn in_extractor(extractor: &Extractor, visit: Visit<'_>) {
+    if let Extractor::Expression(expression) = extractor {
         visit(expression);
     }
 }

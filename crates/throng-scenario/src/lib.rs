@@ -67,7 +67,7 @@ pub use file::vars::{Input, inputs};
 use load::Loads;
 pub use load::{LoadChanges, precision};
 pub use message::body::{bytes_of_base64, parse_hex};
-pub use message::wants::{JsonWant, parse_json_expectation};
+pub use message::matchers::{JsonMatcher, parse_json_expectation};
 pub use network::route::{
     BenchProxy, abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
     unix_socket_of_curl,

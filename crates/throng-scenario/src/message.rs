@@ -5,7 +5,7 @@
 //! - Replies of several packets: [`packets`].
 //! - [`json`]: JSON written as YAML.
 //! - [`answer`]: what is looked at. [`checks`], [`save`]: what an answer has to be, and what is
-//!   kept of it; [`wants`]: values, comparisons and what finds them.
+//!   kept of it; [`matchers`]: values, comparisons and what finds them.
 
 pub(crate) mod answer;
 pub(crate) mod body;
@@ -14,7 +14,7 @@ pub(crate) mod declared;
 pub(crate) mod fields;
 pub(crate) mod headers;
 pub(crate) mod json;
+pub(crate) mod matchers;
 pub(crate) mod packets;
 pub(crate) mod proto;
 pub(crate) mod save;
-pub(crate) mod wants;

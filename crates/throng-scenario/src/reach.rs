@@ -12,8 +12,8 @@ use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::MethodId;
 
 use crate::ast::{self, Map as _, Seen};
+use crate::message::matchers::read_delimiter;
 use crate::message::proto;
-use crate::message::wants::read_delimiter;
 use crate::native::{self, Native};
 use crate::network::target::read_targets;
 use crate::protocol::load_protocol;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use regex::bytes::Regex;
-use throng_program::Pick;
+use throng_program::Extractor;
 use throng_protocol::protobuf::Schema;
 
 use crate::syntax::Place;
@@ -25,7 +25,7 @@ pub(crate) use vars::{Variable, Vars, names_in, names_in_text};
 /// again and again, and a regular expression takes as long as a hundred other checks.
 #[derive(Default)]
 pub(crate) struct Picks {
-    pub(crate) known: HashMap<(String, String), Pick>,
+    pub(crate) known: HashMap<(String, String), Extractor>,
     pub(crate) regexes: HashMap<String, Regex>,
 }
 

@@ -12,8 +12,8 @@ use throng_expression::{Answer, EvaluationError, Scope, Value};
 use throng_metrics::DeliveryCounter;
 use throng_metrics::{Counter, Measure, Subject};
 use throng_program::{
-    Beat, Begins, Beside, Body, Check, CloseMode, Coming, Content, Drive, Handler, Message,
-    MessageKind, Pick, Program, Scheme, SourceBlock, Statement, StepKind, Until, Users, Want,
+    Beat, Begins, Beside, Body, Check, CloseMode, Coming, Content, Drive, Extractor, Handler,
+    Matcher, Message, MessageKind, Program, Scheme, SourceBlock, Statement, StepKind, Until, Users,
 };
 
 use crate::keys::{self, Shape};
@@ -507,18 +507,18 @@ fn the_example_of_a_million_compiles() {
     let [handler] = &stay.unwrap().handlers[..] else { panic!("{stay:?}") };
     assert!(matches!(
         &handler.message.checks[..],
-        [Check { pick: Pick::Json(_), want: Want::Equals(_) }]
+        [Check { extractor: Extractor::Json(_), matcher: Matcher::Equals(_) }]
     ));
     let rows: Vec<(&str, StepKind)> =
         im.steps.iter().map(|step| (step.name.as_str(), step.kind)).collect();
-    let want = [
+    let matcher = [
         ("connect", StepKind::Connect),
         ("request", StepKind::Request),
         ("stay", StepKind::Stay),
         ("heartbeat", StepKind::Heartbeat),
         ("broadcast", StepKind::Message),
     ];
-    assert_eq!(rows, want);
+    assert_eq!(rows, matcher);
     let users = Users { to: 1_000_000, coming: Coming::Rate(20_000.0) };
     assert_eq!(im.loads[0].phases[0].drive, Drive::Users(users));
     let thresholds: Vec<(&Subject, Measure)> =
@@ -588,7 +588,7 @@ fn the_example_of_a_chat_room_compiles() {
     assert_eq!(chat.step(delivery.senders()[0]).name, "say");
     assert_eq!(*delivery.received.messages, [protocol.message("said").unwrap()]);
     let Begins::Sent { id, .. } = &delivery.begins else { panic!("{delivery:?}") };
-    assert!(matches!(&id.pick, Pick::Field(paths) if &*paths[0].written == "id"));
+    assert!(matches!(&id.extractor, Extractor::Field(paths) if &*paths[0].written == "id"));
     assert_eq!((delivery.protocol, delivery.stamp.is_some()), (Some(0), true));
     let lost = Subject::Delivery { step: delivery.step, counter: DeliveryCounter::Lost };
     assert_eq!(chat.thresholds[1].subject, lost);
@@ -766,7 +766,7 @@ load: [{users: 1, for: 10s}]
     assert_eq!(*kind, MessageKind::Binary);
     assert_eq!(content.as_literal(), Some(&[0, 0xff][..]));
     assert!(matches!(&request.until, Until::Delimiter(end) if **end == *b"\n"));
-    assert!(matches!(request.checks[..], [Check { pick: Pick::Body, .. }]));
+    assert!(matches!(request.checks[..], [Check { extractor: Extractor::Body, .. }]));
     assert_eq!(program.step(request.step).kind, StepKind::Request);
 }
 

@@ -1,7 +1,7 @@
 //! What the `expect` steps of a session wait for on a link. A message may arrive before the step
 //! that takes it: right after a response, or before the acknowledgement of what caused it.
 
-use throng_program::{Check, Pick, Want, Which};
+use throng_program::{Check, Extractor, Matcher, Which};
 use throng_protocol::framed::MessageId;
 
 use crate::prepared::look::Look;
@@ -66,10 +66,10 @@ impl Pattern {
 }
 
 fn is_constant(check: &Check) -> bool {
-    let is_literal = match &check.want {
-        Want::Equals(text) | Want::Contains(text) => text.as_literal().is_some(),
+    let is_literal = match &check.matcher {
+        Matcher::Equals(text) | Matcher::Contains(text) => text.as_literal().is_some(),
         _ => true,
     };
     // How long the step has waited is known only while it waits.
-    is_literal && !matches!(check.pick, Pick::Expression(_) | Pick::Time)
+    is_literal && !matches!(check.extractor, Extractor::Expression(_) | Extractor::Time)
 }

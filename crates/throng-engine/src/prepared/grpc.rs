@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use throng_expression::Scope;
-use throng_program::{Call, Check, Opened, Pick, Program};
+use throng_program::{Call, Check, Extractor, Opened, Program};
 use throng_protocol::grpc::{self, Code, metadata};
 use throng_protocol::http2::{write_field, write_request, write_secret};
 use throng_protocol::protobuf::{MessageType, Schema};
@@ -49,18 +49,20 @@ impl CallPlan {
     ) -> Option<CallPlan> {
         let schema = program.schema.as_deref()?;
         let method = schema.method(call.opened.method);
-        let is_status = |pick: &Pick| matches!(pick, Pick::Status | Pick::Time | Pick::Header(_));
-        let of_each = call.checks.iter().filter(|check| !is_status(&check.pick));
+        let is_status = |extractor: &Extractor| {
+            matches!(extractor, Extractor::Status | Extractor::Time | Extractor::Header(_))
+        };
+        let of_each = call.checks.iter().filter(|check| !is_status(&check.extractor));
         let of_each: Box<[Check]> = of_each.cloned().collect();
-        let checked = call.checks.iter().map(|check| &check.pick);
-        let mut picks = checked.chain(call.saves.iter().map(|save| &save.pick));
-        let looks_at_headers = picks.clone().any(Pick::needs_headers);
+        let checked = call.checks.iter().map(|check| &check.extractor);
+        let mut extractors = checked.chain(call.saves.iter().map(|save| &save.extractor));
+        let looks_at_headers = extractors.clone().any(Extractor::needs_headers);
         Some(CallPlan {
             head: CallHead::new(&call.opened, Some(call.timeout), schema, targets),
             body: constant(&call.opened).map(Arc::from),
             reply: method.output,
             is_single: !method.kind.streams_replies(),
-            needs_replies: !picks.all(is_status),
+            needs_replies: !extractors.all(is_status),
             looks_at_headers,
             look: Look::new(&call.checks, &call.saves),
             of_each: (of_each.clone(), Look::new(&of_each, &[])),

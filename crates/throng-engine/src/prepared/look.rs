@@ -1,7 +1,7 @@
 //! The prepared checks and saves of a step; [`crate::verify`] runs them.
 
 use throng_extract::JsonPaths;
-use throng_program::{Check, Pick, Save};
+use throng_program::{Check, Extractor, Save};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -17,21 +17,22 @@ pub(crate) struct Look {
 
 impl Look {
     pub(crate) fn new(checks: &[Check], saves: &[Save]) -> Look {
-        let checked = checks.iter().map(|check| &check.pick);
-        let picks: Vec<&Pick> = checked.chain(saves.iter().map(|save| &save.pick)).collect();
-        let sees_all =
-            |pick: &&Pick| matches!(pick, Pick::Expression(expression) if expression.uses_answer());
-        let wants_map = picks.iter().any(sees_all);
-        let reads_cookies = picks.iter().any(|pick| matches!(pick, Pick::Cookie(_)));
+        let checked = checks.iter().map(|check| &check.extractor);
+        let extractors: Vec<&Extractor> =
+            checked.chain(saves.iter().map(|save| &save.extractor)).collect();
+        let sees_all = |extractor: &&Extractor| matches!(extractor, Extractor::Expression(expression) if expression.uses_answer());
+        let wants_map = extractors.iter().any(sees_all);
+        let reads_cookies =
+            extractors.iter().any(|extractor| matches!(extractor, Extractor::Cookie(_)));
         let mut count = 0;
-        let places = picks.iter().map(|pick| {
-            let place = matches!(pick, Pick::Json(_)).then_some(count);
+        let places = extractors.iter().map(|extractor| {
+            let place = matches!(extractor, Extractor::Json(_)).then_some(count);
             count += u16::from(place.is_some());
             place
         });
         let places = places.collect();
-        let paths = picks.iter().filter_map(|pick| match pick {
-            Pick::Json(path) => Some(path.clone()),
+        let paths = extractors.iter().filter_map(|extractor| match extractor {
+            Extractor::Json(path) => Some(path.clone()),
             _ => None,
         });
         let paths: Vec<_> = paths.collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::{Time, UserId};
 use throng_expression::{Scope, Value};
-use throng_program::{Audience, Begins, Content, Delivery, Mark, Message, Pick};
+use throng_program::{Audience, Begins, Content, Delivery, Extractor, Mark, Message};
 use throng_protocol::framed::Packet;
 use throng_protocol::framed::declaration::Framing;
 
@@ -303,17 +303,19 @@ fn id_in(mark: &Mark, looked: &Looked<'_>) -> Option<Id> {
 
 /// Whether a message has more than one record, as far as its ID shows.
 fn is_joined(mark: &Mark, looked: &Looked<'_>) -> bool {
-    match (&mark.prefix, &mark.pick) {
-        (None, Pick::Pattern(pattern)) => pattern.is_in_several_records(looked.document.bytes()),
+    match (&mark.prefix, &mark.extractor) {
+        (None, Extractor::Pattern(pattern)) => {
+            pattern.is_in_several_records(looked.document.bytes())
+        }
         _ => false,
     }
 }
 
 fn marked(mark: &Mark, looked: &Looked<'_>) -> Option<Value> {
-    let Some(prefix) = &mark.prefix else { return looked.simple(&mark.pick) };
+    let Some(prefix) = &mark.prefix else { return looked.simple(&mark.extractor) };
     let behind = looked.document.bytes().strip_prefix(&**prefix)?;
     let begin = memchr::memchr2(b'[', b'{', behind)?;
-    Looked::new(None, &behind[begin..], Duration::ZERO).simple(&mark.pick)
+    Looked::new(None, &behind[begin..], Duration::ZERO).simple(&mark.extractor)
 }
 
 /// Older stamps, or stamps as far in the future, are ignored: the sender's clock differs.

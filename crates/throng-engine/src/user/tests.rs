@@ -12,9 +12,9 @@ use throng_expression::{Expression, Name, Names, UnknownName};
 use throng_metrics::{Cause, Interval, Stage, StepInterval};
 use throng_program::{
     Arrivals, Block, Body, Check, CloseMode, Coming, Connect, ConnectionOptions, Drive, Escape,
-    Failing, Heartbeat, Http, Iterations, Limits, Link, Load, Message, MessageKind, Pause, Phase,
-    Pick, Program, Request, Scheme, Segment, Session, Statement, StatusSet, Stay, Step, StepKind,
-    Target, Text, Tls, Until, Users, Want, Which,
+    Extractor, Failing, Heartbeat, Http, Iterations, Limits, Link, Load, Matcher, Message,
+    MessageKind, Pause, Phase, Program, Request, Scheme, Segment, Session, Statement, StatusSet,
+    Stay, Step, StepKind, Target, Text, Tls, Until, Users, Which,
 };
 use throng_protocol::websocket::{Inflater, Key, Opcode, Role, write_frame};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -481,11 +481,11 @@ fn failures_are_counted_by_cause_and_users_continue() {
 
 fn status(code: u16) -> Check {
     let set = StatusSet { ranges: vec![(code, code)] };
-    Check { pick: Pick::Status, want: Want::Statuses(set) }
+    Check { extractor: Extractor::Status, matcher: Matcher::Statuses(set) }
 }
 
 fn body(content: &str) -> Check {
-    Check { pick: Pick::Body, want: Want::Equals(Text::literal(content)) }
+    Check { extractor: Extractor::Body, matcher: Matcher::Equals(Text::literal(content)) }
 }
 
 #[test]

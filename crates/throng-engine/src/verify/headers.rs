@@ -1,11 +1,11 @@
 //! Header checks, which run when the head of a response arrives: headers are not kept.
 
 use throng_expression::Value;
-use throng_program::{Check, Pick, Save, Want};
+use throng_program::{Check, Extractor, Matcher, Save};
 use throng_protocol::http1::Headers;
 
 use super::Seen;
-use super::want::{Wanted, explained};
+use super::matcher::{Wanted, explained};
 use crate::failure::Finding;
 use crate::looked::{Kept, Looked, text_of};
 use crate::prepared::look::Look;
@@ -24,14 +24,14 @@ pub(crate) fn look_at_headers(
     }
     let looked = Looked::new(Some(status), b"", std::time::Duration::ZERO);
     for (index, check) in checks.iter().enumerate() {
-        if let Pick::Header(name) = &check.pick
+        if let Extractor::Header(name) = &check.extractor
             && let Some(finding) = finding(check, name, headers, &looked, scope)
         {
             kept.findings.push((index as u16, finding));
         }
     }
     for (index, save) in saves.iter().enumerate() {
-        let Pick::Header(name) = &save.pick else { continue };
+        let Extractor::Header(name) = &save.extractor else { continue };
         let mut values = headers.get_all(name).map(text_of);
         let value = match save.all {
             true => Some(Value::List(values.collect())).filter(|list| list.len() != Some(0)),
@@ -49,23 +49,23 @@ fn finding(
     looked: &Looked<'_>,
     scope: &mut UserScope<'_>,
 ) -> Option<Finding> {
-    let wanted = match Wanted::of(&check.want, looked, scope) {
+    let wanted = match Wanted::of(&check.matcher, looked, scope) {
         Ok(wanted) => wanted,
         Err(fault) => return Some(scope.finding(fault)),
     };
     let first = headers.get(name).map_or(Seen::Nothing, Seen::Bytes);
-    let good = match &check.want {
-        Want::Count(..) => {
+    let good = match &check.matcher {
+        Matcher::Count(..) => {
             let values = Seen::Values(headers.get_all(name).map(text_of).collect());
-            return match wanted.holds(&check.pick, &values) {
+            return match wanted.holds(&check.extractor, &values) {
                 true => None,
                 false => Some(explained(check, &wanted, &values, looked)),
             };
         }
-        Want::Absent => {
-            headers.get_all(name).all(|value| wanted.holds(&check.pick, &Seen::Bytes(value)))
+        Matcher::Absent => {
+            headers.get_all(name).all(|value| wanted.holds(&check.extractor, &Seen::Bytes(value)))
         }
-        _ => headers.get_all(name).any(|value| wanted.holds(&check.pick, &Seen::Bytes(value))),
+        _ => headers.get_all(name).any(|value| wanted.holds(&check.extractor, &Seen::Bytes(value))),
     };
     (!good).then(|| explained(check, &wanted, &first, looked))
 }

@@ -2,7 +2,7 @@
 
 use throng_base::diagnostic::did_you_mean;
 use throng_extract::{Beginning, Document, JsonPart, JsonPath, JsonReach, JsonThere};
-use throng_program::Pick;
+use throng_program::Extractor;
 
 use throng_base::Said;
 
@@ -14,25 +14,25 @@ use crate::trace::{What, Who};
 const KEYS_MAX: usize = 8;
 
 /// Reports suggestions to the observer.
-pub(super) fn tell(pick: &Pick, looked: &Looked<'_>, scope: &UserScope<'_>) {
+pub(super) fn tell(extractor: &Extractor, looked: &Looked<'_>, scope: &UserScope<'_>) {
     if !scope.shard.is_traced() {
         return;
     }
-    let Some(words) = near(pick, &looked.document) else { return };
+    let Some(words) = near(extractor, &looked.document) else { return };
     let who = Who { user: scope.id, session: scope.session, iteration: scope.iterations };
     scope.shard.tell(who, scope.now, || What::Near(words));
 }
 
 /// `None` if nothing more is known than that it is missing.
-fn near(pick: &Pick, document: &Document<'_>) -> Option<Said> {
+fn near(extractor: &Extractor, document: &Document<'_>) -> Option<Said> {
     if document.refusal().is_some() {
         return None;
     }
-    let (selector, beginning) = match pick {
-        Pick::Json(path) => return path.reach(document).map(|reach| near_json(path, reach)),
-        Pick::Css(css) => (css.to_string(), css.beginning(document.page())),
-        Pick::XPath(path) => (path.to_string(), path.beginning(document.page())),
-        Pick::Pattern(pattern) => (pattern.to_string(), None),
+    let (selector, beginning) = match extractor {
+        Extractor::Json(path) => return path.reach(document).map(|reach| near_json(path, reach)),
+        Extractor::Css(css) => (css.to_string(), css.beginning(document.page())),
+        Extractor::XPath(path) => (path.to_string(), path.beginning(document.page())),
+        Extractor::Pattern(pattern) => (pattern.to_string(), None),
         _ => return None,
     };
     let bytes = document.bytes().len();
@@ -110,15 +110,15 @@ mod tests {
 
     use super::*;
 
-    fn check(pick: &Pick, body: &str, want: &str) {
-        assert_eq!(near(pick, &Document::new(body.as_bytes())).unwrap_or_default(), want);
+    fn check(extractor: &Extractor, body: &str, matcher: &str) {
+        assert_eq!(near(extractor, &Document::new(body.as_bytes())).unwrap_or_default(), matcher);
     }
 
     #[test]
     fn a_json_path_suggests_existing_keys() {
         let body = r#"{"data":{"token":"t","n":1},"items":[1,2],"none":{},
             "v":{"1.0.0":{"dist":1}}}"#;
-        for (path, want) in [
+        for (path, matcher) in [
             ("data.tokn", "`json.data.tokn` has no match; did you mean `json.data.token`?"),
             ("$.data.tokn", "`json.data.tokn` has no match; did you mean `json.data.token`?"),
             ("dtaa.token", "`json.dtaa.token` has no match; did you mean `json.data`?"),
@@ -131,19 +131,19 @@ mod tests {
             ("data.n.x", "`json.data.n.x` has no match; `json.data.n` is a number"),
             ("none.x", "`json.none.x` has no match; `json.none` is empty"),
         ] {
-            check(&Pick::Json(JsonPath::parse(path).unwrap()), body, want);
+            check(&Extractor::Json(JsonPath::parse(path).unwrap()), body, matcher);
         }
         let many: Vec<String> = (0..9).map(|key| format!(r#""key{key}":{key}"#)).collect();
-        let pick = Pick::Json(JsonPath::parse("x").unwrap());
-        let words = near(&pick, &Document::new(format!("{{{}}}", many.join(",")).as_bytes()));
+        let extractor = Extractor::Json(JsonPath::parse("x").unwrap());
+        let words = near(&extractor, &Document::new(format!("{{{}}}", many.join(",")).as_bytes()));
         assert_eq!(words.unwrap().english().matches("`key").count(), KEYS_MAX);
-        check(&pick, "no JSON", "");
+        check(&extractor, "no JSON", "");
     }
 
     #[test]
     fn other_selectors_report_how_much_of_them_matches() {
         let page = "<form><input name=csrf></form>";
-        let css = |text| Pick::Css(Css::parse(text).unwrap());
+        let css = |text| Extractor::Css(Css::parse(text).unwrap());
         check(
             &css("form input[name=crsf]"),
             page,
@@ -151,9 +151,9 @@ mod tests {
         );
         check(&css("table td"), page, "neither `table td` nor `table` has a match");
         check(&css("td"), page, "`td` has no match in 30 bytes");
-        let path = Pick::XPath(XPath::parse("//form/a").unwrap());
+        let path = Extractor::XPath(XPath::parse("//form/a").unwrap());
         check(&path, page, "`//form/a` has no match; matches of `//form`: 1");
-        let pattern = Pick::Pattern(Pattern::parse("id=(.*)").unwrap());
+        let pattern = Extractor::Pattern(Pattern::parse("id=(.*)").unwrap());
         check(&pattern, page, "`id=(.*)` has no match in 30 bytes");
     }
 }

@@ -6,8 +6,8 @@
 //! failure, and so is a subscription with a lower QoS than requested.
 //!
 //! A received message is its payload. Its other fields are read like headers
-//! ([`crate::Pick::Header`]): `topic`, `qos`, `retain`, `dup`, the properties by their names
-//! ([`PropertyId::name`]), user properties by their own. [`crate::Want::Topic`] is a topic filter.
+//! ([`crate::Extractor::Header`]): `topic`, `qos`, `retain`, `dup`, the properties by their names
+//! ([`PropertyId::name`]), user properties by their own. [`crate::Matcher::Topic`] is a topic filter.
 
 use throng_expression::Expression;
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version, Wishes};

@@ -8,7 +8,7 @@ use throng_protocol::sql::Dialect;
 
 use super::{Login, Scheme};
 use crate::Target;
-use crate::check::{Check, Pick, Save};
+use crate::check::{Check, Extractor, Save};
 use crate::failing::Failing;
 use crate::text::Text;
 
@@ -77,7 +77,7 @@ pub struct Sql {
     pub prepares: bool,
     pub timeout: Duration,
     /// Checks of the status, which is a SQLSTATE ([`throng_base::sql::status`]), and of
-    /// [`Pick::Result`]. Without a check of the status, an error is a failure.
+    /// [`Extractor::Result`]. Without a check of the status, an error is a failure.
     pub checks: Vec<Check>,
     /// From the first row.
     pub saves: Vec<Save>,
@@ -95,8 +95,10 @@ impl Sql {
 
     /// True if the first row is read by a check, save or expression.
     pub fn looks_at_rows(&self) -> bool {
-        let checked = self.checks.iter().map(|check| &check.pick);
-        let mut picks = checked.chain(self.saves.iter().map(|save| &save.pick));
-        picks.any(|pick| matches!(pick, Pick::Result(name) if name.starts_with("column.")))
+        let checked = self.checks.iter().map(|check| &check.extractor);
+        let mut extractors = checked.chain(self.saves.iter().map(|save| &save.extractor));
+        extractors.any(
+            |extractor| matches!(extractor, Extractor::Result(name) if name.starts_with("column.")),
+        )
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use throng_base::Random;
 use throng_extract::JsonPath;
 use throng_program::{
-    Beat, Body, Check, CloseMode, Coming, Drive, Family, Iterations, Pick, Program, Statement,
-    Until, Users, Want,
+    Beat, Body, Check, CloseMode, Coming, Drive, Extractor, Family, Iterations, Matcher, Program,
+    Statement, Until, Users,
 };
 
 use super::*;
 use crate::tests::program;
-use crate::{JsonWant, parse_json_expectation};
+use crate::{JsonMatcher, parse_json_expectation};
 
 fn compiled(bench: &Bench) -> Program {
     program(&write(bench))
@@ -141,15 +141,17 @@ fn all_http_options_are_in_the_scenario() {
     assert_eq!(body.as_literal(), Some(&b"{\"a\": 'b'}\n$${"[..]));
     assert!(http.follow_redirects && http.timeout == second * 2);
     assert_eq!(http.checks.len(), 4);
-    assert!(matches!(&http.checks[3].want, Want::Equals(text) if text.as_literal() == Some(b"5")));
+    assert!(
+        matches!(&http.checks[3].matcher, Matcher::Equals(text) if text.as_literal() == Some(b"5"))
+    );
     assert!(!program.tls.verify && program.tls.identity.is_some());
     assert!(!program.connection.keep_alive && !program.connection.cookies);
     assert_eq!(program.connection.sources.blocks.len(), 2);
     assert_eq!((program.limits.redirects_max, program.seed), (3, 9));
     assert_eq!(program.loads[0].phases.len(), 2);
     assert!(!program.loads[0].phases[0].measured);
-    let want = Iterations::new(10, Some(0.5), Some(1000));
-    assert_eq!(program.loads[0].phases[1].drive, Drive::Iterations(want));
+    let matcher = Iterations::new(10, Some(0.5), Some(1000));
+    assert_eq!(program.loads[0].phases[1].drive, Drive::Iterations(matcher));
     assert_eq!(program.thresholds[1].phase, Some(1));
     assert_eq!(program.abort_when[0].condition.text, "errors > 10% over 10s for 20s");
 }
@@ -258,7 +260,7 @@ fn is_read_back(random: &mut Random) {
         0 => BenchBody::Bytes(bytes.clone()),
         _ => BenchBody::Text(wanted.clone()),
     };
-    let want = match &body {
+    let matcher = match &body {
         BenchBody::Bytes(_) => bytes,
         _ => wanted.clone().into_bytes(),
     };
@@ -266,17 +268,19 @@ fn is_read_back(random: &mut Random) {
         headers: vec![("X".into(), value.clone())],
         body,
         expect_text: Some(wanted.clone()).filter(|text| !text.is_empty()),
-        expect_json: vec![(JsonPath::parse("a.b").unwrap(), JsonWant::Text(wanted.clone()))],
+        expect_json: vec![(JsonPath::parse("a.b").unwrap(), JsonMatcher::Text(wanted.clone()))],
         ..base("http://h/")
     };
     let scenario = write(&bench);
     let program = program(&scenario);
     let Statement::Http(http) = &program.sessions[0].steps[0] else { panic!("http") };
     let Body::Text(text) = &http.body else { panic!("{scenario}") };
-    assert_eq!(text.as_literal(), Some(&want[..]), "{scenario}");
+    assert_eq!(text.as_literal(), Some(&matcher[..]), "{scenario}");
     assert_eq!(http.headers[0].1.as_literal(), Some(value.as_bytes()), "{scenario}");
     let json = http.checks.iter().find_map(|check| match check {
-        Check { pick: Pick::Json(_), want: Want::Equals(text) } => text.as_literal(),
+        Check { extractor: Extractor::Json(_), matcher: Matcher::Equals(text) } => {
+            text.as_literal()
+        }
         _ => None,
     });
     assert_eq!(json, Some(wanted.as_bytes()), "{scenario}");

@@ -5,15 +5,17 @@ use std::time::Duration;
 use throng_base::units;
 use throng_extract::Digest;
 use throng_metrics::Comparison;
-use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
+use throng_program::{Check, Escape, Extractor, Matcher, StatusSet, Text};
 
 use crate::ast::{self, Field};
 use crate::keys;
 use crate::message::answer::Answer;
 use crate::message::fields;
 use crate::message::json;
+use crate::message::matchers::{
+    Meaning, parse_comparison, read_extractor, read_found, read_operator,
+};
 use crate::message::packets;
-use crate::message::wants::{Meaning, parse_comparison, read_found, read_operator, read_pick};
 use crate::native::{self, Headers};
 use crate::read::Context;
 use crate::read::foreign::{check_sign, warn_word};
@@ -76,32 +78,32 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             "packets" => packets::no_packets(cx, key.place),
             word if native::of_header(word).is_some() => {
                 let has_it = need_header(cx, key);
-                let want = has_it.and_then(|()| read_found(cx, value, Meaning::Json));
-                let pick = Pick::Header(word.into());
-                out.extend(want.map(|want| Check { pick, want }));
+                let matcher = has_it.and_then(|()| read_found(cx, value, Meaning::Json));
+                let extractor = Extractor::Header(word.into());
+                out.extend(matcher.map(|matcher| Check { extractor, matcher }));
             }
             "status" => {
                 let set = match answer {
                     Answer::Call(_, names) => (names.read)(cx, value),
                     _ => read_status(cx, value),
                 };
-                let set = set.map(Want::Statuses);
-                out.extend(set.map(|want| Check { pick: Pick::Status, want }));
+                let set = set.map(Matcher::Statuses);
+                out.extend(set.map(|matcher| Check { extractor: Extractor::Status, matcher }));
             }
             "header" => read_header_checks(cx, value, out),
             "cookie" => read_cookie_checks(cx, value, out),
             "text" | "body" => {
-                let want = read_text_check(cx, value, Plain::Contains);
-                out.extend(want.map(|want| Check { pick: Pick::Body, want }));
+                let matcher = read_text_check(cx, value, Plain::Contains);
+                out.extend(matcher.map(|matcher| Check { extractor: Extractor::Body, matcher }));
             }
             "json" => json::read_json_checks(cx, value, out),
             "regex" | "xpath" | "css" => read_found_checks(cx, &key.text, value, out),
             "size" => read_size(cx, value, out),
             "time" => {
                 let limit = read_time(cx, value).map(|(comparison, limit)| {
-                    Want::Number(comparison, (limit.as_nanos() as u64).into())
+                    Matcher::Number(comparison, (limit.as_nanos() as u64).into())
                 });
-                out.extend(limit.map(|want| Check { pick: Pick::Time, want }));
+                out.extend(limit.map(|matcher| Check { extractor: Extractor::Time, matcher }));
             }
             "digest" => read_digests(cx, value, out),
             "that" => read_conditions(cx, value, out),
@@ -220,12 +222,12 @@ fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
             cx.note(error.help(help.clone()));
             continue;
         }
-        let (name, want) = match has_values {
+        let (name, matcher) = match has_values {
             true => (key.text.clone(), read_found(cx, value, Meaning::Json)),
             false => (key.text.to_ascii_lowercase(), read_text_check(cx, value, Plain::Equals)),
         };
-        let pick = Pick::Header(name);
-        checks.extend(want.map(|want| Check { pick, want }));
+        let extractor = Extractor::Header(name);
+        checks.extend(matcher.map(|matcher| Check { extractor, matcher }));
     }
 }
 
@@ -235,8 +237,11 @@ fn read_cookie_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
     {
         let name =
             crate::message::headers::check_cookie_name(cx, &key.text, key.place, help.clone());
-        let want = name.and_then(|()| read_text_check(cx, value, Plain::Equals));
-        checks.extend(want.map(|want| Check { pick: Pick::Cookie(key.text.clone()), want }));
+        let matcher = name.and_then(|()| read_text_check(cx, value, Plain::Equals));
+        checks.extend(
+            matcher
+                .map(|matcher| Check { extractor: Extractor::Cookie(key.text.clone()), matcher }),
+        );
     }
 }
 
@@ -247,12 +252,12 @@ enum Plain {
     Equals,
 }
 
-fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<Want> {
+fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<Matcher> {
     if let Kind::Scalar { text, plain } = &node.kind {
         match (text.as_str(), plain, meaning) {
-            ("present", true, _) => return Some(Want::Present),
-            ("absent", true, _) => return Some(Want::Absent),
-            ("", false, Plain::Equals) => return Some(Want::Equals(Text::default())),
+            ("present", true, _) => return Some(Matcher::Present),
+            ("absent", true, _) => return Some(Matcher::Absent),
+            ("", false, Plain::Equals) => return Some(Matcher::Equals(Text::default())),
             (_, _, Plain::Contains) => check_sign(cx, node)?,
             _ => {
                 check_sign(cx, node)?;
@@ -261,8 +266,8 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
         }
         let text = cx.template(node, say!("text"), Escape::None)?;
         return Some(match meaning {
-            Plain::Contains => Want::Contains(text),
-            Plain::Equals => Want::Equals(text),
+            Plain::Contains => Matcher::Contains(text),
+            Plain::Equals => Matcher::Equals(text),
         });
     }
     let fields = ast::TextCheck::read(cx, node)?;
@@ -280,9 +285,9 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
     if matches!(node.kind, Kind::Scalar { .. }) {
         let text = cx.text(node, say!("a pattern to search for"));
         if let Some(text) = text
-            && let Some(pick) = read_pick(cx, kind, &text, node.place)
+            && let Some(extractor) = read_extractor(cx, kind, &text, node.place)
         {
-            checks.push(Check { pick, want: Want::Present });
+            checks.push(Check { extractor, matcher: Matcher::Present });
         }
         return;
     }
@@ -298,16 +303,18 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
         cx.note(error.label(say!("empty")).help(help));
     }
     for (key, value) in entries {
-        let pick = read_pick(cx, kind, &key.text, key.place);
-        let want = read_found(cx, value, Meaning::Text);
-        checks.extend(pick.zip(want).map(|(pick, want)| Check { pick, want }));
+        let extractor = read_extractor(cx, kind, &key.text, key.place);
+        let matcher = read_found(cx, value, Meaning::Text);
+        checks.extend(
+            extractor.zip(matcher).map(|(extractor, matcher)| Check { extractor, matcher }),
+        );
     }
 }
 
 /// `200`, `< 10KiB` or `1KiB..2KiB`.
 fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
     let Some(text) = cx.text(node, say!("a size")) else { return };
-    let wants = match (parse_comparison(&text), text.split_once("..")) {
+    let matchers = match (parse_comparison(&text), text.split_once("..")) {
         (Some((comparison, size)), _) => {
             units::parse_size(size).map(|size| vec![(comparison, size)])
         }
@@ -318,9 +325,9 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             }),
         (None, None) => units::parse_size(&text).map(|size| vec![(Comparison::Equal, size)]),
     };
-    match wants {
-        Ok(wants) => {
-            if let [(_, low), (_, high)] = wants[..]
+    match matchers {
+        Ok(matchers) => {
+            if let [(_, low), (_, high)] = matchers[..]
                 && low > high
             {
                 let help = say!("write `1KiB..2KiB`");
@@ -330,13 +337,13 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
                     help,
                 );
             }
-            if wants == [(Comparison::Less, 0)] {
+            if matchers == [(Comparison::Less, 0)] {
                 let help = say!("write `size: < 10KiB` or `size: 0`");
                 let _: Option<()> = cx.bad_value(node, say!("a size cannot be less than 0"), help);
             }
-            checks.extend(wants.into_iter().map(|(comparison, size)| Check {
-                pick: Pick::Size,
-                want: Want::Number(comparison, size.into()),
+            checks.extend(matchers.into_iter().map(|(comparison, size)| Check {
+                extractor: Extractor::Size,
+                matcher: Matcher::Number(comparison, size.into()),
             }));
         }
         Err(reason) => {
@@ -365,7 +372,7 @@ fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             continue;
         };
         let Some(text) = cx.template(value, say!("a digest"), Escape::None) else { continue };
-        let want = match text.as_literal() {
+        let matcher = match text.as_literal() {
             Some(digits) => {
                 let digits = digits.trim_ascii().to_ascii_lowercase();
                 if digits.len() != digest.digits() || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -383,7 +390,10 @@ fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             }
             None => text,
         };
-        checks.push(Check { pick: Pick::Digest(digest), want: Want::Equals(want) });
+        checks.push(Check {
+            extractor: Extractor::Digest(digest),
+            matcher: Matcher::Equals(matcher),
+        });
     }
 }
 
@@ -394,8 +404,8 @@ fn read_conditions(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
         _ => std::slice::from_ref(node),
     };
     for node in nodes {
-        let pick = read_condition(cx, node).map(Pick::Expression);
-        checks.extend(pick.map(|pick| Check { pick, want: Want::True }));
+        let extractor = read_condition(cx, node).map(Extractor::Expression);
+        checks.extend(extractor.map(|extractor| Check { extractor, matcher: Matcher::True }));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throng_base::Said;
-use throng_program::{Check, Composed, Pick, Segment, Text, Want, Which};
+use throng_program::{Check, Composed, Extractor, Matcher, Segment, Text, Which};
 use throng_protocol::framed::{self, Given, MessageId, Protocol};
 
 use crate::keys;
@@ -218,5 +218,5 @@ fn read_names(
 /// The reply of a request: one of those that answer the message, or of those that `expect` names.
 pub(crate) fn check_kind(protocol: &Protocol, wanted: &[MessageId]) -> Check {
     let names: Vec<&str> = wanted.iter().map(|id| &*protocol.info(*id).name).collect();
-    Check { pick: Pick::Kind(wanted.into(), names.join("/")), want: Want::Present }
+    Check { extractor: Extractor::Kind(wanted.into(), names.join("/")), matcher: Matcher::Present }
 }

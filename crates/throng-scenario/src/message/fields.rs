@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use throng_base::Said;
 use throng_expression::{Expression, Value};
-use throng_program::{Check, Composed, Pick, Text, Want};
+use throng_program::{Check, Composed, Extractor, Matcher, Text};
 use throng_protocol::framed::declaration::Role;
 use throng_protocol::framed::{Given, GivenMistake};
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
 use crate::ast;
 use crate::keys;
-use crate::message::wants::Meaning;
+use crate::message::matchers::Meaning;
 use crate::read::Context;
 use crate::scope::Kinds;
 use crate::syntax::{Key, Kind, Node, Place};
@@ -187,14 +187,14 @@ pub(crate) fn constant(text: &Text) -> Option<Value> {
 }
 
 /// The way to a field, in every kind that has it.
-pub(crate) fn field_pick(
+pub(crate) fn field_extractor(
     cx: &mut Context<'_>,
     kinds: &Kinds,
     path: &str,
     place: Place,
-) -> Option<Pick> {
+) -> Option<Extractor> {
     let mistake = match kinds.find(path) {
-        Ok(pick) => return Some(pick),
+        Ok(extractor) => return Some(extractor),
         Err(mistake) => mistake,
     };
     let start = path.find(&mistake.part).unwrap_or(0);
@@ -252,24 +252,27 @@ pub(crate) fn read_field(
             }
         }
         _ => {
-            let want = match &node.kind {
-                Kind::Scalar { .. } if node.is_null() => Some(Want::Null),
-                Kind::Scalar { .. } => crate::message::wants::read_want(cx, node, Meaning::Json),
+            let matcher = match &node.kind {
+                Kind::Scalar { .. } if node.is_null() => Some(Matcher::Null),
+                Kind::Scalar { .. } => {
+                    crate::message::matchers::read_matcher(cx, node, Meaning::Json)
+                }
                 Kind::Map(entries) if !entries.is_empty() => read_operator(cx, node),
-                _ => Some(Want::Present),
+                _ => Some(Matcher::Present),
             };
-            let Some(pick) = field_pick(cx, kinds, path, place) else { return };
-            let want =
-                want.and_then(|want| possible::of_field(cx, (node, path), kinds, &pick, want));
-            out.extend(want.map(|want| Check { pick, want }));
+            let Some(extractor) = field_extractor(cx, kinds, path, place) else { return };
+            let matcher = matcher.and_then(|matcher| {
+                possible::of_field(cx, (node, path), kinds, &extractor, matcher)
+            });
+            out.extend(matcher.map(|matcher| Check { extractor, matcher }));
         }
     }
 }
 
-fn read_operator(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
+fn read_operator(cx: &mut Context<'_>, node: &Node) -> Option<Matcher> {
     let fields = ast::TextCheck::read(cx, node)?;
     let (key, value) = ast::one_of(cx, &[fields.contains, fields.equals, fields.matches])?;
-    crate::message::wants::read_operator(cx, key, value)
+    crate::message::matchers::read_operator(cx, key, value)
 }
 
 /// Warns where a word of checks and saves hides a field of the same name.

@@ -4,9 +4,9 @@
 //! type of its value, with quotes or without.
 
 use throng_extract::{JsonPath, PathError};
-use throng_program::{Check, Escape, Pick, Text, Want};
+use throng_program::{Check, Escape, Extractor, Matcher, Text};
 
-use crate::message::wants::{Meaning, is_number};
+use crate::message::matchers::{Meaning, is_number};
 use crate::read::Context;
 use crate::read::foreign::warn_placeholders;
 use crate::read::template::{Part, TextBuilder, read_parts, single_expression};
@@ -147,19 +147,19 @@ pub(crate) fn read_path_check(
 ) {
     let found = |entries: &[(Key, Node)]| {
         !entries.is_empty()
-            && entries.iter().all(|(key, _)| crate::message::wants::is_operator(&key.text))
+            && entries.iter().all(|(key, _)| crate::message::matchers::is_operator(&key.text))
     };
     match &node.kind {
         Kind::Map(entries) if found(entries) => {
-            let want = crate::message::wants::read_found(cx, node, Meaning::Json);
-            let Some(want) = want else { return };
-            let counted = matches!(want, Want::Count(..)) && path.parts().is_some();
+            let matcher = crate::message::matchers::read_found(cx, node, Meaning::Json);
+            let Some(matcher) = matcher else { return };
+            let counted = matches!(matcher, Matcher::Count(..)) && path.parts().is_some();
             // The items of a list are what people count.
             let path = match JsonPath::parse("$[*]") {
                 Ok(items) if counted => path.join(&items),
                 _ => path,
             };
-            out.push(Check { pick: Pick::Json(path), want });
+            out.push(Check { extractor: Extractor::Json(path), matcher });
         }
         _ => read_field(cx, node, path, out),
     }
@@ -170,7 +170,7 @@ pub(crate) fn read_path_check(
 fn warn_condition(cx: &mut Context<'_>, entries: &[(Key, Node)], path: &JsonPath) {
     let [(key, value)] = entries else { return };
     let word = key.text.as_str();
-    if !crate::message::wants::is_operator(word) || !matches!(value.kind, Kind::Scalar { .. }) {
+    if !crate::message::matchers::is_operator(word) || !matches!(value.kind, Kind::Scalar { .. }) {
         return;
     }
     let message = say!("`{word}` is the name of a field here, not a condition");
@@ -183,7 +183,7 @@ fn warn_condition(cx: &mut Context<'_>, entries: &[(Key, Node)], path: &JsonPath
 }
 
 fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<Check>) {
-    let want = match &node.kind {
+    let matcher = match &node.kind {
         Kind::Map(entries) if !entries.is_empty() => {
             warn_condition(cx, entries, &path);
             let help = say!("write the fields and their expected values");
@@ -200,10 +200,10 @@ fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<C
             }
             return;
         }
-        Kind::Scalar { .. } if node.is_null() => Some(Want::Null),
-        Kind::Scalar { .. } => crate::message::wants::read_want(cx, node, Meaning::Json),
+        Kind::Scalar { .. } if node.is_null() => Some(Matcher::Null),
+        Kind::Scalar { .. } => crate::message::matchers::read_matcher(cx, node, Meaning::Json),
         // An empty map or list: that it is there is all that can be said.
-        _ => Some(Want::Present),
+        _ => Some(Matcher::Present),
     };
-    out.extend(want.map(|want| Check { pick: Pick::Json(path), want }));
+    out.extend(matcher.map(|matcher| Check { extractor: Extractor::Json(path), matcher }));
 }

@@ -1,8 +1,8 @@
 //! The number of packets of a reply, which may have several.
 
-use throng_program::{Check, Pick};
+use throng_program::{Check, Extractor};
 
-use crate::message::wants::{Meaning, read_want};
+use crate::message::matchers::{Meaning, read_matcher};
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
 use crate::synonyms::did_you_mean;
@@ -21,9 +21,9 @@ pub(crate) fn read_packets(
         return false;
     }
     let mut read = |cx: &mut Context<'_>, word: &str, place: Place, value: &Node| {
-        let pick = packets_pick(cx, kinds, word, place);
-        let want = read_want(cx, value, Meaning::Json);
-        out.extend(pick.zip(want).map(|(pick, want)| Check { pick, want }));
+        let extractor = packets_extractor(cx, kinds, word, place);
+        let matcher = read_matcher(cx, value, Meaning::Json);
+        out.extend(extractor.zip(matcher).map(|(extractor, matcher)| Check { extractor, matcher }));
     };
     match &value.kind {
         Kind::Map(_) if key.text == "packets" => {
@@ -49,12 +49,12 @@ pub(crate) fn no_packets(cx: &mut Context<'_>, place: Place) {
 }
 
 /// `packets`, or `packets.NAME` for those that are this message.
-pub(crate) fn packets_pick(
+pub(crate) fn packets_extractor(
     cx: &mut Context<'_>,
     kinds: &Kinds,
     word: &str,
     place: Place,
-) -> Option<Pick> {
+) -> Option<Extractor> {
     if let (Some((_, name)), Kinds::Declared { protocol, ids }) = (word.split_once('.'), kinds) {
         let names: Vec<&str> = ids.iter().map(|id| &*protocol.info(*id).name).collect();
         if !names.contains(&name) {
@@ -69,5 +69,5 @@ pub(crate) fn packets_pick(
             return cx.fail(error.help(say!("the replies to this request are {replies}")));
         }
     }
-    Some(Pick::Result(word.into()))
+    Some(Extractor::Result(word.into()))
 }

@@ -2,16 +2,16 @@
 
 use throng_base::Said;
 use throng_extract::JsonPath;
-use throng_program::{Pick, Save};
+use throng_program::{Extractor, Save};
 
 use crate::ast::{self, Field};
 use crate::message::answer::Answer;
 use crate::message::checks::{json_path_of, no_fields};
-use crate::message::fields::{field_pick, warn_hidden};
+use crate::message::fields::{field_extractor, warn_hidden};
 use crate::message::headers::{self, is_token};
 use crate::message::json::read_path;
-use crate::message::packets::packets_pick;
-use crate::message::wants::read_pick;
+use crate::message::matchers::read_extractor;
+use crate::message::packets::packets_extractor;
 use crate::native::Headers;
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
@@ -50,13 +50,15 @@ pub(crate) fn read_saves(cx: &mut Context<'_>, field: Field<'_>, answer: Answer<
 
 /// What is kept, with a slot that is not the right one yet.
 fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Save> {
-    let first = |pick| Save { slot: 0, pick, all: false, default: None };
+    let first = |extractor| Save { slot: 0, extractor, all: false, default: None };
     let Kind::Scalar { text, .. } = &node.kind else { return read_save_map(cx, node, answer) };
     if node.is_null() {
         return cx.wrong_type(node, say!("a value to save"), HELP);
     }
     if text.contains("${") {
-        return cx.expression(node, say!("a value")).map(|value| first(Pick::Expression(value)));
+        return cx
+            .expression(node, say!("a value"))
+            .map(|value| first(Extractor::Expression(value)));
     }
     if let Some(kinds) = answer.kinds() {
         match text.as_str() {
@@ -65,23 +67,23 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
             }
             word if answer.has_head() && word.starts_with("header.") => {}
             word if kinds.counts_packets(word) => {
-                return packets_pick(cx, kinds, word, node.place).map(first);
+                return packets_extractor(cx, kinds, word, node.place).map(first);
             }
-            path => return field_pick(cx, kinds, path, node.place).map(first),
+            path => return field_extractor(cx, kinds, path, node.place).map(first),
         }
     }
-    let pick = match text.as_str() {
-        "body" | "text" => Pick::Body,
-        "time" => Pick::Time,
-        "size" => Pick::Size,
-        "json" => Pick::Json(JsonPath::default()),
+    let extractor = match text.as_str() {
+        "body" | "text" => Extractor::Body,
+        "time" => Extractor::Time,
+        "size" => Extractor::Size,
+        "json" => Extractor::Json(JsonPath::default()),
         "status" if matches!(answer, Answer::Message) => return not_of_message(cx, node, text),
-        "status" => Pick::Status,
+        "status" => Extractor::Status,
         _ if text.starts_with("json.") || text.starts_with("json[") => {
-            Pick::Json(read_path(cx, json_path_of(text), node.place)?)
+            Extractor::Json(read_path(cx, json_path_of(text), node.place)?)
         }
         word if cx.scope.spoken.native().and_then(|it| it.only_here(word)).is_some() => {
-            Pick::Header(word.into())
+            Extractor::Header(word.into())
         }
         _ => match text.split_once('.') {
             Some(("header", name)) => read_header(cx, node, name, answer)?,
@@ -89,7 +91,7 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
             _ => return unknown_save(cx, node, text),
         },
     };
-    Some(first(pick))
+    Some(first(extractor))
 }
 
 fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T> {
@@ -100,28 +102,38 @@ fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T>
     cx.fail(error.help(say!("save `body`, `json.PATH`, `size` or `time`")))
 }
 
-fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>) -> Option<Pick> {
+fn read_header(
+    cx: &mut Context<'_>,
+    node: &Node,
+    name: &str,
+    answer: Answer<'_>,
+) -> Option<Extractor> {
     if !answer.has_head() && !cx.scope.spoken.has_headers() {
         return not_of_message(cx, node, "header");
     }
     if matches!(cx.scope.spoken.headers(), Headers::Values(_)) {
-        return Some(Pick::Header(name.into()));
+        return Some(Extractor::Header(name.into()));
     }
     if !is_token(name) {
         let message = say!("`{}` is not a valid header name", shorten(name));
         let error = cx.error("bad-header", message, cx.place_of(node, name));
         return cx.fail(error.label(say!("not a header name")).help(say!("write `header.etag`")));
     }
-    Some(Pick::Header(name.to_ascii_lowercase()))
+    Some(Extractor::Header(name.to_ascii_lowercase()))
 }
 
-fn read_cookie(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>) -> Option<Pick> {
+fn read_cookie(
+    cx: &mut Context<'_>,
+    node: &Node,
+    name: &str,
+    answer: Answer<'_>,
+) -> Option<Extractor> {
     if !matches!(answer, Answer::Http) {
         return not_of_message(cx, node, "cookie");
     }
     let place = cx.place_of(node, name);
     headers::check_cookie_name(cx, name, place, say!("write `cookie.sid`"))?;
-    Some(Pick::Cookie(name.into()))
+    Some(Extractor::Cookie(name.into()))
 }
 
 fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
@@ -162,18 +174,18 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
         };
     };
     let text = cx.text(value, say!("a pattern to search for"));
-    let pick = text.and_then(|text| match key.text.as_str() {
-        "json" => read_path(cx, &text, value.place).map(Pick::Json),
+    let extractor = text.and_then(|text| match key.text.as_str() {
+        "json" => read_path(cx, &text, value.place).map(Extractor::Json),
         "header" => read_header(cx, value, &text, answer),
         "cookie" => read_cookie(cx, value, &text, answer),
         "field" => match answer.kinds() {
-            Some(kinds) => field_pick(cx, kinds, &text, value.place),
+            Some(kinds) => field_extractor(cx, kinds, &text, value.place),
             None => {
                 no_fields(cx, key.place);
                 None
             }
         },
-        kind => read_pick(cx, kind, &text, value.place),
+        kind => read_extractor(cx, kind, &text, value.place),
     });
     let all = match fields.all.node() {
         Some(node) => cx.bool(node),
@@ -183,5 +195,5 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
         Some(node) => Some(cx.value_text(node)?),
         None => None,
     };
-    Some(Save { slot: 0, pick: pick?, all: all?, default })
+    Some(Save { slot: 0, extractor: extractor?, all: all?, default })
 }

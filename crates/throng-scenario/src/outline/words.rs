@@ -13,7 +13,7 @@ use super::{DataOutline, Line};
 use crate::builtin::{self, Written};
 use crate::native;
 use crate::phrases::{
-    Words, attempts, check, expression, limits, limits_but, pick, shorten, shown,
+    Words, attempts, check, expression, extractor, limits, limits_but, shorten, shown,
 };
 
 impl Words<'_> {
@@ -383,10 +383,10 @@ fn which_of(protocol: Option<&Protocol>, which: &Which) -> String {
 
 fn mark(mark: &Mark) -> String {
     match &mark.prefix {
-        None => pick(&mark.pick),
+        None => extractor(&mark.extractor),
         Some(prefix) => {
             let prefix = shorten(&String::from_utf8_lossy(prefix));
-            format!("{} prefix {prefix:?}", pick(&mark.pick))
+            format!("{} prefix {prefix:?}", extractor(&mark.extractor))
         }
     }
 }

@@ -9,7 +9,9 @@ use throng_base::StepId;
 use throng_base::units::{format_bytes, write_duration};
 use throng_expression::Value;
 use throng_metrics::{Comparison, status_word};
-use throng_program::{Check, Failing, OnError, Pick, Program, Retry, RetryOn, Save, Session, Want};
+use throng_program::{
+    Check, Extractor, Failing, Matcher, OnError, Program, Retry, RetryOn, Save, Session,
+};
 
 pub(crate) use shown::{expression, shorten, shown};
 
@@ -39,7 +41,11 @@ impl Words<'_> {
         notes.extend(checks.iter().map(|one| format!("check {}", check(one))));
         for save in saves {
             let all = if save.all { "all " } else { "" };
-            notes.push(format!("save {} = {all}{}", self.slot(save.slot), pick(&save.pick)));
+            notes.push(format!(
+                "save {} = {all}{}",
+                self.slot(save.slot),
+                extractor(&save.extractor)
+            ));
         }
     }
 }
@@ -85,34 +91,34 @@ pub(crate) fn attempts(key: &str, Retry { on, times, low, high }: Retry) -> Stri
 }
 
 pub(crate) fn check(check: &Check) -> String {
-    let what = pick(&check.pick);
+    let what = extractor(&check.extractor);
     // Of a time, numbers are nanoseconds.
-    let number = |value: &Value| match (&check.pick, value.as_f64()) {
-        (Pick::Time, Some(nanos)) => write_duration(Duration::from_nanos(nanos as u64)),
-        (Pick::Size, Some(bytes)) => format_bytes(bytes),
+    let number = |value: &Value| match (&check.extractor, value.as_f64()) {
+        (Extractor::Time, Some(nanos)) => write_duration(Duration::from_nanos(nanos as u64)),
+        (Extractor::Size, Some(bytes)) => format_bytes(bytes),
         _ => value.to_text().to_string(),
     };
-    match &check.want {
-        Want::Present => format!("{what} present"),
-        Want::Absent => format!("{what} absent"),
-        Want::Null => format!("{what} null"),
-        Want::Bool(value) => format!("{what} {value}"),
-        Want::Number(Comparison::Equal, value) => format!("{what} {}", number(value)),
-        Want::Number(comparison, value) => {
+    match &check.matcher {
+        Matcher::Present => format!("{what} present"),
+        Matcher::Absent => format!("{what} absent"),
+        Matcher::Null => format!("{what} null"),
+        Matcher::Bool(value) => format!("{what} {value}"),
+        Matcher::Number(Comparison::Equal, value) => format!("{what} {}", number(value)),
+        Matcher::Number(comparison, value) => {
             format!("{what} {} {}", symbol(*comparison), number(value))
         }
-        Want::Statuses(set) => {
+        Matcher::Statuses(set) => {
             let ranges: Vec<String> = set.ranges.iter().map(statuses).collect();
             format!("{what} {}", ranges.join(", "))
         }
-        Want::Equals(text) => format!("{what} equals {}", shown(text)),
-        Want::Contains(text) => format!("{what} contains {}", shown(text)),
-        Want::Topic(filter) => format!("topic {}", shown(filter)),
-        Want::Matches(regex) => format!("{what} matches {}", shorten(regex.as_str())),
-        Want::Count(comparison, count) => {
+        Matcher::Equals(text) => format!("{what} equals {}", shown(text)),
+        Matcher::Contains(text) => format!("{what} contains {}", shown(text)),
+        Matcher::Topic(filter) => format!("topic {}", shown(filter)),
+        Matcher::Matches(regex) => format!("{what} matches {}", shorten(regex.as_str())),
+        Matcher::Count(comparison, count) => {
             format!("{what} count {} {count}", symbol(*comparison))
         }
-        Want::True => what,
+        Matcher::True => what,
     }
 }
 
@@ -134,22 +140,24 @@ fn symbol(comparison: Comparison) -> &'static str {
     }
 }
 
-pub(crate) fn pick(pick: &Pick) -> String {
-    match pick {
-        Pick::Status => "status".into(),
-        Pick::Header(name) => format!("header {name}"),
-        Pick::Cookie(name) => format!("cookie {name}"),
-        Pick::Body => "body".into(),
-        Pick::Field(paths) => paths.first().map_or(String::new(), |path| path.written.to_string()),
-        Pick::Proto(path) => path.written.to_string(),
-        Pick::Result(name) | Pick::Kind(_, name) => name.clone(),
-        Pick::Json(path) => format!("json {}", shorten(&path.to_string())),
-        Pick::XPath(path) => format!("xpath {}", shorten(&path.to_string())),
-        Pick::Css(selector) => format!("css {}", shorten(&selector.to_string())),
-        Pick::Pattern(pattern) => format!("regex {}", shorten(&pattern.to_string())),
-        Pick::Size => "size".into(),
-        Pick::Time => "time".into(),
-        Pick::Digest(digest) => digest.to_string(),
-        Pick::Expression(found) => expression(found),
+pub(crate) fn extractor(extractor: &Extractor) -> String {
+    match extractor {
+        Extractor::Status => "status".into(),
+        Extractor::Header(name) => format!("header {name}"),
+        Extractor::Cookie(name) => format!("cookie {name}"),
+        Extractor::Body => "body".into(),
+        Extractor::Field(paths) => {
+            paths.first().map_or(String::new(), |path| path.written.to_string())
+        }
+        Extractor::Proto(path) => path.written.to_string(),
+        Extractor::Result(name) | Extractor::Kind(_, name) => name.clone(),
+        Extractor::Json(path) => format!("json {}", shorten(&path.to_string())),
+        Extractor::XPath(path) => format!("xpath {}", shorten(&path.to_string())),
+        Extractor::Css(selector) => format!("css {}", shorten(&selector.to_string())),
+        Extractor::Pattern(pattern) => format!("regex {}", shorten(&pattern.to_string())),
+        Extractor::Size => "size".into(),
+        Extractor::Time => "time".into(),
+        Extractor::Digest(digest) => digest.to_string(),
+        Extractor::Expression(found) => expression(found),
     }
 }

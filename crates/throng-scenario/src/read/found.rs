@@ -29,7 +29,7 @@ pub(crate) struct Found {
     pub(crate) data: Data,
     /// Saved values that have the same slots in all sessions.
     pub(crate) shared_slots: Vec<String>,
-    pub(crate) picks: Picks,
+    pub(crate) extractors: Picks,
     /// `run.id`.
     pub(crate) run_id: String,
     pub(crate) redirects: Redirects,

@@ -14,7 +14,7 @@ use std::cell::Cell;
 
 use throng_expression::{Answer as Part, Expression, Name, Names, UnknownName, Value};
 use throng_extract::JsonPath;
-use throng_program::{Pick, Save};
+use throng_program::{Extractor, Save};
 use throng_protocol::framed::FieldPath;
 
 use throng_base::Said;
@@ -215,8 +215,8 @@ impl Context<'_> {
         let is_known =
             self.session.heard.as_ref().is_some_and(|heard| heard.slots.contains_key(&name));
         if !is_known {
-            let pick = Pick::Field([path.clone()].into());
-            self.session.keep_heard(name.clone(), pick)?;
+            let extractor = Extractor::Field([path.clone()].into());
+            self.session.keep_heard(name.clone(), extractor)?;
         }
         self.expression_of(&format!("message.{name}"), place)
     }
@@ -630,9 +630,9 @@ impl KnownNames<'_, '_> {
             return Ok((Name::Slot(*slot), path.len()));
         }
         let root = path[0];
-        let (pick, used) = match &heard.kinds {
-            Some(kinds) => match pick_of(kinds, &path[1..]) {
-                Ok((pick, used)) => (pick, used + 1),
+        let (extractor, used) = match &heard.kinds {
+            Some(kinds) => match extractor_of(kinds, &path[1..]) {
+                Ok((extractor, used)) => (extractor, used + 1),
                 Err(mistake) if mistake.message.is_empty() => {
                     let message = say!("the name of a message field is missing");
                     let help = say!("write `${{{root}.id}}`");
@@ -642,15 +642,15 @@ impl KnownNames<'_, '_> {
             },
             None => match path.get(1).copied() {
                 Some("json") => match JsonPath::parse(&path[2..].join(".")) {
-                    Ok(found) if path.len() > 2 => (Pick::Json(found), path.len()),
-                    _ => (Pick::Json(JsonPath::default()), 2),
+                    Ok(found) if path.len() > 2 => (Extractor::Json(found), path.len()),
+                    _ => (Extractor::Json(JsonPath::default()), 2),
                 },
-                Some("body" | "text") => (Pick::Body, 2),
-                Some("size") => (Pick::Size, 2),
+                Some("body" | "text") => (Extractor::Body, 2),
+                Some("size") => (Extractor::Size, 2),
                 Some("header") if heard.has_headers && path.len() > 2 => {
-                    (Pick::Header(path[2].into()), 3)
+                    (Extractor::Header(path[2].into()), 3)
                 }
-                Some("topic") if heard.has_headers => (Pick::Header("topic".into()), 2),
+                Some("topic") if heard.has_headers => (Extractor::Header("topic".into()), 2),
                 word => {
                     let message = match word {
                         Some(word) => say!("a message has no `{}` here", shorten(word)),
@@ -671,7 +671,7 @@ impl KnownNames<'_, '_> {
         if let Some(slot) = heard.slots.get(&written) {
             return Ok((Name::Slot(*slot), used));
         }
-        let Some(slot) = self.session.keep_heard(written, pick) else {
+        let Some(slot) = self.session.keep_heard(written, extractor) else {
             let message = say!("a session saves more than {SLOTS_MAX} values");
             return Err(UnknownName { message, label: None, help: SAVED_HELP });
         };
@@ -714,11 +714,11 @@ impl KnownNames<'_, '_> {
 }
 
 /// The longest part of a path that is a field of a message, and how many of its words that are.
-fn pick_of(kinds: &Kinds, path: &[&str]) -> Result<(Pick, usize), UnknownName> {
+fn extractor_of(kinds: &Kinds, path: &[&str]) -> Result<(Extractor, usize), UnknownName> {
     let mut mistake = UnknownName::default();
     for used in (1..=path.len()).rev() {
         match kinds.find(&path[..used].join(".")) {
-            Ok(pick) => return Ok((pick, used)),
+            Ok(extractor) => return Ok((extractor, used)),
             Err(wrong) => {
                 let label = Some(say!("unknown"));
                 mistake = UnknownName { message: wrong.message, label, help: wrong.help };

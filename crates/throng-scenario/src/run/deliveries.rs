@@ -6,8 +6,8 @@ use std::time::Duration;
 use throng_base::{Said, StepId};
 use throng_expression::Expression;
 use throng_program::{
-    Audience, Begins, Content, Delivery, Mark, Message, Pick, Session, Statement, Step, StepKind,
-    Which,
+    Audience, Begins, Content, Delivery, Extractor, Mark, Message, Session, Statement, Step,
+    StepKind, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::{MessageType, MethodId};
@@ -16,9 +16,9 @@ use crate::ast::{self, Field};
 use crate::keys;
 use crate::message::checks::json_path_of;
 use crate::message::declared::read_pattern;
-use crate::message::fields::field_pick;
+use crate::message::fields::field_extractor;
 use crate::message::json::read_path;
-use crate::message::wants::read_pick;
+use crate::message::matchers::read_extractor;
 use crate::reach::Reaches;
 use crate::read::Context;
 use crate::scope::{Kinds, SessionNames, Spoken};
@@ -574,7 +574,7 @@ impl Reader<'_, '_> {
     /// Where the id or the stamp of a message stands.
     fn mark(&mut self, node: &Node, kinds: Option<&Kinds>) -> Option<Mark> {
         if !matches!(node.kind, Kind::Map(_)) {
-            return self.pick(node, kinds).map(|pick| Mark { prefix: None, pick });
+            return self.extractor(node, kinds).map(|extractor| Mark { prefix: None, extractor });
         }
         let fields = ast::Mark::read(self.cx, node)?;
         let Some(found) = ast::one_of(self.cx, &[fields.json, fields.regex]) else {
@@ -599,24 +599,24 @@ impl Reader<'_, '_> {
                 self.cx
                     .note(error.help(say!("match the prefix in the regular expression instead")));
             }
-            let pick = read_pick(self.cx, "regex", &text, node.place)?;
-            return Some(Mark { prefix: None, pick });
+            let extractor = read_extractor(self.cx, "regex", &text, node.place)?;
+            return Some(Mark { prefix: None, extractor });
         }
         let prefix = match prefix.node() {
             Some(node) => Some(self.cx.text(node, say!("text"))?.into_bytes().into()),
             None => None,
         };
-        let pick = read_path(self.cx, &text, node.place).map(Pick::Json)?;
-        Some(Mark { prefix, pick })
+        let extractor = read_path(self.cx, &text, node.place).map(Extractor::Json)?;
+        Some(Mark { prefix, extractor })
     }
 
     /// A field of a declared message, or of a JSON text.
-    fn pick(&mut self, node: &Node, kinds: Option<&Kinds>) -> Option<Pick> {
+    fn extractor(&mut self, node: &Node, kinds: Option<&Kinds>) -> Option<Extractor> {
         let text = self.cx.text(node, say!("the name of a field"))?;
         match kinds {
-            Some(kinds) => field_pick(self.cx, kinds, &text, node.place),
+            Some(kinds) => field_extractor(self.cx, kinds, &text, node.place),
             None if text.starts_with("json.") || text.starts_with("json[") => {
-                read_path(self.cx, json_path_of(&text), node.place).map(Pick::Json)
+                read_path(self.cx, json_path_of(&text), node.place).map(Extractor::Json)
             }
             None => {
                 let message = say!("the sent message has no field `{}`", shorten(&text));

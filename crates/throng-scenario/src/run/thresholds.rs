@@ -34,7 +34,7 @@ pub(crate) use names::Names;
 pub(crate) use unmeasured::Unmeasured;
 
 use crate::labels;
-use crate::message::wants::parse_comparison;
+use crate::message::matchers::parse_comparison;
 use crate::read::Context;
 use crate::steps::parse_byte_rate;
 use crate::synonyms::did_you_mean;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throng_base::Said;
-use throng_program::{Pick, Scheme};
+use throng_program::{Extractor, Scheme};
 use throng_protocol::framed::declaration::Transport;
 use throng_protocol::framed::{FieldPath, MessageId, PathMistake, Protocol, Range};
 use throng_protocol::protobuf::{MessageType, Method, MethodId, Schema};
@@ -47,10 +47,10 @@ impl Kinds {
     }
 
     /// The way to a field, in every kind that has it.
-    pub(crate) fn find(&self, path: &str) -> Result<Pick, PathMistake> {
+    pub(crate) fn find(&self, path: &str) -> Result<Extractor, PathMistake> {
         let (protocol, ids) = match self {
             Kinds::Proto { schema, message } => {
-                return schema.field(*message, path).map(Pick::Proto);
+                return schema.field(*message, path).map(Extractor::Proto);
             }
             Kinds::Declared { protocol, ids } => (protocol, ids),
         };
@@ -59,7 +59,7 @@ impl Kinds {
         let found: Vec<Result<FieldPath, PathMistake>> =
             ids.iter().copied().chain(parts).map(|id| protocol.field(id, path)).collect();
         match found.iter().any(Result::is_ok) {
-            true => Ok(Pick::Field(found.into_iter().flatten().collect())),
+            true => Ok(Extractor::Field(found.into_iter().flatten().collect())),
             false => {
                 let first = found.into_iter().find_map(Result::err);
                 Err(first.unwrap_or_else(|| PathMistake {
@@ -89,12 +89,12 @@ impl Kinds {
     }
 
     /// The values that what is picked may have, in every kind that has it.
-    pub(crate) fn ranges(&self, pick: &Pick) -> Vec<Range> {
-        match (self, pick) {
-            (Kinds::Declared { protocol, .. }, Pick::Field(paths)) => {
+    pub(crate) fn ranges(&self, extractor: &Extractor) -> Vec<Range> {
+        match (self, extractor) {
+            (Kinds::Declared { protocol, .. }, Extractor::Field(paths)) => {
                 paths.iter().map(|path| protocol.range(path)).collect()
             }
-            (Kinds::Proto { schema, .. }, Pick::Proto(path)) => vec![schema.range(path)],
+            (Kinds::Proto { schema, .. }, Extractor::Proto(path)) => vec![schema.range(path)],
             _ => vec![Range::Any],
         }
     }

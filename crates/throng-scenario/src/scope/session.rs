@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use throng_expression::{Expression, Slots, Value};
-use throng_program::{Pick, Save, Segment, Text};
+use throng_program::{Extractor, Save, Segment, Text};
 
 use crate::scope::{Kinds, Spoken};
 use crate::syntax::Place;
@@ -157,14 +157,14 @@ impl SessionNames {
     }
 
     /// Keeps a part of the message that a handler does something with; gives its slot.
-    pub(crate) fn keep_heard(&mut self, written: String, pick: Pick) -> Option<u16> {
+    pub(crate) fn keep_heard(&mut self, written: String, extractor: Extractor) -> Option<u16> {
         let slot = self.add(&format!("message.{written}"))?;
         self.set_written(slot);
         if let Some(heard) = &mut self.heard {
             heard.slots.insert(written, slot);
             // What is not there is nothing: the step that needs it says so.
             let default = Some(Text::constant(Value::Null));
-            heard.saves.push(Save { slot, pick, all: false, default });
+            heard.saves.push(Save { slot, extractor, all: false, default });
         }
         Some(slot)
     }

@@ -1,7 +1,7 @@
 //! Which messages are meant: what they look like.
 
 use throng_base::Said;
-use throng_program::{Check, Escape, Pick, Text, Want, Which};
+use throng_program::{Check, Escape, Extractor, Matcher, Text, Which};
 
 use crate::ast::{self, Field, Map as _};
 use crate::builtin;
@@ -9,7 +9,7 @@ use crate::message::answer::Answer;
 use crate::message::declared::{self, Meant};
 use crate::message::fields::read_field_map;
 use crate::message::json::read_json_checks;
-use crate::message::wants::read_regex;
+use crate::message::matchers::read_regex;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
@@ -79,7 +79,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
     if let Some(node) = fields.text.node() {
         let text = cx.template(node, say!("text"), Escape::None)?;
         meant.name = name_of(&text);
-        checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
+        checks.push(Check { extractor: Extractor::Body, matcher: Matcher::Contains(text) });
     }
     if let Some(node) = fields.json.node() {
         let before = checks.len();
@@ -89,11 +89,13 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
     if let Some(node) = fields.pattern.node() {
         let regex = read_regex(cx, node)?;
         meant.name = meant.name.or_else(|| Some(regex.as_str().to_string()));
-        checks.push(Check { pick: Pick::Body, want: Want::Matches(regex) });
+        checks.push(Check { extractor: Extractor::Body, matcher: Matcher::Matches(regex) });
     }
     let before = checks.len();
     read_headers(cx, (fields.event, fields.all()), checks)?;
-    if let Some(Check { want: Want::Equals(name) | Want::Topic(name), .. }) = checks.get(before) {
+    if let Some(Check { matcher: Matcher::Equals(name) | Matcher::Topic(name), .. }) =
+        checks.get(before)
+    {
         meant.name = name_of(name).or(meant.name);
     }
     // What is wrong inside was said already; it is not a message that always fits.
@@ -107,15 +109,15 @@ fn name_of(text: &Text) -> Option<String> {
 
 /// `cmd=msg`
 fn name_of_field(check: &Check) -> Option<String> {
-    let path = match &check.pick {
-        Pick::Json(path) => path.to_string(),
-        Pick::Proto(path) => path.written.to_string(),
+    let path = match &check.extractor {
+        Extractor::Json(path) => path.to_string(),
+        Extractor::Proto(path) => path.written.to_string(),
         _ => return None,
     };
-    let value = match &check.want {
-        Want::Equals(text) => name_of(text)?,
-        Want::Number(_, number) => number.to_text().to_string(),
-        Want::Bool(value) => value.to_string(),
+    let value = match &check.matcher {
+        Matcher::Equals(text) => name_of(text)?,
+        Matcher::Number(_, number) => number.to_text().to_string(),
+        Matcher::Bool(value) => value.to_string(),
         _ => return Some(shorten(&path)),
     };
     Some(format!("{}={value}", shorten(&path)))
@@ -144,6 +146,9 @@ fn read_event_name(cx: &mut Context<'_>, field: Field<'_>, checks: &mut Vec<Chec
         );
     }
     let name = cx.template(node, say!("the name of an event"), Escape::None)?;
-    checks.push(Check { pick: Pick::Header("event".into()), want: Want::Equals(name) });
+    checks.push(Check {
+        extractor: Extractor::Header("event".into()),
+        matcher: Matcher::Equals(name),
+    });
     Some(())
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use throng_base::Said;
 use throng_program::{
-    Check, Connect, Content, EventRequest, Expect, Message, Pick, Request, Segment, Send,
-    Statement, StepKind, Text, Until, Want, Which,
+    Check, Connect, Content, EventRequest, Expect, Extractor, Matcher, Message, Request, Segment,
+    Send, Statement, StepKind, Text, Until, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -533,7 +533,7 @@ const EXPECT_HELP: Said = say!(
 fn read_message_looks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) -> Option<Until> {
     let until = read_expectation(cx, node, checks)?;
     if let Until::Pattern(regex) = &until {
-        checks.push(Check { pick: Pick::Body, want: Want::Matches(regex.clone()) });
+        checks.push(Check { extractor: Extractor::Body, matcher: Matcher::Matches(regex.clone()) });
     }
     Some(until)
 }
@@ -566,7 +566,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     let fields = ast::Expectation::read(cx, node)?;
     if let Some(node) = fields.text.node() {
         let text = cx.template(node, say!("text"), Escape::None)?;
-        checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
+        checks.push(Check { extractor: Extractor::Body, matcher: Matcher::Contains(text) });
     }
     if let Some(node) = fields.json.node() {
         cx.with_answer(|cx| read_json_checks(cx, node, checks));
@@ -592,8 +592,8 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
             ),
             length => Some(Until::Length(length)),
         },
-        "delimiter" => crate::message::wants::read_delimiter(cx, node).map(Until::Delimiter),
-        "pattern" => crate::message::wants::read_regex(cx, node).map(Until::Pattern),
+        "delimiter" => crate::message::matchers::read_delimiter(cx, node).map(Until::Delimiter),
+        "pattern" => crate::message::matchers::read_regex(cx, node).map(Until::Pattern),
         _ => match cx.bool(node)? {
             true => Some(Until::Any),
             false => cx.bad_value(node, say!("`any` must be `true` or omitted"), EXPECT_HELP),

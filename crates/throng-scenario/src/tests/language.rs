@@ -6,7 +6,7 @@ use throng_base::Random;
 use throng_data::{AtEnd, Origin, Take};
 use throng_expression::{Answer, EvaluationError, Scope, Value};
 use throng_metrics::{Comparison, Counter, Subject};
-use throng_program::{Body, Check, Http, Pick, Program, Save, Statement, Text, Want};
+use throng_program::{Body, Check, Extractor, Http, Matcher, Program, Save, Statement, Text};
 
 use super::program;
 
@@ -147,8 +147,8 @@ fn variables_are_made_of_each_other() {
     - ${vars.a}",
     );
     let body = body(&program, 0).as_literal().unwrap();
-    let want = r#"[2,"from-env",["x"],"x-2-from-env","007","5",1]"#;
-    assert_eq!(String::from_utf8_lossy(body), want);
+    let matcher = r#"[2,"from-env",["x"],"x-2-from-env","007","5",1]"#;
+    assert_eq!(String::from_utf8_lossy(body), matcher);
 }
 
 #[test]
@@ -202,24 +202,24 @@ fn shown(check: &Check) -> String {
         Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         None => "…".to_string(),
     };
-    let pick = match &check.pick {
-        Pick::Json(path) => format!("json {path}"),
-        Pick::XPath(path) => format!("xpath {path}"),
-        Pick::Css(css) => format!("css {css}"),
-        Pick::Pattern(pattern) => format!("regex {pattern}"),
-        Pick::Digest(digest) => format!("digest {digest}"),
-        Pick::Expression(_) => "expression".to_string(),
+    let extractor = match &check.extractor {
+        Extractor::Json(path) => format!("json {path}"),
+        Extractor::XPath(path) => format!("xpath {path}"),
+        Extractor::Css(css) => format!("css {css}"),
+        Extractor::Pattern(pattern) => format!("regex {pattern}"),
+        Extractor::Digest(digest) => format!("digest {digest}"),
+        Extractor::Expression(_) => "expression".to_string(),
         other => format!("{other:?}"),
     };
-    let want = match &check.want {
-        Want::Equals(value) => format!("equals {}", text(value)),
-        Want::Contains(value) => format!("contains {}", text(value)),
-        Want::Matches(pattern) => format!("matches {pattern}"),
-        Want::Number(comparison, value) => format!("{comparison:?} {}", value.to_text()),
-        Want::Count(comparison, value) => format!("count {comparison:?} {value}"),
+    let matcher = match &check.matcher {
+        Matcher::Equals(value) => format!("equals {}", text(value)),
+        Matcher::Contains(value) => format!("contains {}", text(value)),
+        Matcher::Matches(pattern) => format!("matches {pattern}"),
+        Matcher::Number(comparison, value) => format!("{comparison:?} {}", value.to_text()),
+        Matcher::Count(comparison, value) => format!("count {comparison:?} {value}"),
         other => format!("{other:?}"),
     };
-    format!("{pick}: {want}")
+    format!("{extractor}: {matcher}")
 }
 
 #[test]
@@ -301,8 +301,8 @@ fn saves_have_slots() {
     let saves: &[Save] = &http(&program, 0).saves;
     let slots: Vec<u16> = saves.iter().map(|save| save.slot).collect();
     assert_eq!(slots, [0, 1, 2, 3, 4, 5, 6, 7]);
-    assert!(matches!(&saves[1].pick, Pick::Header(name) if name == "etag"));
-    assert!(matches!(&saves[7].pick, Pick::Cookie(name) if name == "X.Sid"));
+    assert!(matches!(&saves[1].extractor, Extractor::Header(name) if name == "etag"));
+    assert!(matches!(&saves[7].extractor, Extractor::Cookie(name) if name == "X.Sid"));
     assert!(saves[2].all && !saves[0].all);
     let mut user = SomeUser::new();
     let set = session.all().find_map(|one| match one {
@@ -312,7 +312,7 @@ fn saves_have_slots() {
     assert_eq!(set.unwrap().value(&mut user).unwrap(), Value::Int(5));
     let default = saves[2].default.as_ref().unwrap().value(&mut user).unwrap();
     assert_eq!(default, Value::List(Arc::new([Value::Int(0)])));
-    let Pick::Expression(status) = &saves[4].pick else { panic!("{:?}", saves[4]) };
+    let Extractor::Expression(status) = &saves[4].extractor else { panic!("{:?}", saves[4]) };
     assert_eq!(status.evaluate(&mut user), Ok(Value::Int(202)));
     assert_eq!(saves[6].default.as_ref().unwrap().as_literal(), Some(&b"none"[..]));
 }

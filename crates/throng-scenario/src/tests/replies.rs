@@ -28,14 +28,14 @@ fn checks_and_saves_see_the_packets_of_a_reply() {
                 {log: \"${saved.all} ${saved.entries} ${saved.first}\"}";
     let made = program(&list(step));
     let Statement::Request(request) = &made.sessions[0].steps[1] else { panic!() };
-    let name = |pick: &Pick| match pick {
-        Pick::Result(name) | Pick::Kind(_, name) => name.clone(),
-        Pick::Field(paths) => format!("{} of {}", paths[0].written, paths.len()),
+    let name = |extractor: &Extractor| match extractor {
+        Extractor::Result(name) | Extractor::Kind(_, name) => name.clone(),
+        Extractor::Field(paths) => format!("{} of {}", paths[0].written, paths.len()),
         other => panic!("{other:?}"),
     };
-    let checks: Vec<_> = request.checks.iter().map(|check| name(&check.pick)).collect();
+    let checks: Vec<_> = request.checks.iter().map(|check| name(&check.extractor)).collect();
     assert_eq!(checks, ["done", "packets.entry", "packets.done", "code of 1", "name of 1"]);
-    let saves: Vec<_> = request.saves.iter().map(|save| name(&save.pick)).collect();
+    let saves: Vec<_> = request.saves.iter().map(|save| name(&save.extractor)).collect();
     assert_eq!(saves, ["packets", "packets.entry", "name of 1"]);
     // A packet in the middle may be the one that has to come.
     program(&list("{request: list, expect: {entry: {name: a}}, check: {packets: \"> 1\"}}"));

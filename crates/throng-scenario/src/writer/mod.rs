@@ -8,7 +8,7 @@ use throng_base::units::write_duration;
 use throng_extract::JsonPath;
 use throng_program::{Family, HttpVersion, Scheme};
 
-use crate::message::wants::JsonWant;
+use crate::message::matchers::JsonMatcher;
 use crate::native::{self, Native, UrlSays};
 use crate::read::{foreign, template};
 use crate::url::{Url, encode_path};
@@ -56,7 +56,7 @@ pub struct Bench {
     pub digest: bool,
     /// As in a check: `200`, `2xx`, `200..299`, or several with commas.
     pub expect_status: Option<String>,
-    pub expect_json: Vec<(JsonPath, JsonWant)>,
+    pub expect_json: Vec<(JsonPath, JsonMatcher)>,
     pub expect_text: Option<String>,
     /// Some(false) accepts any certificate.
     pub verify_tls: Option<bool>,
@@ -525,19 +525,21 @@ impl Writer<'_> {
                 many => format!("status: [{}]", many.join(", ")),
             });
         }
-        if let Some(want) = &bench.expect_text {
-            entries.push(format!("text: {}", scalar(&wanted(want))));
+        if let Some(matcher) = &bench.expect_text {
+            entries.push(format!("text: {}", scalar(&wanted(matcher))));
         }
         if !bench.expect_json.is_empty() {
             // Two expectations of one field: the last one holds, as a map has each key once.
             let mut fields: Vec<(String, String)> = Vec::new();
-            for (path, want) in &bench.expect_json {
+            for (path, matcher) in &bench.expect_json {
                 let path = path.to_string();
                 fields.retain(|(other, _)| *other != path);
-                fields.push((path, json_want(want)));
+                fields.push((path, json_want(matcher)));
             }
-            let fields: Vec<String> =
-                fields.iter().map(|(path, want)| format!("{}: {want}", quoted(path))).collect();
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(path, matcher)| format!("{}: {matcher}", quoted(path)))
+                .collect();
             entries.push(format!("json: {{{}}}", fields.join(", ")));
         }
         if !entries.is_empty() {
@@ -670,20 +672,20 @@ fn hex(bytes: &[u8]) -> String {
 /// A text that an answer has to have: what looks like a sign is a text too.
 fn wanted(text: &str) -> String {
     let compares =
-        crate::message::wants::parse_comparison(text).is_some() || foreign::sign(text).is_some();
+        crate::message::matchers::parse_comparison(text).is_some() || foreign::sign(text).is_some();
     // An expression at its begin makes it a text.
     let begin = if compares { "${''}" } else { "" };
     format!("{begin}{}", template::escape(text))
 }
 
-fn json_want(want: &JsonWant) -> String {
-    match want {
-        JsonWant::Text(value) => quoted(&wanted(value)),
-        JsonWant::Number(value) => value.to_text().to_string(),
-        JsonWant::Bool(value) => format!("{value}"),
-        JsonWant::Null => "null".into(),
-        JsonWant::Present => "present".into(),
-        JsonWant::Absent => "absent".into(),
+fn json_want(matcher: &JsonMatcher) -> String {
+    match matcher {
+        JsonMatcher::Text(value) => quoted(&wanted(value)),
+        JsonMatcher::Number(value) => value.to_text().to_string(),
+        JsonMatcher::Bool(value) => format!("{value}"),
+        JsonMatcher::Null => "null".into(),
+        JsonMatcher::Present => "present".into(),
+        JsonMatcher::Absent => "absent".into(),
     }
 }
 

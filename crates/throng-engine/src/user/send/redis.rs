@@ -7,7 +7,7 @@ use std::task::Context;
 use throng_base::redis as base;
 use throng_metrics::Cause;
 use throng_program::redis::{Commands, Piece};
-use throng_program::{Check, Pick};
+use throng_program::{Check, Extractor};
 use throng_protocol::machine::{Fields, Machine};
 use throng_protocol::redis::{Answer, Reply, read_reply, write_word};
 
@@ -95,7 +95,8 @@ pub(super) fn acknowledgement<'a>(answer: &Answer<'a>, checks: &[Check]) -> Ackn
 /// errors itself.
 fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<(u16, Finding)> {
     let (error, word) = (answer.error?, answer.error_word()?);
-    let is_error = |check: &Check| matches!(&check.pick, Pick::Header(name) if name == "error");
+    let is_error =
+        |check: &Check| matches!(&check.extractor, Extractor::Header(name) if name == "error");
     if checks.iter().any(is_error) {
         return None;
     }

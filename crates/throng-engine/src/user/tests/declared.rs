@@ -137,10 +137,10 @@ pub(super) fn ask(protocol: &Protocol, x: u8) -> Request {
     }
 }
 
-fn number(protocol: &Protocol, kind: MessageId, path: &str, want: f64) -> Check {
+fn number(protocol: &Protocol, kind: MessageId, path: &str, matcher: f64) -> Check {
     let path = protocol.field(kind, path).unwrap();
-    let want = Want::Number(throng_metrics::Comparison::Equal, want.into());
-    Check { pick: Pick::Field([path].into()), want }
+    let matcher = Matcher::Number(throng_metrics::Comparison::Equal, matcher.into());
+    Check { extractor: Extractor::Field([path].into()), matcher }
 }
 
 pub(super) fn which(kind: MessageId) -> Which {
@@ -317,7 +317,7 @@ fn messages_are_handled_at_any_time() {
 /// The ID of a push in slot 2.
 pub(super) fn save_id(protocol: &Protocol) -> Save {
     let id = protocol.field(PUSH, "id").unwrap();
-    Save { slot: 2, pick: Pick::Field([id].into()), all: false, default: None }
+    Save { slot: 2, extractor: Extractor::Field([id].into()), all: false, default: None }
 }
 
 pub(super) fn slot(slot: u16) -> Text {

@@ -148,9 +148,9 @@ fn pings_are_answered_by_pongs() {
     assert!(outcome.step(3).latency.min() >= 20_000_000, "only its own pong answers a ping");
 }
 
-fn json(path: &str, want: &str) -> Check {
-    let pick = Pick::Json(JsonPath::parse(path).unwrap());
-    Check { pick, want: Want::Equals(Text::literal(want)) }
+fn json(path: &str, matcher: &str) -> Check {
+    let extractor = Extractor::Json(JsonPath::parse(path).unwrap());
+    Check { extractor, matcher: Matcher::Equals(Text::literal(matcher)) }
 }
 
 #[test]

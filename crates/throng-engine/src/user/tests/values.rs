@@ -85,20 +85,20 @@ fn body(http: &mut Http, text: &str, escape: Escape) {
     http.body = Body::Text(text_with(text, escape));
 }
 
-fn json(path: &str) -> Pick {
-    Pick::Json(JsonPath::parse(path).unwrap())
+fn json(path: &str) -> Extractor {
+    Extractor::Json(JsonPath::parse(path).unwrap())
 }
 
-fn check(pick: Pick, want: Want) -> Check {
-    Check { pick, want }
+fn check(extractor: Extractor, matcher: Matcher) -> Check {
+    Check { extractor, matcher }
 }
 
-fn save(slot: u16, pick: Pick) -> Save {
-    Save { slot, pick, all: false, default: None }
+fn save(slot: u16, extractor: Extractor) -> Save {
+    Save { slot, extractor, all: false, default: None }
 }
 
-fn equals(text: &str) -> Want {
-    Want::Equals(text_with(text, Escape::None))
+fn equals(text: &str) -> Matcher {
+    Matcher::Equals(text_with(text, Escape::None))
 }
 
 fn ok(body: &str) -> Vec<u8> {
@@ -168,49 +168,49 @@ fn verdict(answer: &[u8], checks: &[Check], saves: &[Save]) -> Option<(Cause, Sa
 
 const PAGE: &str = r#"{"code":0,"name":"Ann","big":1.5,"on":true,"none":null,"list":[1,2,3]}"#;
 
-fn judged(answer: &[u8], pick: Pick, want: Want, good: bool) {
-    let told = format!("{pick:?} {want:?}");
-    let found = verdict(answer, &[check(pick, want)], &[]);
+fn judged(answer: &[u8], extractor: Extractor, matcher: Matcher, good: bool) {
+    let told = format!("{extractor:?} {matcher:?}");
+    let found = verdict(answer, &[check(extractor, matcher)], &[]);
     assert_eq!(found.is_none(), good, "{told}: {found:?}");
 }
 
-fn number(comparison: Comparison, number: impl Into<Value>) -> Want {
-    Want::Number(comparison, number.into())
+fn number(comparison: Comparison, number: impl Into<Value>) -> Matcher {
+    Matcher::Number(comparison, number.into())
 }
 
-fn matches(text: &str) -> Want {
-    Want::Matches(regex::bytes::Regex::new(text).unwrap())
+fn matches(text: &str) -> Matcher {
+    Matcher::Matches(regex::bytes::Regex::new(text).unwrap())
 }
 
 #[test]
 fn statuses_headers_and_bodies_are_checked() {
     use Comparison::{Equal, Greater};
     let answer = ok(PAGE);
-    let header = || Pick::Header("x-kind".into());
-    let statuses = |low, high| Want::Statuses(StatusSet { ranges: vec![(low, high)] });
-    for (pick, want, good) in [
-        (Pick::Status, statuses(200, 299), true),
-        (Pick::Status, statuses(201, 299), false),
-        (Pick::Status, number(Equal, 200.0), true),
-        (header(), Want::Present, true),
-        (header(), Want::Absent, false),
+    let header = || Extractor::Header("x-kind".into());
+    let statuses = |low, high| Matcher::Statuses(StatusSet { ranges: vec![(low, high)] });
+    for (extractor, matcher, good) in [
+        (Extractor::Status, statuses(200, 299), true),
+        (Extractor::Status, statuses(201, 299), false),
+        (Extractor::Status, number(Equal, 200.0), true),
+        (header(), Matcher::Present, true),
+        (header(), Matcher::Absent, false),
         (header(), equals("demo"), true),
         (header(), equals("${'de' + 'mo'}"), true),
         (header(), equals("dem"), false),
-        (header(), Want::Contains(Text::literal("em")), true),
+        (header(), Matcher::Contains(Text::literal("em")), true),
         (header(), matches("^d.*o$"), true),
-        (header(), Want::Count(Equal, 1), true),
-        (Pick::Header("x-gone".into()), Want::Absent, true),
-        (Pick::Header("x-gone".into()), Want::Present, false),
-        (Pick::Header("x-gone".into()), Want::Count(Equal, 0), true),
-        (Pick::Header("content-length".into()), number(Greater, 10.0), true),
-        (Pick::Body, Want::Contains(Text::literal("Ann")), true),
-        (Pick::Body, Want::Contains(Text::literal("Bob")), false),
-        (Pick::Body, Want::Present, true),
-        (Pick::Body, equals(PAGE), true),
-        (Pick::Body, matches(r#""code":\d"#), true),
+        (header(), Matcher::Count(Equal, 1), true),
+        (Extractor::Header("x-gone".into()), Matcher::Absent, true),
+        (Extractor::Header("x-gone".into()), Matcher::Present, false),
+        (Extractor::Header("x-gone".into()), Matcher::Count(Equal, 0), true),
+        (Extractor::Header("content-length".into()), number(Greater, 10.0), true),
+        (Extractor::Body, Matcher::Contains(Text::literal("Ann")), true),
+        (Extractor::Body, Matcher::Contains(Text::literal("Bob")), false),
+        (Extractor::Body, Matcher::Present, true),
+        (Extractor::Body, equals(PAGE), true),
+        (Extractor::Body, matches(r#""code":\d"#), true),
     ] {
-        judged(&answer, pick, want, good);
+        judged(&answer, extractor, matcher, good);
     }
 }
 
@@ -218,8 +218,8 @@ fn statuses_headers_and_bodies_are_checked() {
 fn numbers_beyond_double_precision_are_compared_exactly() {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
     let answer = ok(r#"{"id":9007199254740993,"top":18446744073709551615,"half":0.5}"#);
-    let pattern = |text: &str| Pick::Pattern(Pattern::parse(text).unwrap());
-    for pick in [json("id"), pattern(r#""id":(\d+)"#)] {
+    let pattern = |text: &str| Extractor::Pattern(Pattern::parse(text).unwrap());
+    for extractor in [json("id"), pattern(r#""id":(\d+)"#)] {
         for (comparison, value, good) in [
             (Greater, 9_007_199_254_740_992_i64, true),
             (Greater, 9_007_199_254_740_993, false),
@@ -229,7 +229,7 @@ fn numbers_beyond_double_precision_are_compared_exactly() {
             (Equal, 9_007_199_254_740_992, false),
             (Equal, 9_007_199_254_740_993, true),
         ] {
-            judged(&answer, pick.clone(), number(comparison, value), good);
+            judged(&answer, extractor.clone(), number(comparison, value), good);
         }
     }
     judged(&answer, json("top"), number(Less, u64::MAX), false);
@@ -241,10 +241,10 @@ fn numbers_beyond_double_precision_are_compared_exactly() {
 fn fields_patterns_and_numbers_are_checked() {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less};
     let answer = ok(PAGE);
-    let pattern = |text: &str| Pick::Pattern(Pattern::parse(text).unwrap());
+    let pattern = |text: &str| Extractor::Pattern(Pattern::parse(text).unwrap());
     let size = PAGE.len() as f64;
-    let value = |text: &str| Pick::Expression(formula(text));
-    for (pick, want, good) in [
+    let value = |text: &str| Extractor::Expression(formula(text));
+    for (extractor, matcher, good) in [
         (json("code"), number(Equal, 0.0), true),
         (json("code"), number(Equal, 1.0), false),
         (json("code"), equals("0"), false),
@@ -253,55 +253,55 @@ fn fields_patterns_and_numbers_are_checked() {
         (json("name"), equals("Ann"), true),
         (json("name"), equals("${'A' + 'nn'}"), true),
         (json("big"), number(Greater, 1.4), true),
-        (json("on"), Want::Bool(true), true),
-        (json("on"), Want::Bool(false), false),
-        (json("on"), Want::True, true),
-        (json("none"), Want::Null, true),
-        (json("none"), Want::Present, true),
-        (json("gone"), Want::Absent, true),
-        (json("gone"), Want::Present, false),
-        (json("list"), Want::Count(Equal, 3), true),
-        (json("list"), Want::Count(Less, 3), false),
-        (json("$.list[*]"), Want::Count(GreaterOrEqual, 3), true),
+        (json("on"), Matcher::Bool(true), true),
+        (json("on"), Matcher::Bool(false), false),
+        (json("on"), Matcher::True, true),
+        (json("none"), Matcher::Null, true),
+        (json("none"), Matcher::Present, true),
+        (json("gone"), Matcher::Absent, true),
+        (json("gone"), Matcher::Present, false),
+        (json("list"), Matcher::Count(Equal, 3), true),
+        (json("list"), Matcher::Count(Less, 3), false),
+        (json("$.list[*]"), Matcher::Count(GreaterOrEqual, 3), true),
         (json("list[1]"), number(Equal, 2.0), true),
-        (json("list"), Want::Contains(text_with("${1 + 1}", Escape::None)), true),
+        (json("list"), Matcher::Contains(text_with("${1 + 1}", Escape::None)), true),
         (pattern(r#""name":"(\w+)""#), equals("Ann"), true),
         (pattern(r#""code":(\d)"#), number(Equal, 0.0), true),
-        (pattern(r"\d,"), Want::Count(Greater, 2), true),
-        (pattern("Bob"), Want::Absent, true),
-        (Pick::Size, number(Equal, size), true),
-        (Pick::Size, number(Less, size), false),
-        (Pick::Time, number(Less, 1e9), true),
-        (Pick::Time, number(Less, 1e3), false),
-        (Pick::Digest(Digest::Md5), equals(&Digest::Md5.of(PAGE.as_bytes())), true),
-        (Pick::Digest(Digest::Crc32), equals("00000000"), false),
-        (value("response.json.code == 0 && response.status == 200"), Want::True, true),
+        (pattern(r"\d,"), Matcher::Count(Greater, 2), true),
+        (pattern("Bob"), Matcher::Absent, true),
+        (Extractor::Size, number(Equal, size), true),
+        (Extractor::Size, number(Less, size), false),
+        (Extractor::Time, number(Less, 1e9), true),
+        (Extractor::Time, number(Less, 1e3), false),
+        (Extractor::Digest(Digest::Md5), equals(&Digest::Md5.of(PAGE.as_bytes())), true),
+        (Extractor::Digest(Digest::Crc32), equals("00000000"), false),
+        (value("response.json.code == 0 && response.status == 200"), Matcher::True, true),
         (value("response.json.list.size()"), number(Equal, 3.0), true),
         (value("response.headers['x-kind']"), equals("demo"), true),
-        (value("response.size > 1000"), Want::True, false),
-        (value("response.time > 0.0"), Want::True, true),
-        (value("response.json.gone"), Want::Present, false),
+        (value("response.size > 1000"), Matcher::True, false),
+        (value("response.time > 0.0"), Matcher::True, true),
+        (value("response.json.gone"), Matcher::Present, false),
     ] {
-        judged(&answer, pick, want, good);
+        judged(&answer, extractor, matcher, good);
     }
 }
 
 #[test]
 fn html_pages_are_checked() {
     let html = ok("<html><body><p id='x'>hello</p><p>two</p></body></html>");
-    let css = |text: &str| Pick::Css(Css::parse(text).unwrap());
-    let xpath = |text: &str| Pick::XPath(XPath::parse(text).unwrap());
-    for (pick, want, good) in [
+    let css = |text: &str| Extractor::Css(Css::parse(text).unwrap());
+    let xpath = |text: &str| Extractor::XPath(XPath::parse(text).unwrap());
+    for (extractor, matcher, good) in [
         (css("#x"), equals("hello"), true),
-        (css("p"), Want::Count(Comparison::Equal, 2), true),
-        (css("b"), Want::Absent, true),
-        (css("b"), Want::Present, false),
+        (css("p"), Matcher::Count(Comparison::Equal, 2), true),
+        (css("b"), Matcher::Absent, true),
+        (css("b"), Matcher::Present, false),
         (xpath("//p[@id='x']"), equals("hello"), true),
-        (xpath("//p"), Want::Count(Comparison::Equal, 2), true),
-        (xpath("//b"), Want::Present, false),
+        (xpath("//p"), Matcher::Count(Comparison::Equal, 2), true),
+        (xpath("//b"), Matcher::Present, false),
     ] {
-        let told = format!("{pick:?} {want:?}");
-        let found = verdict(&html, &[check(pick, want)], &[]);
+        let told = format!("{extractor:?} {matcher:?}");
+        let found = verdict(&html, &[check(extractor, matcher)], &[]);
         assert_eq!(found.is_none(), good, "{told}: {found:?}");
         assert!(found.is_none_or(|(cause, _)| cause == Cause::CheckFailed));
     }
@@ -312,7 +312,7 @@ fn failed_checks_report_what_was_found() {
     let answer = ok("{\"code\":5,\"name\":\"\x1b[31mred\"}");
     let plain = ok("hello\nworld");
     let equal = |value: f64| number(Comparison::Equal, value);
-    for (answer, checks, cause, want) in [
+    for (answer, checks, cause, matcher) in [
         (
             &plain,
             vec![check(json("code"), equal(0.0))],
@@ -321,16 +321,16 @@ fn failed_checks_report_what_was_found() {
         ),
         (
             &plain,
-            vec![check(Pick::Header("x-kind".into()), equals("other"))],
+            vec![check(Extractor::Header("x-kind".into()), equals("other"))],
             Cause::HeaderUnexpected,
             "expected the header `x-kind` to be `other`, got `demo`",
         ),
         (
             &plain,
             vec![
-                check(Pick::Size, equal(3.0)),
-                check(Pick::Header("x-gone".into()), Want::Present),
-                check(Pick::Body, Want::Contains(Text::literal("hello"))),
+                check(Extractor::Size, equal(3.0)),
+                check(Extractor::Header("x-gone".into()), Matcher::Present),
+                check(Extractor::Body, Matcher::Contains(Text::literal("hello"))),
             ],
             Cause::CheckFailed,
             "expected the size to be 3, got 11; expected the header `x-gone` to be found, but it \
@@ -338,20 +338,20 @@ fn failed_checks_report_what_was_found() {
         ),
         (
             &plain,
-            vec![check(Pick::Time, number(Comparison::Less, 1e6))],
+            vec![check(Extractor::Time, number(Comparison::Less, 1e6))],
             Cause::TooSlow,
             "expected the response time to be < 1.00ms, got 5.",
         ),
         (
             &plain,
-            vec![check(Pick::Expression(formula("saved.a + 1")), Want::True)],
+            vec![check(Extractor::Expression(formula("saved.a + 1")), Matcher::True)],
             Cause::ExpressionFailed,
             "",
         ),
     ] {
         let (found, detail) = verdict_once(answer, checks).unwrap();
         assert_eq!(found, cause, "{detail:?}");
-        assert!(detail.english().starts_with(want), "{detail:?}");
+        assert!(detail.english().starts_with(matcher), "{detail:?}");
     }
     let (_, detail) = verdict_once(&answer, vec![check(json("name"), equals("x"))]).unwrap();
     assert!(
@@ -376,8 +376,8 @@ fn saved_values_are_sent_later_and_users_differ() {
         http.checks = vec![check(json("code"), number(Comparison::Equal, 0.0))];
         http.saves = vec![
             save(2, json("data.token")),
-            save(3, Pick::Header("x-session".into())),
-            Save { slot: 0, pick: json("list"), all: true, default: None },
+            save(3, Extractor::Header("x-session".into())),
+            Save { slot: 0, extractor: json("list"), all: true, default: None },
         ];
     });
     let buy = request("PUT", "/buy/${saved.list[0][1]}", |http| {
@@ -418,12 +418,12 @@ fn a_missing_value_is_a_failure_or_takes_its_default() {
     let missing = verdict(&answer, &[], &[save(2, json("token"))]);
     let detail = "`a` was not saved: `json.token` was not found in `{\"a\":1}`";
     assert_eq!(missing, Some((Cause::SaveFailed, Said::of_others(detail))));
-    let header = Pick::Header("x-token".into());
+    let header = Extractor::Header("x-token".into());
     let missing = verdict(&answer, &[], &[save(2, header)]);
     let detail = "`a` was not saved: the header `x-token` is missing";
     assert_eq!(missing, Some((Cause::SaveFailed, Said::of_others(detail))));
     let default = Some(Text::literal("none"));
-    let kept = Save { slot: 2, pick: json("token"), all: true, default };
+    let kept = Save { slot: 2, extractor: json("token"), all: true, default };
     assert_eq!(verdict(&answer, &[], &[kept]), None);
 }
 
@@ -494,11 +494,11 @@ fn rows_sent(take: Take, at_end: AtEnd, users: u64, total: u64) -> (Outcome, Vec
 fn rows_are_taken_once_per_iteration() {
     let (outcome, sent) = rows_sent(Take::Circular, AtEnd::Stop, 1, 7);
     assert_eq!(outcome.sum.total().errors, []);
-    let want: Vec<_> = [10, 11, 12, 13, 14, 10, 11]
+    let matcher: Vec<_> = [10, 11, 12, 13, 14, 10, 11]
         .iter()
         .flat_map(|n| [format!("1/{n}"), format!("1/{n}")])
         .collect();
-    assert_eq!(sent, want);
+    assert_eq!(sent, matcher);
     let (outcome, sent) = rows_sent(Take::PerUser, AtEnd::Stop, 3, 9);
     assert_eq!(outcome.sum.total().errors, []);
     let mut own = sent.clone();
@@ -562,20 +562,21 @@ fn the_scenario_overrides_the_jar_in_a_single_cookie_header() {
     let cookies =
         |asked: &String| asked.split("Cookie: ").nth(1).map(|rest| rest.trim_end().to_string());
     let sent: Vec<_> = asked.borrow().iter().map(cookies).collect();
-    let want = [
+    let matcher = [
         Some("b=1; d=4"),
         Some("a=1; b=2; c=3"),
         Some("b=1; d=4; a=1; c=3"),
         Some("c=own; e=5; a=1; b=2"),
     ];
-    assert_eq!(sent, want.map(|cookies| cookies.map(String::from)));
+    assert_eq!(sent, matcher.map(|cookies| cookies.map(String::from)));
 }
 
 #[test]
 fn a_cookie_is_saved_from_the_jar_for_the_url() {
-    let cookie = |name: &str| Pick::Cookie(name.into());
+    let cookie = |name: &str| Extractor::Cookie(name.into());
     let page = request("GET", "/a/page", |http| {
-        http.checks = vec![check(cookie("xsrf"), Want::Present), check(cookie("X"), Want::Absent)];
+        http.checks =
+            vec![check(cookie("xsrf"), Matcher::Present), check(cookie("X"), Matcher::Absent)];
         http.saves = vec![save(2, cookie("xsrf"))];
         http.follow_redirects = true;
     });
@@ -584,7 +585,7 @@ fn a_cookie_is_saved_from_the_jar_for_the_url() {
         http.headers.push(("X-XSRF".into(), value));
     });
     let gone = request("GET", "/out", |http| {
-        http.checks = vec![check(cookie("xsrf"), Want::Absent)];
+        http.checks = vec![check(cookie("xsrf"), Matcher::Absent)];
         http.saves = vec![save(2, cookie("xsrf"))];
     });
     let (server, asked) = remembering(|asked| {
@@ -705,7 +706,7 @@ fn messages_are_written_checked_and_saved() {
             connect(),
             ask(
                 "{\"id\":${user.id},\"t\":\"x${user.id}\"}\n",
-                vec![check(json("id"), Want::Equals(same))],
+                vec![check(json("id"), Matcher::Equals(same))],
                 vec![save(2, json("t"))],
             ),
             ask("[\"${saved.a}\"]\n", vec![check(json("[0]"), equals("${saved.a}"))], Vec::new()),
@@ -754,7 +755,7 @@ fn checking_responses_costs_hardly_any_allocations() {
             http.checks = vec![
                 status(200),
                 check(json("code"), number(Comparison::Equal, 0.0)),
-                check(json("data.id"), Want::Present),
+                check(json("data.id"), Matcher::Present),
             ];
         })]
     });

@@ -10,7 +10,7 @@ use std::time::Duration;
 use joined::{joined_taken, sends_joined};
 use throng_base::StepId;
 use throng_metrics::Cause;
-use throng_program::{Check, Content, Expect, Message, Pick, Request, Save, Send, Statement};
+use throng_program::{Check, Content, Expect, Extractor, Message, Request, Save, Send, Statement};
 use throng_protocol::framed::{MessageId, Packet};
 use throng_protocol::machine::Fields;
 use throng_protocol::stream::Answer;
@@ -281,17 +281,17 @@ impl Exchange {
         instruction: &Instruction,
         shard: &Lane,
     ) {
-        let is_its = |pick: &Pick| match pick {
-            Pick::Field(paths) => paths.iter().any(|path| path.message == message),
+        let is_its = |extractor: &Extractor| match extractor {
+            Extractor::Field(paths) => paths.iter().any(|path| path.message == message),
             _ => false,
         };
         let rare = self.rare(shard);
         if !rare.parts.add(message) {
             return;
         }
-        let checked = instruction.checks().iter().map(|check| &check.pick);
-        let mut picks = checked.chain(instruction.saves().iter().map(|save| &save.pick));
-        if !picks.any(is_its) {
+        let checked = instruction.checks().iter().map(|check| &check.extractor);
+        let mut extractors = checked.chain(instruction.saves().iter().map(|save| &save.extractor));
+        if !extractors.any(is_its) {
             return;
         }
         match rare.held.resize(rare.held.bytes() + packet.len(), &shard.purse) {

@@ -1,7 +1,7 @@
 //! Tests the programs of gRPC calls. `tests-md/grpc.md` contains errors and their messages.
 
 use throng_program::{
-    Beat, Call, Content, OnError, Pick, Program, RetryOn, Scheme, Statement, StepKind, Want,
+    Beat, Call, Content, Extractor, Matcher, OnError, Program, RetryOn, Scheme, Statement, StepKind,
 };
 use throng_protocol::grpc::{Code, Encoding};
 
@@ -64,11 +64,13 @@ fn messages_of_a_call_are_encoded_by_the_schema() {
         status.status().unwrap().ranges,
         [Code::Ok, Code::NotFound].map(|code| (code.status(), code.status()))
     );
-    let Pick::Proto(path) = &colour.pick else { panic!("{colour:?}") };
+    let Extractor::Proto(path) = &colour.extractor else { panic!("{colour:?}") };
     assert_eq!((&*path.written, path.message), ("order.items[0].colour", method.output));
     // Replies contain the names of enum values.
-    assert!(matches!(&colour.want, Want::Equals(text) if text.as_literal() == Some(b"RED")));
-    assert!(matches!(&buy.saves[0].pick, Pick::Proto(path) if &*path.written == "order.id"));
+    assert!(matches!(&colour.matcher, Matcher::Equals(text) if text.as_literal() == Some(b"RED")));
+    assert!(
+        matches!(&buy.saves[0].extractor, Extractor::Proto(path) if &*path.written == "order.id")
+    );
     let rows: Vec<(&str, StepKind)> =
         program.steps.iter().map(|step| (step.name.as_str(), step.kind)).collect();
     assert_eq!(rows, [("market.v1.Market/Buy", StepKind::Grpc), ("again", StepKind::Grpc)]);
@@ -128,17 +130,21 @@ fn an_open_call_is_a_connection_with_the_messages_of_its_method() {
     assert_eq!(beat.template.constant(), Some(&b"\x0a\x04ping"[..]));
     let [handler] = &session.links[0].handlers[..] else { panic!("one handler") };
     assert!(
-        matches!(&handler.message.checks[0].pick, Pick::Proto(path) if &*path.written == "paid")
+        matches!(&handler.message.checks[0].extractor, Extractor::Proto(path) if &*path.written == "paid")
     );
     // Fields that the handler uses are saved to slots.
-    assert!(matches!(&handler.saves[0].pick, Pick::Proto(path) if &*path.written == "order.id"));
+    assert!(
+        matches!(&handler.saves[0].extractor, Extractor::Proto(path) if &*path.written == "order.id")
+    );
     assert_eq!(program.step(handler.step).name, "paid=true");
     let Statement::Send(send) = &session.steps[3] else { panic!("a send") };
     let Content::Proto(message) = &send.message.content else { panic!("{send:?}") };
     assert_eq!((message.leaves.len(), send.link), (1, 0));
     let Statement::Request(request) = &session.steps[4] else { panic!("a request") };
     assert_eq!(request.checks.len(), 2);
-    assert!(matches!(&request.saves[0].pick, Pick::Proto(path) if &*path.written == "order.id"));
+    assert!(
+        matches!(&request.saves[0].extractor, Extractor::Proto(path) if &*path.written == "order.id")
+    );
     let Statement::Expect(expect) = &session.steps[5] else { panic!("an expect") };
     assert_eq!((expect.link, expect.message.checks.len(), expect.checks.len()), (1, 2, 0));
     let told = &outline(&program, usize::MAX).sessions[0];

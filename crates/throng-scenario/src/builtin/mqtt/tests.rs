@@ -2,7 +2,7 @@
 
 use throng_program::mqtt::{Client, Order, Property};
 use throng_program::{
-    ConnectOptions, Content, Message, Pick, Program, Scheme, Statement, StepKind, Want,
+    ConnectOptions, Content, Extractor, Matcher, Message, Program, Scheme, Statement, StepKind,
 };
 use throng_protocol::mqtt::{Qos, Version};
 
@@ -153,13 +153,22 @@ fn what_comes_is_found_by_its_topic_and_its_headers() {
         _ => None,
     });
     let expect = expect.unwrap();
-    let is_topic = |pick: &Pick| matches!(pick, Pick::Header(name) if name == "topic");
+    let is_topic =
+        |extractor: &Extractor| matches!(extractor, Extractor::Header(name) if name == "topic");
     let checks = [&expect.message.checks[..], &expect.checks].concat();
-    assert!(checks.iter().any(|one| is_topic(&one.pick) && matches!(one.want, Want::Topic(_))));
-    assert!(checks.iter().any(|one| is_topic(&one.pick) && matches!(one.want, Want::Equals(_))));
+    assert!(
+        checks
+            .iter()
+            .any(|one| is_topic(&one.extractor) && matches!(one.matcher, Matcher::Topic(_)))
+    );
+    assert!(
+        checks
+            .iter()
+            .any(|one| is_topic(&one.extractor) && matches!(one.matcher, Matcher::Equals(_)))
+    );
     // The names of user properties keep their case.
-    let names: Vec<&Pick> = expect.saves.iter().map(|save| &save.pick).collect();
-    assert!(matches!(names[0], Pick::Header(name) if name == "Unit"), "{names:?}");
+    let names: Vec<&Extractor> = expect.saves.iter().map(|save| &save.extractor).collect();
+    assert!(matches!(names[0], Extractor::Header(name) if name == "Unit"), "{names:?}");
     assert!(is_topic(names[1]));
 }
 

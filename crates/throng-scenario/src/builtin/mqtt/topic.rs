@@ -1,6 +1,6 @@
 //! Topics: what messages are published to and subscribed to, and what they are found by.
 
-use throng_program::{Check, Pick, Segment, Text, Want};
+use throng_program::{Check, Extractor, Matcher, Segment, Text};
 use throng_protocol::mqtt::topic::{self, TopicError, check_filter, check_name};
 
 use crate::ast::Field;
@@ -79,7 +79,10 @@ pub(crate) fn read_topic_filter(
         let message = say!("the topic of a message never starts with `$share/`");
         return cx.bad_value(node, message, say!("write the filter without `$share/GROUP/`"));
     }
-    checks.push(Check { pick: Pick::Header("topic".into()), want: Want::Topic(filter) });
+    checks.push(Check {
+        extractor: Extractor::Header("topic".into()),
+        matcher: Matcher::Topic(filter),
+    });
     Some(())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throng_base::Said;
 use throng_program::redis::Commands;
 use throng_program::{
-    Check, Content, Message, Pick, Request, Statement, StepKind, Text, Until, Want, Which,
+    Check, Content, Extractor, Matcher, Message, Request, Statement, StepKind, Text, Until, Which,
 };
 
 use super::words::split;
@@ -171,6 +171,9 @@ pub(crate) fn read_channel(
     let Some((key, node)) = field.entry() else { return Some(()) };
     need_header(cx, key)?;
     let channel = cx.template(node, say!("a channel"), Escape::None)?;
-    checks.push(Check { pick: Pick::Header("channel".into()), want: Want::Equals(channel) });
+    checks.push(Check {
+        extractor: Extractor::Header("channel".into()),
+        matcher: Matcher::Equals(channel),
+    });
     Some(())
 }

@@ -1,7 +1,7 @@
 //! What Redis becomes in the program. Mistakes with their texts stand in `tests-md/redis.md`.
 
 use throng_program::redis::{self, Commands};
-use throng_program::{Content, Login, Pick, Program, Scheme, Statement, StepKind};
+use throng_program::{Content, Extractor, Login, Program, Scheme, Statement, StepKind};
 
 use crate::bench::{Bench, write};
 use crate::outline::outline;
@@ -60,10 +60,10 @@ fn replies_are_looked_at_by_name() {
     let names: Vec<_> = step
         .checks()
         .iter()
-        .map(|check| &check.pick)
-        .chain(step.saves().iter().map(|save| &save.pick))
-        .map(|pick| match pick {
-            Pick::Header(name) => name.as_str(),
+        .map(|check| &check.extractor)
+        .chain(step.saves().iter().map(|save| &save.extractor))
+        .map(|extractor| match extractor {
+            Extractor::Header(name) => name.as_str(),
             _ => "",
         })
         .collect();

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use throng_base::{Said, sql};
-use throng_program::{Check, Pick, Save, Scheme, Sql, Statement, StatusSet, StepKind, Text, Want};
+use throng_program::{
+    Check, Extractor, Matcher, Save, Scheme, Sql, Statement, StatusSet, StepKind, Text,
+};
 use throng_protocol::sql::{Dialect, PARAMETERS_MAX};
 
 use super::scan::{Scan, scan};
 use crate::ast::{self, Field};
 use crate::keys;
 use crate::message::checks::read_time;
-use crate::message::wants::{Meaning, read_found};
+use crate::message::matchers::{Meaning, read_found};
 use crate::read::Context;
 use crate::read::template::Escape;
 use crate::step::failing::{read_failing, read_timeout};
@@ -92,28 +94,28 @@ fn check_parameters(
     found: &Scan,
     with: Option<&Vec<Text>>,
 ) -> Option<()> {
-    let (has, wants) = (with.map_or(0, Vec::len), found.parameters);
+    let (has, matchers) = (with.map_or(0, Vec::len), found.parameters);
     let place = fields.with.place_or(fields.sql.place_or(fields.place));
     if has > PARAMETERS_MAX {
         let message = say!("a statement has more than {PARAMETERS_MAX} parameters");
         let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
         return cx.fail(error.help(say!("use fewer parameters")));
     }
-    if has != wants {
+    if has != matchers {
         let message = match (with, found.dialect) {
             (None, Dialect::Postgres) => {
-                say!("the statement has parameters up to `${wants}`, but there is no `with`")
+                say!("the statement has parameters up to `${matchers}`, but there is no `with`")
             }
             (None, Dialect::MySql) => {
-                say!("the statement has {wants} parameters, but there is no `with`")
+                say!("the statement has {matchers} parameters, but there is no `with`")
             }
             (Some(_), _) => {
-                say!("the statement has {wants} parameters, but `with` has {has} values")
+                say!("the statement has {matchers} parameters, but `with` has {has} values")
             }
         };
         let error = cx.error("sql-parameters", message, place);
         let error = error.label(say!("the numbers differ"));
-        return cx.fail(error.help(match (found.dialect, wants) {
+        return cx.fail(error.help(match (found.dialect, matchers) {
             (Dialect::Postgres, 0) if found.has_foreign => {
                 say!("on PostgreSQL, write `$1`, `$2` and so on instead of `?`")
             }
@@ -141,8 +143,10 @@ fn read_checks(cx: &mut Context<'_>, node: &Node, dialect: Dialect, checks: &mut
     let entries = ast::read_open(cx, node, &keys::SQL_CHECK, is_column).unwrap_or_default();
     for (key, value) in entries {
         let mut add = |cx: &mut Context<'_>, name: String, value: &Node| {
-            let want = read_found(cx, value, Meaning::Json);
-            checks.extend(want.map(|want| Check { pick: Pick::Result(name), want }));
+            let matcher = read_found(cx, value, Meaning::Json);
+            checks.extend(
+                matcher.map(|matcher| Check { extractor: Extractor::Result(name), matcher }),
+            );
         };
         match key.text.as_str() {
             "column" => {
@@ -152,14 +156,14 @@ fn read_checks(cx: &mut Context<'_>, node: &Node, dialect: Dialect, checks: &mut
                 }
             }
             "sqlstate" => {
-                let set = read_states(cx, value).map(Want::Statuses);
-                checks.extend(set.map(|want| Check { pick: Pick::Status, want }));
+                let set = read_states(cx, value).map(Matcher::Statuses);
+                checks.extend(set.map(|matcher| Check { extractor: Extractor::Status, matcher }));
             }
             "time" => {
                 let limit = read_time(cx, value).map(|(comparison, limit)| {
-                    Want::Number(comparison, (limit.as_nanos() as u64).into())
+                    Matcher::Number(comparison, (limit.as_nanos() as u64).into())
                 });
-                checks.extend(limit.map(|want| Check { pick: Pick::Time, want }));
+                checks.extend(limit.map(|matcher| Check { extractor: Extractor::Time, matcher }));
             }
             "insert_id" if dialect == Dialect::Postgres => {
                 no_insert_id::<()>(cx, key.place);
@@ -202,28 +206,33 @@ fn no_insert_id<T>(cx: &mut Context<'_>, place: Place) -> Option<T> {
 fn read_saves(cx: &mut Context<'_>, field: Field<'_>, dialect: Dialect) -> Vec<Save> {
     let Some(node) = field.node() else { return Vec::new() };
     let help = say!("write `save: {{name: column.name}}`");
-    let wants = say!("a map of names and values to save");
+    let matchers = say!("a map of names and values to save");
     let mut saves = Vec::new();
-    for (key, value) in cx.entries(node, wants, help).unwrap_or_default() {
+    for (key, value) in cx.entries(node, matchers, help).unwrap_or_default() {
         let slot = cx.slot(key);
-        let pick = read_pick(cx, value, dialect);
+        let extractor = read_extractor(cx, value, dialect);
         if let Some(slot) = slot {
             cx.session.set_written(slot);
         }
-        let pair = slot.zip(pick);
-        saves.extend(pair.map(|(slot, pick)| Save { slot, pick, all: false, default: None }));
+        let pair = slot.zip(extractor);
+        saves.extend(pair.map(|(slot, extractor)| Save {
+            slot,
+            extractor,
+            all: false,
+            default: None,
+        }));
     }
     saves
 }
 
-fn read_pick(cx: &mut Context<'_>, node: &Node, dialect: Dialect) -> Option<Pick> {
+fn read_extractor(cx: &mut Context<'_>, node: &Node, dialect: Dialect) -> Option<Extractor> {
     let text = cx.text(node, say!("a value to save"))?;
     match text.as_str() {
         "insert_id" if dialect == Dialect::Postgres => no_insert_id(cx, node.place),
-        "rows" | "affected" | "insert_id" => Some(Pick::Result(text)),
-        "time" => Some(Pick::Time),
+        "rows" | "affected" | "insert_id" => Some(Extractor::Result(text)),
+        "time" => Some(Extractor::Time),
         column if column.strip_prefix("column.").is_some_and(|name| !name.is_empty()) => {
-            Some(Pick::Result(text))
+            Some(Extractor::Result(text))
         }
         _ => {
             let message = say!("`{}` cannot be saved", shorten(&text));

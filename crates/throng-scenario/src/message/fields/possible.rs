@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use throng_base::Said;
 use throng_expression::Value;
 use throng_metrics::Comparison;
-use throng_program::{Pick, Text, Want};
+use throng_program::{Extractor, Matcher, Text};
 use throng_protocol::framed::{FieldPath, Range};
 
 use super::{Kinds, SHOWN_MAX};
@@ -20,18 +20,20 @@ pub(super) fn of_field(
     cx: &mut Context<'_>,
     (node, path): (&Node, &str),
     kinds: &Kinds,
-    pick: &Pick,
-    want: Want,
-) -> Option<Want> {
-    let ranges = kinds.ranges(pick);
-    let want = named(&ranges, want);
+    extractor: &Extractor,
+    matcher: Matcher,
+) -> Option<Matcher> {
+    let ranges = kinds.ranges(extractor);
+    let matcher = named(&ranges, matcher);
     // What is missing in a message of protobuf may be null.
-    let may_be_null = match pick {
-        Pick::Field(paths) => paths.iter().any(FieldPath::is_of_protobuf),
+    let may_be_null = match extractor {
+        Extractor::Field(paths) => paths.iter().any(FieldPath::is_of_protobuf),
         _ => matches!(kinds, Kinds::Proto { .. }),
     };
-    if may_be_null && matches!(want, Want::Null) || ranges.iter().any(|range| holds(range, &want)) {
-        return Some(want);
+    if may_be_null && matches!(matcher, Matcher::Null)
+        || ranges.iter().any(|range| holds(range, &matcher))
+    {
+        return Some(matcher);
     }
     let written = match &node.kind {
         Kind::Scalar { text, .. } => shorten(text),
@@ -45,7 +47,7 @@ pub(super) fn of_field(
         Some(near) => say!("did you mean `{near}`?"),
         None => say!("this is never true"),
     });
-    cx.fail(error.help(help(&ranges[0], &want)))
+    cx.fail(error.help(help(&ranges[0], &matcher)))
 }
 
 fn names(range: &Range) -> &[(String, i64)] {
@@ -56,28 +58,28 @@ fn names(range: &Range) -> &[(String, i64)] {
 }
 
 /// A name of an enum is the number it stands for, unless it is the name that is seen.
-fn named(ranges: &[Range], want: Want) -> Want {
+fn named(ranges: &[Range], matcher: Matcher) -> Matcher {
     let is_name = |range: &Range| matches!(range, Range::Named(_));
     if ranges.iter().any(is_name) {
         let mut known = ranges.iter().filter(|_| ranges.iter().all(is_name)).flat_map(names);
-        return match want {
-            Want::Number(Comparison::Equal, number) => {
+        return match matcher {
+            Matcher::Number(Comparison::Equal, number) => {
                 match known.find(|(_, value)| Value::Int(*value).equals(&number)) {
-                    Some((name, _)) => Want::Equals(Text::literal(name.as_bytes())),
-                    None => Want::Number(Comparison::Equal, number),
+                    Some((name, _)) => Matcher::Equals(Text::literal(name.as_bytes())),
+                    None => Matcher::Number(Comparison::Equal, number),
                 }
             }
             other => other,
         };
     }
-    let Want::Equals(text) = &want else { return want };
+    let Matcher::Equals(text) = &matcher else { return matcher };
     let Some(name) = text.as_literal().and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
-        return want;
+        return matcher;
     };
     let found = ranges.iter().flat_map(names).find(|(known, _)| known == name);
     match found {
-        Some((_, value)) => Want::Equals(number(*value)),
-        None => want,
+        Some((_, value)) => Matcher::Equals(number(*value)),
+        None => matcher,
     }
 }
 
@@ -85,11 +87,11 @@ fn number(value: i64) -> Text {
     Text::constant(Value::Int(value))
 }
 
-fn holds(range: &Range, want: &Want) -> bool {
-    let literal = matches!(want, Want::Equals(text) if text.as_literal().is_some());
-    match (range, want) {
+fn holds(range: &Range, matcher: &Matcher) -> bool {
+    let literal = matches!(matcher, Matcher::Equals(text) if text.as_literal().is_some());
+    match (range, matcher) {
         (Range::Any, _) => true,
-        (Range::Whole { low, high, .. }, Want::Number(comparison, number)) => {
+        (Range::Whole { low, high, .. }, Matcher::Number(comparison, number)) => {
             let holds = |end: i128| {
                 let order = whole(end).compare(number);
                 order.is_some_and(|order| comparison.holds_for(order))
@@ -100,18 +102,18 @@ fn holds(range: &Range, want: &Want) -> bool {
                 Comparison::Greater | Comparison::GreaterOrEqual => holds(*high),
             }
         }
-        (Range::Bool | Range::Text | Range::Bytes, Want::Number(..)) => false,
-        (Range::Bool, Want::Bool(_)) => true,
-        (_, Want::Bool(_) | Want::Null) => false,
-        (Range::Named(names), Want::Equals(text)) => {
+        (Range::Bool | Range::Text | Range::Bytes, Matcher::Number(..)) => false,
+        (Range::Bool, Matcher::Bool(_)) => true,
+        (_, Matcher::Bool(_) | Matcher::Null) => false,
+        (Range::Named(names), Matcher::Equals(text)) => {
             let is_name = |bytes: &[u8]| names.iter().any(|(name, _)| name.as_bytes() == bytes);
             text.as_literal().is_none_or(is_name)
         }
         // A number that has no name stays one, but none of them is more than another.
-        (Range::Named(_), Want::Number(comparison, number)) => {
+        (Range::Named(_), Matcher::Number(comparison, number)) => {
             *comparison == Comparison::Equal && is_whole(number)
         }
-        (Range::Whole { .. } | Range::Float | Range::Bool, Want::Equals(_)) => !literal,
+        (Range::Whole { .. } | Range::Float | Range::Bool, Matcher::Equals(_)) => !literal,
         _ => true,
     }
 }
@@ -133,14 +135,16 @@ fn whole(end: i128) -> Value {
     i64::try_from(end).map_or_else(|_| Value::UInt(end as u64), Value::Int)
 }
 
-fn help(range: &Range, want: &Want) -> Said {
+fn help(range: &Range, matcher: &Matcher) -> Said {
     let listed = |names: &[(String, i64)]| {
         let list = names.iter().take(SHOWN_MAX).map(|(name, value)| format!("`{name}` ({value})"));
         say!("the names of its values are {}", list.collect::<Vec<_>>().join(", "))
     };
     match range {
         Range::Named(names) => listed(names),
-        Range::Whole { names, .. } if !names.is_empty() && !matches!(want, Want::Number(..)) => {
+        Range::Whole { names, .. }
+            if !names.is_empty() && !matches!(matcher, Matcher::Number(..)) =>
+        {
             listed(names)
         }
         Range::Whole { low, high, .. } => say!("its value is a whole number from {low} to {high}"),

@@ -149,7 +149,8 @@ fn drawn_program(random: &mut Random) -> Program {
             _ => {}
         }
     }
-    let save = Save { slot: 2, pick: Pick::Field([id].into()), all: false, default: None };
+    let save =
+        Save { slot: 2, extractor: Extractor::Field([id].into()), all: false, default: None };
     let (beats, repeats) = (random.chance(0.7), random.chance(0.5));
     let every = every(Duration::from_millis(20 + random.below(200)), vec![asks(9)]);
     let beat = beat(&protocol, Duration::from_millis(50 + random.below(400)));

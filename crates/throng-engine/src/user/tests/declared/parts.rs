@@ -35,8 +35,8 @@ fn lists(row: impl Fn(u8) -> Vec<u8> + 'static, end: Option<Duration>) -> Server
 }
 
 fn count(name: &str, count: f64) -> Check {
-    let want = Want::Number(Comparison::Equal, count.into());
-    Check { pick: Pick::Result(name.into()), want }
+    let matcher = Matcher::Number(Comparison::Equal, count.into());
+    Check { extractor: Extractor::Result(name.into()), matcher }
 }
 
 fn asked(protocol: &Arc<Protocol>, checks: Vec<Check>, server: Server) -> Outcome {

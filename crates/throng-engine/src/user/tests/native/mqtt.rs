@@ -118,8 +118,10 @@ fn publish(step: u16, qos: Qos) -> Statement {
 
 /// Waits for a message whose topic matches the filter.
 fn hear(step: u16, filter: &str) -> Statement {
-    let topic =
-        Check { pick: Pick::Header("topic".into()), want: Want::Topic(Text::literal(filter)) };
+    let topic = Check {
+        extractor: Extractor::Header("topic".into()),
+        matcher: Matcher::Topic(Text::literal(filter)),
+    };
     Statement::Expect(Arc::new(Expect {
         step: StepId(step),
         link: 0,
@@ -392,8 +394,10 @@ fn a_session_continues_on_the_next_connection() {
 fn handlers_get_the_messages_of_their_topics() {
     let mut stays = stay(1, None);
     if let Statement::Stay(stay) = &mut stays {
-        let topic =
-            Check { pick: Pick::Header("topic".into()), want: Want::Topic(Text::literal("b/#")) };
+        let topic = Check {
+            extractor: Extractor::Header("topic".into()),
+            matcher: Matcher::Topic(Text::literal("b/#")),
+        };
         let handler = Handler {
             step: StepId(3),
             message: Which { checks: vec![topic], ..Which::default() },

@@ -42,8 +42,8 @@ fn words(words: &str) -> Vec<Text> {
     words.split(' ').map(Text::literal).collect()
 }
 
-fn header(name: &str, want: Want) -> Check {
-    Check { pick: Pick::Header(name.into()), want }
+fn header(name: &str, matcher: Matcher) -> Check {
+    Check { extractor: Extractor::Header(name.into()), matcher }
 }
 
 const KINDS: [StepKind; 4] =
@@ -63,8 +63,8 @@ fn replies_match_their_commands_however_they_are_split() {
     let own = [Text::literal("ECHO"), valued("string(user.id) + \"-\" + string(iteration)")];
     let code = vec![
         connect(),
-        redis(1, &[&own], vec![header("value", Want::Equals(own[1].clone()))]),
-        redis(2, &[&own, &words("INCR n"), &own], vec![header("type", Want::Present)]),
+        redis(1, &[&own], vec![header("value", Matcher::Equals(own[1].clone()))]),
+        redis(2, &[&own, &words("INCR n"), &own], vec![header("type", Matcher::Present)]),
         second(),
     ];
     let server = server(|words| match words[0].as_str() {
@@ -85,7 +85,7 @@ fn a_late_reply_is_not_taken_for_the_next_one() {
     let code = vec![
         connect(),
         redis(1, &[&words("SLOW a")], Vec::new()),
-        redis(2, &[&words("ECHO b")], vec![header("value", Want::Equals(Text::literal("b")))]),
+        redis(2, &[&words("ECHO b")], vec![header("value", Matcher::Equals(Text::literal("b")))]),
         second(),
     ];
     let server = server(|words| match words[0].as_str() {
@@ -153,7 +153,7 @@ fn a_login_succeeds_or_fails() {
 
 #[test]
 fn messages_reach_the_steps_that_wait_for_them() {
-    let news = header("channel", Want::Equals(Text::literal("news")));
+    let news = header("channel", Matcher::Equals(Text::literal("news")));
     let expect = Expect {
         step: StepId(3),
         link: 0,

@@ -29,7 +29,9 @@ fn eight_users(checks: Vec<Check>, kept_bytes_max: Option<u64>) -> Outcome {
 
 #[test]
 fn bodies_beyond_the_budget_fail_and_the_run_continues() {
-    let contains = || vec![Check { pick: Pick::Body, want: Want::Contains(Text::literal("xx")) }];
+    let contains = || {
+        vec![Check { extractor: Extractor::Body, matcher: Matcher::Contains(Text::literal("xx")) }]
+    };
     let outcome = eight_users(contains(), None);
     assert_eq!((outcome.sum.total().ok, outcome.sum.total().count), (80, 80));
     // Two whole bodies.
@@ -51,11 +53,13 @@ fn bodies_beyond_the_budget_fail_and_the_run_continues() {
 
 #[test]
 fn size_and_digest_checks_do_not_keep_the_body() {
-    let size =
-        |size: f64| Check { pick: Pick::Size, want: Want::Number(Comparison::Equal, size.into()) };
+    let size = |size: f64| Check {
+        extractor: Extractor::Size,
+        matcher: Matcher::Number(Comparison::Equal, size.into()),
+    };
     let digest = |digest: Digest, body: &[u8]| Check {
-        pick: Pick::Digest(digest),
-        want: Want::Equals(Text::literal(digest.of(body).as_bytes())),
+        extractor: Extractor::Digest(digest),
+        matcher: Matcher::Equals(Text::literal(digest.of(body).as_bytes())),
     };
     let body = [b'x'; 40_000];
     let good = vec![size(40e3), digest(Digest::Sha256, &body), digest(Digest::Crc32, &body)];

@@ -5,7 +5,7 @@ use throng_base::{Said, units};
 use throng_expression::{Expression, Value};
 use throng_extract::{Css, JsonPath, PathError, Pattern, XPath};
 use throng_metrics::Comparison;
-use throng_program::{Escape, Pick, Text, Want};
+use throng_program::{Escape, Extractor, Matcher, Text};
 
 use crate::ast;
 use crate::keys;
@@ -19,33 +19,42 @@ use crate::words::shorten;
 const REMEMBERED_MAX: usize = 1_000;
 
 /// A pattern, path or selector, by the word that says which of them it is.
-pub(crate) fn read_pick(
+pub(crate) fn read_extractor(
     cx: &mut Context<'_>,
     kind: &str,
     text: &str,
     place: Place,
-) -> Option<Pick> {
+) -> Option<Extractor> {
     let key = (kind.to_string(), text.to_string());
-    if let Some(known) = cx.picks.known.get(&key) {
+    if let Some(known) = cx.extractors.known.get(&key) {
         return Some(known.clone());
     }
-    let pick = compile_pick(cx, kind, text, place)?;
-    if cx.picks.known.len() < REMEMBERED_MAX {
-        cx.picks.known.insert(key, pick.clone());
+    let extractor = compile_extractor(cx, kind, text, place)?;
+    if cx.extractors.known.len() < REMEMBERED_MAX {
+        cx.extractors.known.insert(key, extractor.clone());
     }
-    Some(pick)
+    Some(extractor)
 }
 
-fn compile_pick(cx: &mut Context<'_>, kind: &str, text: &str, place: Place) -> Option<Pick> {
-    let (read, code, what): (Result<Pick, PathError>, _, _) = match kind {
-        "regex" => {
-            (Pattern::parse(text).map(Pick::Pattern), "bad-pattern", say!("a regular expression"))
+fn compile_extractor(
+    cx: &mut Context<'_>,
+    kind: &str,
+    text: &str,
+    place: Place,
+) -> Option<Extractor> {
+    let (read, code, what): (Result<Extractor, PathError>, _, _) = match kind {
+        "regex" => (
+            Pattern::parse(text).map(Extractor::Pattern),
+            "bad-pattern",
+            say!("a regular expression"),
+        ),
+        "xpath" => {
+            (XPath::parse(text).map(Extractor::XPath), "bad-xpath", say!("an XPath expression"))
         }
-        "xpath" => (XPath::parse(text).map(Pick::XPath), "bad-xpath", say!("an XPath expression")),
-        _ => (Css::parse(text).map(Pick::Css), "bad-selector", say!("a CSS selector")),
+        _ => (Css::parse(text).map(Extractor::Css), "bad-selector", say!("a CSS selector")),
     };
     match read {
-        Ok(pick) => Some(pick),
+        Ok(extractor) => Some(extractor),
         Err(reason) => {
             let message = say!("`{}` is not {what}", shorten(text));
             let place = cx.place_inside(place, text, reason.start, reason.end);
@@ -85,15 +94,15 @@ pub(crate) fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Box<[u
 /// A regular expression; its own limits keep compiling it short.
 pub(crate) fn read_regex(cx: &mut Context<'_>, node: &Node) -> Option<Regex> {
     let text = cx.text(node, say!("a regular expression"))?;
-    if let Some(known) = cx.picks.regexes.get(&text) {
+    if let Some(known) = cx.extractors.regexes.get(&text) {
         return Some(known.clone());
     }
     // Whatever is a pattern is a regular expression; it says better what is wrong.
-    read_pick(cx, "regex", &text, node.place)?;
+    read_extractor(cx, "regex", &text, node.place)?;
     let mut builder = regex::bytes::RegexBuilder::new(&text);
     let regex = builder.size_limit(throng_extract::PATTERN_BYTES_MAX).build().ok()?;
-    if cx.picks.regexes.len() < REMEMBERED_MAX {
-        cx.picks.regexes.insert(text, regex.clone());
+    if cx.extractors.regexes.len() < REMEMBERED_MAX {
+        cx.extractors.regexes.insert(text, regex.clone());
     }
     Some(regex)
 }
@@ -113,9 +122,9 @@ pub(crate) fn is_operator(key: &str) -> bool {
 }
 
 /// `{count: ">= 3"}`, `{contains: text}`, or a value alone.
-pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Want> {
+pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Matcher> {
     if matches!(node.kind, Kind::Scalar { .. }) {
-        return read_want(cx, node, meaning);
+        return read_matcher(cx, node, meaning);
     }
     let fields = ast::FoundCheck::read(cx, node)?;
     match ast::one_of(cx, &[fields.contains, fields.equals, fields.matches, fields.count]) {
@@ -130,16 +139,16 @@ pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) ->
     }
 }
 
-pub(crate) fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Want> {
+pub(crate) fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Matcher> {
     match key.text.as_str() {
-        "matches" => read_regex(cx, value).map(Want::Matches),
-        "equals" => crate::read::template::read_text(cx, value, say!("text")).map(Want::Equals),
-        _ => cx.template(value, say!("text"), Escape::None).map(Want::Contains),
+        "matches" => read_regex(cx, value).map(Matcher::Matches),
+        "equals" => crate::read::template::read_text(cx, value, say!("text")).map(Matcher::Equals),
+        _ => cx.template(value, say!("text"), Escape::None).map(Matcher::Contains),
     }
 }
 
 /// A value that something has to have: `present`, `0`, `< 10`, `text`, `${saved.x}`.
-pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Want> {
+pub(crate) fn read_matcher(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Matcher> {
     let help = say!("write `present`, `absent` or a value");
     let Kind::Scalar { text, plain } = &node.kind else {
         return cx.wrong_type(node, say!("a value"), help);
@@ -149,29 +158,31 @@ pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> 
         && is_number(number.trim())
         && let Some(value) = Value::parse_number(number.trim())
     {
-        return Some(Want::Number(comparison, value));
+        return Some(Matcher::Number(comparison, value));
     }
     check_sign(cx, node)?;
     warn_word(cx, node);
     match (text.as_str(), plain, meaning) {
-        ("present", true, _) => Some(Want::Present),
-        ("absent", true, _) => Some(Want::Absent),
-        ("", false, _) => Some(Want::Equals(Text::default())),
-        (text, plain, Meaning::Json) if !text.contains("${") => Some(literal_want(text, *plain)),
+        ("present", true, _) => Some(Matcher::Present),
+        ("absent", true, _) => Some(Matcher::Absent),
+        ("", false, _) => Some(Matcher::Equals(Text::default())),
+        (text, plain, Meaning::Json) if !text.contains("${") => Some(literal_matcher(text, *plain)),
         (_, _, Meaning::Json) if single_expression(node).is_some() => {
-            cx.value_text(node).map(typed_want)
+            cx.value_text(node).map(typed_matcher)
         }
-        _ => cx.template(node, say!("the value of a field"), Escape::None).map(Want::Equals),
+        _ => cx.template(node, say!("the value of a field"), Escape::None).map(Matcher::Equals),
     }
 }
 
 /// What a field has to be when it is a value: a constant has its type.
-fn typed_want(text: Text) -> Want {
+fn typed_matcher(text: Text) -> Matcher {
     match text.as_expression().and_then(Expression::as_constant) {
-        Some(Value::Null) => Want::Null,
-        Some(Value::Bool(value)) => Want::Bool(*value),
-        Some(value) if value.as_f64().is_some() => Want::Number(Comparison::Equal, value.clone()),
-        _ => Want::Equals(text),
+        Some(Value::Null) => Matcher::Null,
+        Some(Value::Bool(value)) => Matcher::Bool(*value),
+        Some(value) if value.as_f64().is_some() => {
+            Matcher::Number(Comparison::Equal, value.clone())
+        }
+        _ => Matcher::Equals(text),
     }
 }
 
@@ -193,14 +204,14 @@ pub(crate) fn parse_comparison(text: &str) -> Option<(Comparison, &str)> {
         .find_map(|(word, comparison)| text.strip_prefix(word).map(|rest| (comparison, rest)))
 }
 
-fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
+fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Matcher> {
     let text = cx.text(node, say!("a count"))?;
     let (comparison, number) = parse_comparison(&text).unwrap_or((Comparison::Equal, &text));
     match units::parse_count(number) {
         Ok(0) if comparison == Comparison::Less => {
             cx.bad_value(node, say!("a count cannot be less than 0"), say!("write `{{count: 0}}`"))
         }
-        Ok(count) => Some(Want::Count(comparison, count)),
+        Ok(count) => Some(Matcher::Count(comparison, count)),
         Err(reason) => {
             let message = say!("`{}` is not a count", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason.message);
@@ -211,7 +222,7 @@ fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
 
 /// What a field has to be, as a command line says it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum JsonWant {
+pub enum JsonMatcher {
     Present,
     Absent,
     Null,
@@ -239,50 +250,50 @@ pub(crate) fn is_number(text: &str) -> bool {
 }
 
 /// `data.code=200`, `ok=true`, `name="x"`, or only `data.token`, which has to be there.
-pub fn parse_json_expectation(text: &str) -> Result<(JsonPath, JsonWant), Said> {
-    let (path, want) = match text.split_once('=') {
+pub fn parse_json_expectation(text: &str) -> Result<(JsonPath, JsonMatcher), Said> {
+    let (path, matcher) = match text.split_once('=') {
         Some((path, value)) => (path, value_of(value.strip_prefix('=').unwrap_or(value).trim())),
-        None => (text, JsonWant::Present),
+        None => (text, JsonMatcher::Present),
     };
     let path = JsonPath::parse(path.trim()).map_err(|reason| reason.message)?;
-    Ok((path, want))
+    Ok((path, matcher))
 }
 
-fn value_of(text: &str) -> JsonWant {
+fn value_of(text: &str) -> JsonMatcher {
     let quoted = |quote| text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
     match quoted('"').or(quoted('\'')) {
-        Some(inner) => JsonWant::Text(inner.to_string()),
+        Some(inner) => JsonMatcher::Text(inner.to_string()),
         None => plain_want(text),
     }
 }
 
-fn plain_want(text: &str) -> JsonWant {
+fn plain_want(text: &str) -> JsonMatcher {
     match text {
-        "present" => JsonWant::Present,
-        "absent" => JsonWant::Absent,
-        "null" => JsonWant::Null,
-        "true" => JsonWant::Bool(true),
-        "false" => JsonWant::Bool(false),
+        "present" => JsonMatcher::Present,
+        "absent" => JsonMatcher::Absent,
+        "null" => JsonMatcher::Null,
+        "true" => JsonMatcher::Bool(true),
+        "false" => JsonMatcher::Bool(false),
         _ if is_number(text) => match Value::parse_number(text) {
-            Some(number) => JsonWant::Number(number),
-            None => JsonWant::Text(text.to_string()),
+            Some(number) => JsonMatcher::Number(number),
+            None => JsonMatcher::Text(text.to_string()),
         },
-        _ => JsonWant::Text(text.to_string()),
+        _ => JsonMatcher::Text(text.to_string()),
     }
 }
 
 /// What a text without expressions asks of a field.
-pub(crate) fn literal_want(text: &str, plain: bool) -> Want {
+pub(crate) fn literal_matcher(text: &str, plain: bool) -> Matcher {
     if !plain {
-        return Want::Equals(Text::literal(text));
+        return Matcher::Equals(Text::literal(text));
     }
     match plain_want(text) {
-        JsonWant::Present => Want::Present,
-        JsonWant::Absent => Want::Absent,
-        JsonWant::Null => Want::Null,
-        JsonWant::Bool(value) => Want::Bool(value),
-        JsonWant::Number(value) => Want::Number(Comparison::Equal, value),
-        JsonWant::Text(value) => Want::Equals(Text::literal(value)),
+        JsonMatcher::Present => Matcher::Present,
+        JsonMatcher::Absent => Matcher::Absent,
+        JsonMatcher::Null => Matcher::Null,
+        JsonMatcher::Bool(value) => Matcher::Bool(value),
+        JsonMatcher::Number(value) => Matcher::Number(Comparison::Equal, value),
+        JsonMatcher::Text(value) => Matcher::Equals(Text::literal(value)),
     }
 }
 
@@ -292,17 +303,17 @@ mod tests {
 
     #[test]
     fn expectations_are_read() {
-        for (text, path, want) in [
-            ("data.code=200", "data.code", JsonWant::Number(Value::Int(200))),
-            ("code=0", "code", JsonWant::Number(Value::Int(0))),
-            ("id=9007199254740993", "id", JsonWant::Number(Value::Int(9_007_199_254_740_993))),
-            ("ok==true", "ok", JsonWant::Bool(true)),
-            ("a[0].b='200'", "a[0].b", JsonWant::Text("200".into())),
-            ("token", "token", JsonWant::Present),
-            ("x = y=z", "x", JsonWant::Text("y=z".into())),
+        for (text, path, matcher) in [
+            ("data.code=200", "data.code", JsonMatcher::Number(Value::Int(200))),
+            ("code=0", "code", JsonMatcher::Number(Value::Int(0))),
+            ("id=9007199254740993", "id", JsonMatcher::Number(Value::Int(9_007_199_254_740_993))),
+            ("ok==true", "ok", JsonMatcher::Bool(true)),
+            ("a[0].b='200'", "a[0].b", JsonMatcher::Text("200".into())),
+            ("token", "token", JsonMatcher::Present),
+            ("x = y=z", "x", JsonMatcher::Text("y=z".into())),
         ] {
             let (found, value) = parse_json_expectation(text).unwrap();
-            assert_eq!((found.to_string().as_str(), value), (path, want), "{text}");
+            assert_eq!((found.to_string().as_str(), value), (path, matcher), "{text}");
         }
         for text in ["", "=1", "a..b=1", "a[x]=1", "a[0=1", ".a"] {
             assert!(parse_json_expectation(text).is_err(), "{text}");

@@ -6,7 +6,7 @@ use memchr::memmem;
 use throng_base::units::format_duration;
 use throng_expression::{EvaluationError, Value};
 use throng_metrics::{Cause, Comparison};
-use throng_program::{Check, Pick, StatusSet, Text, Want};
+use throng_program::{Check, Extractor, Matcher, StatusSet, Text};
 use throng_protocol::framed::FieldPath;
 use throng_protocol::mqtt::topic;
 
@@ -19,7 +19,7 @@ use crate::scope::UserScope;
 /// An expectation with its expressions evaluated.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
-    want: &'a Want,
+    matcher: &'a Matcher,
     /// For `Equals`, `Contains` and `Topic`.
     text: Wording<'a>,
 }
@@ -33,52 +33,54 @@ enum Wording<'a> {
 
 impl<'a> Wanted<'a> {
     pub(super) fn of(
-        want: &'a Want,
+        matcher: &'a Matcher,
         looked: &Looked<'_>,
         scope: &mut UserScope<'_>,
     ) -> Result<Wanted<'a>, EvaluationError> {
-        let text = match want {
-            Want::Equals(text) | Want::Contains(text) | Want::Topic(text) => {
+        let text = match matcher {
+            Matcher::Equals(text) | Matcher::Contains(text) | Matcher::Topic(text) => {
                 Wording::of(text, looked, scope)?
             }
             _ => Wording::None,
         };
-        Ok(Wanted { want, text })
+        Ok(Wanted { matcher, text })
     }
 
     /// Whether the value is as expected.
-    pub(super) fn holds(&self, pick: &Pick, seen: &Seen<'_>) -> bool {
+    pub(super) fn holds(&self, extractor: &Extractor, seen: &Seen<'_>) -> bool {
         if let Seen::Unreadable(_) = seen {
             return false;
         }
-        match self.want {
-            Want::Present => is_there(pick, seen),
-            Want::Absent => !is_there(pick, seen),
-            Want::Null => matches!(seen, Seen::Value(Value::Null)),
-            Want::Bool(want) => bool_of(pick, seen) == Some(*want),
-            Want::Number(comparison, want) => {
-                let order = number_of(pick, seen).and_then(|number| number.compare(want));
+        match self.matcher {
+            Matcher::Present => is_there(extractor, seen),
+            Matcher::Absent => !is_there(extractor, seen),
+            Matcher::Null => matches!(seen, Seen::Value(Value::Null)),
+            Matcher::Bool(matcher) => bool_of(extractor, seen) == Some(*matcher),
+            Matcher::Number(comparison, matcher) => {
+                let order = number_of(extractor, seen).and_then(|number| number.compare(matcher));
                 order.is_some_and(|order| comparison.holds_for(order))
             }
-            Want::Statuses(set) => {
-                let status = number_of(pick, seen).and_then(|number| number.as_i64());
+            Matcher::Statuses(set) => {
+                let status = number_of(extractor, seen).and_then(|number| number.as_i64());
                 let status = status.and_then(|status| u16::try_from(status).ok());
                 status.is_some_and(|status| set.contains(status))
             }
-            Want::Equals(_) => self.text.is(seen),
-            Want::Contains(_) => self.text.is_in(seen),
-            Want::Topic(_) => self.text.filters(seen),
-            Want::Matches(regex) => text_of(seen).is_some_and(|text| regex.is_match(&text)),
-            Want::Count(comparison, want) => comparison.holds(count_of(seen) as f64, *want as f64),
-            Want::True => matches!(seen, Seen::Value(Value::Bool(true))),
+            Matcher::Equals(_) => self.text.is(seen),
+            Matcher::Contains(_) => self.text.is_in(seen),
+            Matcher::Topic(_) => self.text.filters(seen),
+            Matcher::Matches(regex) => text_of(seen).is_some_and(|text| regex.is_match(&text)),
+            Matcher::Count(comparison, matcher) => {
+                comparison.holds(count_of(seen) as f64, *matcher as f64)
+            }
+            Matcher::True => matches!(seen, Seen::Value(Value::Bool(true))),
         }
     }
 
     /// A text and a number that look the same: both with their types, and what to write.
     fn differs_in_type(&self, seen: &Seen<'_>) -> Option<(Said, Said)> {
         let Seen::Value(value) = seen else { return None };
-        match (self.want, value.as_text()) {
-            (Want::Equals(_), None) if *self.text.written() == *written(value) => {
+        match (self.matcher, value.as_text()) {
+            (Matcher::Equals(_), None) if *self.text.written() == *written(value) => {
                 let text = self.text.shown();
                 let got = match value.as_f64() {
                     Some(_) => say!("the number {text}: write it without quotes"),
@@ -86,36 +88,40 @@ impl<'a> Wanted<'a> {
                 };
                 Some((say!("the text `{text}`"), got))
             }
-            (Want::Number(Comparison::Equal, want), Some(text)) if *text == *want.to_text() => {
-                let want = want.to_text();
+            (Matcher::Number(Comparison::Equal, matcher), Some(text))
+                if *text == *matcher.to_text() =>
+            {
+                let matcher = matcher.to_text();
                 let got = say!("the text `{}`: write it in quotes", shown(text.as_bytes()));
-                Some((say!("the number {want}"), got))
+                Some((say!("the number {matcher}"), got))
             }
             _ => None,
         }
     }
 
     /// `to be`, and `5`.
-    fn words(&self, pick: &Pick) -> (Wish, Said) {
-        match self.want {
-            Want::Present => (Wish::Be, say!("found")),
-            Want::Absent => (Wish::Be, say!("absent")),
-            Want::Null => (Wish::Be, say!("null")),
-            Want::Bool(want) => (Wish::Be, say!("{want}")),
-            Want::Number(comparison, want) => {
-                let number = match pick {
-                    Pick::Time => time(want.as_f64().unwrap_or_default()),
-                    _ => want.to_text().to_string(),
+    fn words(&self, extractor: &Extractor) -> (Wish, Said) {
+        match self.matcher {
+            Matcher::Present => (Wish::Be, say!("found")),
+            Matcher::Absent => (Wish::Be, say!("absent")),
+            Matcher::Null => (Wish::Be, say!("null")),
+            Matcher::Bool(matcher) => (Wish::Be, say!("{matcher}")),
+            Matcher::Number(comparison, matcher) => {
+                let number = match extractor {
+                    Extractor::Time => time(matcher.as_f64().unwrap_or_default()),
+                    _ => matcher.to_text().to_string(),
                 };
                 (Wish::Be, say!("{}{number}", sign(*comparison)))
             }
-            Want::Statuses(set) => (Wish::Be, statuses(set)),
-            Want::Equals(_) => (Wish::Be, say!("`{}`", self.text.shown())),
-            Want::Contains(_) => (Wish::Contain, say!("{}", self.text.shown())),
-            Want::Topic(_) => (Wish::Match, say!("{}", self.text.shown())),
-            Want::Matches(regex) => (Wish::Match, say!("{}", shown(regex.as_str().as_bytes()))),
-            Want::Count(comparison, want) => (Wish::Times, say!("{}{want}", sign(*comparison))),
-            Want::True => (Wish::Be, say!("{}", true)),
+            Matcher::Statuses(set) => (Wish::Be, statuses(set)),
+            Matcher::Equals(_) => (Wish::Be, say!("`{}`", self.text.shown())),
+            Matcher::Contains(_) => (Wish::Contain, say!("{}", self.text.shown())),
+            Matcher::Topic(_) => (Wish::Match, say!("{}", self.text.shown())),
+            Matcher::Matches(regex) => (Wish::Match, say!("{}", shown(regex.as_str().as_bytes()))),
+            Matcher::Count(comparison, matcher) => {
+                (Wish::Times, say!("{}{matcher}", sign(*comparison)))
+            }
+            Matcher::True => (Wish::Be, say!("{}", true)),
         }
     }
 }
@@ -136,27 +142,28 @@ impl<'a> Wording<'a> {
     /// type, but a text that contains a number, like all fields of CSV, also equals that number.
     fn is(&self, seen: &Seen<'_>) -> bool {
         match (self, seen) {
-            (Wording::Literal(want), Seen::Bytes(bytes)) => want == bytes,
-            (Wording::Literal(want), Seen::Value(value)) => value.as_octets() == Some(*want),
-            (Wording::Value(want), Seen::Bytes(bytes)) => *written(want) == **bytes,
-            (Wording::Value(want), Seen::Value(value)) => {
-                let one_is_text = want.as_text().is_some() != value.as_text().is_some();
-                let alike = one_is_text && want.as_list().is_none() && value.as_list().is_none();
-                want.equals(value) || (alike && !value.is_null() && written(want) == written(value))
+            (Wording::Literal(matcher), Seen::Bytes(bytes)) => matcher == bytes,
+            (Wording::Literal(matcher), Seen::Value(value)) => value.as_octets() == Some(*matcher),
+            (Wording::Value(matcher), Seen::Bytes(bytes)) => *written(matcher) == **bytes,
+            (Wording::Value(matcher), Seen::Value(value)) => {
+                let one_is_text = matcher.as_text().is_some() != value.as_text().is_some();
+                let alike = one_is_text && matcher.as_list().is_none() && value.as_list().is_none();
+                matcher.equals(value)
+                    || (alike && !value.is_null() && written(matcher) == written(value))
             }
             _ => false,
         }
     }
 
     fn is_in(&self, seen: &Seen<'_>) -> bool {
-        if let (Wording::Value(want), Seen::Value(Value::List(items))) = (self, seen) {
-            return items.iter().any(|item| want.equals(item));
+        if let (Wording::Value(matcher), Seen::Value(Value::List(items))) = (self, seen) {
+            return items.iter().any(|item| matcher.equals(item));
         }
-        let want = self.written();
+        let matcher = self.written();
         if let Seen::Value(Value::List(items)) = seen {
-            return items.iter().any(|item| *written(item) == *want);
+            return items.iter().any(|item| *written(item) == *matcher);
         }
-        text_of(seen).is_some_and(|text| memmem::find(&text, &want).is_some())
+        text_of(seen).is_some_and(|text| memmem::find(&text, &matcher).is_some())
     }
 
     /// Whether this is a topic filter that matches the topic.
@@ -200,12 +207,12 @@ fn text_of<'a>(seen: &'a Seen<'_>) -> Option<Cow<'a, [u8]>> {
     }
 }
 
-fn is_there(pick: &Pick, seen: &Seen<'_>) -> bool {
-    match (pick, seen) {
+fn is_there(extractor: &Extractor, seen: &Seen<'_>) -> bool {
+    match (extractor, seen) {
         (_, Seen::Bytes(bytes)) => !bytes.is_empty(),
         // For an expression or a protobuf message, only null means missing.
-        (Pick::Expression(_) | Pick::Proto(_), Seen::Value(value)) => !value.is_null(),
-        (Pick::Field(paths), Seen::Value(value)) => {
+        (Extractor::Expression(_) | Extractor::Proto(_), Seen::Value(value)) => !value.is_null(),
+        (Extractor::Field(paths), Seen::Value(value)) => {
             !(value.is_null() && paths.iter().any(FieldPath::is_of_protobuf))
         }
         (_, Seen::Value(_)) => true,
@@ -215,14 +222,14 @@ fn is_there(pick: &Pick, seen: &Seen<'_>) -> bool {
 }
 
 /// JSON and expressions have numbers and booleans; a match in text is parsed as one.
-fn has_types(pick: &Pick) -> bool {
-    matches!(pick, Pick::Json(_) | Pick::Field(_) | Pick::Expression(_))
+fn has_types(extractor: &Extractor) -> bool {
+    matches!(extractor, Extractor::Json(_) | Extractor::Field(_) | Extractor::Expression(_))
 }
 
-fn bool_of(pick: &Pick, seen: &Seen<'_>) -> Option<bool> {
+fn bool_of(extractor: &Extractor, seen: &Seen<'_>) -> Option<bool> {
     match seen {
         Seen::Value(Value::Bool(value)) => Some(*value),
-        seen if has_types(pick) => {
+        seen if has_types(extractor) => {
             let _ = seen;
             None
         }
@@ -234,12 +241,12 @@ fn bool_of(pick: &Pick, seen: &Seen<'_>) -> Option<bool> {
     }
 }
 
-fn number_of(pick: &Pick, seen: &Seen<'_>) -> Option<Value> {
+fn number_of(extractor: &Extractor, seen: &Seen<'_>) -> Option<Value> {
     let known = match seen {
         Seen::Value(value) if value.as_f64().is_some() => Some(value.clone()),
         _ => None,
     };
-    if known.is_some() || has_types(pick) {
+    if known.is_some() || has_types(extractor) {
         return known;
     }
     Value::parse_number(std::str::from_utf8(&text_of(seen)?).ok()?.trim())
@@ -261,14 +268,14 @@ pub(super) fn explained(
     seen: &Seen<'_>,
     looked: &Looked<'_>,
 ) -> Finding {
-    let name = name_of(&check.pick);
-    let (wish, mut words) = wanted.words(&check.pick);
+    let name = name_of(&check.extractor);
+    let (wish, mut words) = wanted.words(&check.extractor);
     let types = wanted.differs_in_type(seen);
-    let (seen, value) = match (&check.pick, seen) {
+    let (seen, value) = match (&check.extractor, seen) {
         (_, Seen::Unreadable(reason)) => (Found::Unreadable, (*reason).clone()),
-        (Pick::Time, _) => (Found::Got, say!("{}", format_duration(looked.elapsed))),
-        (Pick::Status, Seen::Nothing) => (Found::None, Said::default()),
-        (Pick::Header(_) | Pick::Cookie(_) | Pick::Result(_), Seen::Nothing) => {
+        (Extractor::Time, _) => (Found::Got, say!("{}", format_duration(looked.elapsed))),
+        (Extractor::Status, Seen::Nothing) => (Found::None, Said::default()),
+        (Extractor::Header(_) | Extractor::Cookie(_) | Extractor::Result(_), Seen::Nothing) => {
             (Found::Absent, Said::default())
         }
         (_, Seen::Nothing) => match looked.document.refusal() {
@@ -276,7 +283,7 @@ pub(super) fn explained(
             None => (Found::NotIn, say!("{}", shown(looked.document.bytes()))),
         },
         (_, Seen::Values(values)) => (Found::Times, say!("{}", values.len())),
-        (_, Seen::Value(Value::List(items))) if matches!(check.want, Want::Count(..)) => {
+        (_, Seen::Value(Value::List(items))) if matches!(check.matcher, Matcher::Count(..)) => {
             (Found::Times, say!("{}", items.len()))
         }
         (_, Seen::Bytes(bytes)) => (Found::Got, say!("`{}`", shown(bytes))),
@@ -288,8 +295,8 @@ pub(super) fn explained(
     };
     let value = match types {
         None => value,
-        Some((want, got)) => {
-            words = want;
+        Some((matcher, got)) => {
+            words = matcher;
             got
         }
     };
@@ -358,40 +365,43 @@ fn sentence(wish: Wish, found: Found) -> Said {
 
 fn cause_of(check: &Check) -> Cause {
     let below = [Comparison::Less, Comparison::LessOrEqual];
-    match (&check.pick, &check.want) {
-        (Pick::Status, _) => Cause::StatusUnexpected,
-        (Pick::Header(_), _) => Cause::HeaderUnexpected,
-        (Pick::Body | Pick::Pattern(_), _) => Cause::BodyUnexpected,
-        (Pick::Json(_), _) => Cause::JsonUnexpected,
-        (Pick::Field(_) | Pick::Kind(..) | Pick::Proto(_) | Pick::Result(_), _) => {
-            Cause::FieldUnexpected
+    match (&check.extractor, &check.matcher) {
+        (Extractor::Status, _) => Cause::StatusUnexpected,
+        (Extractor::Header(_), _) => Cause::HeaderUnexpected,
+        (Extractor::Body | Extractor::Pattern(_), _) => Cause::BodyUnexpected,
+        (Extractor::Json(_), _) => Cause::JsonUnexpected,
+        (
+            Extractor::Field(_) | Extractor::Kind(..) | Extractor::Proto(_) | Extractor::Result(_),
+            _,
+        ) => Cause::FieldUnexpected,
+        (Extractor::Time, Matcher::Number(comparison, _)) if below.contains(comparison) => {
+            Cause::TooSlow
         }
-        (Pick::Time, Want::Number(comparison, _)) if below.contains(comparison) => Cause::TooSlow,
         _ => Cause::CheckFailed,
     }
 }
 
 /// The subject of a check or save.
-pub(super) fn name_of(pick: &Pick) -> Said {
-    match pick {
-        Pick::Status => say!("the status"),
-        Pick::Header(name) => say!("the header `{name}`"),
-        Pick::Cookie(name) => say!("the cookie `{name}`"),
-        Pick::Body => say!("the body"),
-        Pick::Json(path) => say!("`json.{path}`"),
-        Pick::Field(paths) => {
+pub(super) fn name_of(extractor: &Extractor) -> Said {
+    match extractor {
+        Extractor::Status => say!("the status"),
+        Extractor::Header(name) => say!("the header `{name}`"),
+        Extractor::Cookie(name) => say!("the cookie `{name}`"),
+        Extractor::Body => say!("the body"),
+        Extractor::Json(path) => say!("`json.{path}`"),
+        Extractor::Field(paths) => {
             let written = paths.first().map_or("", |path| &*path.written);
             say!("`{written}`")
         }
-        Pick::Proto(path) => say!("`{}`", path.written),
-        Pick::Result(name) | Pick::Kind(_, name) => say!("`{name}`"),
-        Pick::XPath(path) => say!("xpath `{path}`"),
-        Pick::Css(selector) => say!("css `{selector}`"),
-        Pick::Pattern(pattern) => say!("pattern `{pattern}`"),
-        Pick::Size => say!("the size"),
-        Pick::Time => say!("the response time"),
-        Pick::Digest(digest) => say!("the digest {digest}"),
-        Pick::Expression(expression) => say!("`{}`", shown(expression.text().as_bytes())),
+        Extractor::Proto(path) => say!("`{}`", path.written),
+        Extractor::Result(name) | Extractor::Kind(_, name) => say!("`{name}`"),
+        Extractor::XPath(path) => say!("xpath `{path}`"),
+        Extractor::Css(selector) => say!("css `{selector}`"),
+        Extractor::Pattern(pattern) => say!("pattern `{pattern}`"),
+        Extractor::Size => say!("the size"),
+        Extractor::Time => say!("the response time"),
+        Extractor::Digest(digest) => say!("the digest {digest}"),
+        Extractor::Expression(expression) => say!("`{}`", shown(expression.text().as_bytes())),
     }
 }
 
