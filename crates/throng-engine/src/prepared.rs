@@ -1,12 +1,12 @@
 //! A program prepared for sending: everything that is the same for all users is rendered once, so
 //! that a typical request is one write of bytes that already exist.
 
+pub(crate) mod check_plan;
 pub(crate) mod code;
 pub(crate) mod cookies;
 pub(crate) mod expected;
 mod grpc;
 pub(crate) mod haste;
-pub(crate) mod look;
 pub(crate) mod nobody;
 mod sql;
 pub(crate) mod template;
@@ -31,11 +31,11 @@ use throng_protocol::protobuf::{MessageType, Schema};
 use throng_protocol::{http2, stream, websocket};
 
 use crate::transport::pace::slowest;
+use check_plan::CheckPlan;
 use code::{Code, Instruction};
 use expected::Expected;
 pub(crate) use grpc::{CallHead, CallPlan, CallResponse};
 use haste::After;
-use look::Look;
 use nobody::Nobody;
 pub(crate) use sql::SqlPlan;
 use template::{
@@ -56,7 +56,7 @@ pub(crate) struct Prepared {
     /// Resolution of the population map; zero if no user has a long-lived connection.
     pub(crate) users_per_cell: u64,
     /// By row of the ledger: how to recognize its messages.
-    pub(crate) deliveries: Box<[Look]>,
+    pub(crate) deliveries: Box<[CheckPlan]>,
     /// Saved values that audiences depend on: the first slots of every session.
     pub(crate) audience_slots: u16,
     /// By step: the row of the ledger for what it sends.
@@ -105,15 +105,15 @@ pub(crate) enum Plan {
 pub(crate) struct StayPlan {
     pub(crate) handlers: Box<[HandlerPlan]>,
     /// How the reply to its heartbeat is checked.
-    pub(crate) answer: Look,
+    pub(crate) answer: CheckPlan,
     /// Where the bodies of recurring actions start.
     pub(crate) every: Box<[u32]>,
 }
 
 pub(crate) struct HandlerPlan {
     /// Whether a message matches.
-    pub(crate) which: Look,
-    pub(crate) look: Look,
+    pub(crate) which: CheckPlan,
+    pub(crate) check_plan: CheckPlan,
     /// Where its body starts.
     pub(crate) body: Option<u32>,
 }
@@ -126,13 +126,13 @@ impl StayPlan {
         code: &Code,
     ) -> StayPlan {
         let plan = |handler: &Handler| HandlerPlan {
-            which: Look::new(&handler.message.checks, &[]),
-            look: Look::new(&handler.checks, &handler.saves),
+            which: CheckPlan::new(&handler.message.checks, &[]),
+            check_plan: CheckPlan::new(&handler.checks, &handler.saves),
             body: handler.body.as_ref().map(|body| code.begin_of(body)),
         };
         StayPlan {
             handlers: handlers.iter().map(plan).collect(),
-            answer: Look::new(heartbeat.map_or(&[], |beat| &beat.answer.checks), &[]),
+            answer: CheckPlan::new(heartbeat.map_or(&[], |beat| &beat.answer.checks), &[]),
             every: every.iter().map(|every| code.begin_of(&every.body)).collect(),
         }
     }
@@ -199,8 +199,8 @@ pub(crate) struct AnswerPlan {
     /// Where the reply ends on a raw stream.
     pub(crate) until: stream::Until,
     /// Whether a message is the one that is waited for.
-    pub(crate) which: Look,
-    pub(crate) look: Look,
+    pub(crate) which: CheckPlan,
+    pub(crate) check_plan: CheckPlan,
     /// The login is complete with this reply: it is the last of the messages right after a
     /// `connect`.
     pub(crate) logs_in: bool,
@@ -214,7 +214,7 @@ pub(crate) struct HttpPlan {
     /// The request may be resent if a kept connection turns out to be closed (RFC 9110, 9.2.2).
     pub(crate) idempotent: bool,
     pub(crate) looks_at_headers: bool,
-    pub(crate) look: Look,
+    pub(crate) check_plan: CheckPlan,
     /// The path starts with a value, which may be a URL.
     pub(crate) leads: bool,
     /// Slots it saves that some path of the session starts with.
@@ -489,7 +489,7 @@ impl Prepared {
             deliveries: program
                 .deliveries
                 .iter()
-                .map(|delivery| Look::new(&delivery.received.checks, &[]))
+                .map(|delivery| CheckPlan::new(&delivery.received.checks, &[]))
                 .collect(),
             audience_slots: audience_slots(&program),
             senders: senders(&program),
@@ -600,14 +600,24 @@ fn plan(
             Plan::Connect { has_login: false, call: opened.map(head).map(Box::new) }
         }
         Statement::Expect(expect) => {
-            let look = Look::new(&expect.checks, &expect.saves);
-            let which = Look::new(&expect.message.checks, &[]);
-            Plan::Answer(AnswerPlan { until: until(&expect.until), which, look, logs_in: false })
+            let check_plan = CheckPlan::new(&expect.checks, &expect.saves);
+            let which = CheckPlan::new(&expect.message.checks, &[]);
+            Plan::Answer(AnswerPlan {
+                until: until(&expect.until),
+                which,
+                check_plan,
+                logs_in: false,
+            })
         }
         Statement::Request(request) => {
-            let look = Look::new(&request.checks, &request.saves);
-            let which = Look::new(&request.answer.checks, &[]);
-            Plan::Answer(AnswerPlan { until: until(&request.until), which, look, logs_in: false })
+            let check_plan = CheckPlan::new(&request.checks, &request.saves);
+            let which = CheckPlan::new(&request.answer.checks, &[]);
+            Plan::Answer(AnswerPlan {
+                until: until(&request.until),
+                which,
+                check_plan,
+                logs_in: false,
+            })
         }
         Statement::Stay(stay) => {
             Plan::Stay(StayPlan::new(&stay.handlers, &stay.every, stay.heartbeat.as_ref(), code))
@@ -870,7 +880,7 @@ fn http_plan(
         streamed: http.streamed().map(Vec::into),
         idempotent: matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"),
         looks_at_headers: http.needs_headers(),
-        look: Look::new(&http.checks, &http.saves),
+        check_plan: CheckPlan::new(&http.checks, &http.saves),
         leads: http.path.begins_with().is_some(),
         links: links(http, session),
         written,

@@ -20,12 +20,12 @@ use throng_base::Said;
 
 use crate::failure::{Finding, shown};
 use crate::looked::{Looked, not_json, number_of, text_of, value_of};
-use crate::prepared::look::Look;
+use crate::prepared::check_plan::CheckPlan;
 use crate::scope::UserScope;
 pub(crate) use headers::look_at_headers;
 use matcher::{Wanted, explained};
 
-impl Look {
+impl CheckPlan {
     /// Runs all checks, and saves values if they hold.
     pub(crate) fn judge(
         &self,
@@ -46,7 +46,7 @@ impl Look {
         }
         let shard = scope.shard;
         let mut found = shard.found.borrow_mut();
-        let mut looking = Looking { look: self, looked, found: &mut found, read: None };
+        let mut looking = Looking { check_plan: self, looked, found: &mut found, read: None };
         let judged = match looking.check(checks, scope) {
             Ok(()) => looking.save(saves, checks.len(), scope),
             failed => failed,
@@ -56,7 +56,7 @@ impl Look {
     }
 }
 
-impl Look {
+impl CheckPlan {
     /// Whether a message is the one that is waited for: every check holds. A mismatch is not a
     /// failure, and is not reported.
     pub(crate) fn fits(
@@ -70,7 +70,7 @@ impl Look {
         }
         let shard = scope.shard;
         let mut found = shard.found.borrow_mut();
-        let mut looking = Looking { look: self, looked, found: &mut found, read: None };
+        let mut looking = Looking { check_plan: self, looked, found: &mut found, read: None };
         let fits = checks.iter().enumerate().all(|(index, check)| {
             let all = matches!(check.matcher, Matcher::Count(..));
             let holds = looking.see(index, &check.extractor, all, scope).and_then(|seen| {
@@ -85,9 +85,9 @@ impl Look {
 
 /// The state of checking one response.
 struct Looking<'a> {
-    look: &'a Look,
+    check_plan: &'a CheckPlan,
     looked: &'a Looked<'a>,
-    /// The values at the paths of `look`, once it is read.
+    /// The values at the paths of `check_plan`, once it is read.
     found: &'a mut Vec<Option<Value>>,
     read: Option<Result<(), NotJson>>,
 }
@@ -187,7 +187,7 @@ impl<'a> Looking<'a> {
                 value.map_or(Seen::Nothing, Seen::Bytes)
             }
             Extractor::Body => Seen::Bytes(bytes),
-            Extractor::Json(path) => match (self.look.paths.is_some(), all) {
+            Extractor::Json(path) => match (self.check_plan.paths.is_some(), all) {
                 (true, _) => self.see_field(index),
                 (false, _) if document.json().is_none() => Seen::Unreadable(not_json(document)),
                 (false, true) => match path.parts() {
@@ -224,7 +224,8 @@ impl<'a> Looking<'a> {
 
     /// A JSON field; all are read in one pass when the first is needed.
     fn see_field(&mut self, index: usize) -> Seen<'a> {
-        let (Some(paths), Some(Some(place))) = (&self.look.paths, self.look.places.get(index))
+        let (Some(paths), Some(Some(place))) =
+            (&self.check_plan.paths, self.check_plan.places.get(index))
         else {
             return Seen::Nothing;
         };

@@ -73,7 +73,7 @@ const FOUND: Shape = Map(&OneOf(&[Text, Kind(&FOUND_CHECK)]));
 const ADDRESSES: Shape = OneOf(&[Text, List(&Text)]);
 const RECONNECTS: Shape = OneOf(&[Count, Words(&["forever", "never"]), Kind(&RECONNECT)]);
 /// How unsolicited messages are matched.
-const LOOKINGS: Shape = OneOf(&[Text, Kind(&LOOKS), List(&Text)]);
+const LOOKINGS: Shape = OneOf(&[Text, Kind(&CONDITIONS), List(&Text)]);
 /// The location of a message's ID or timestamp.
 const MARKS: Shape = OneOf(&[Text, Kind(&MARK)]);
 const PARTINGS: Shape = Words(&["fin", "reset", "vanish", "half_close"]);
@@ -116,7 +116,7 @@ macro_rules! scenario_maps {
 }
 
 macro_rules! all_maps {
-    (maps [] {$($scenario:tt)*} {$($connect:tt)*} {$($check:tt)*} {$($looks:tt)*} {$($maps:tt)*}
+    (maps [] {$($scenario:tt)*} {$($connect:tt)*} {$($check:tt)*} {$($conditions:tt)*} {$($maps:tt)*}
         {$($then:tt)*}) => {
     network_maps! { $($then)*
     SCENARIO Scenario = "a scenario" {
@@ -611,13 +611,13 @@ macro_rules! all_maps {
         r#do "do" [List Step]: Steps =>
             "Steps that run each time, concurrently with the session's steps.",
     }
-    LOOKS Looks = "a message pattern" {
+    CONDITIONS Looks = "a message pattern" {
         any: Bool => "`true` matches every message.",
         text: Text => "Text that the message must contain.",
         json: Map(&Anything) => "Expected fields of the JSON message: `{cmd: msg}`.",
         pattern: Text => "A regular expression that must match somewhere in the message.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
-        $($looks)*
+        $($conditions)*
     }
     REPEAT Repeat = "a `repeat` step" {
         repeat: OneOf(&[CountRange, Words(&["forever"])]) =>
@@ -763,7 +763,7 @@ macro_rules! all_maps {
         text: Text => "Text that the reply must contain.",
         json: Map(&Anything) => "Expected fields of the JSON reply.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
-        $($looks)*
+        $($conditions)*
         close: ENDS =>
             "The target must close the connection: a WebSocket close code, a list of them, or \
              `any`.",

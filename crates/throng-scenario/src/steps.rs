@@ -4,7 +4,7 @@
 //! - [`links`]: which connection a step uses.
 //! - [`http`], [`message`], and those of [`crate::builtin`]: steps that ask the target; [`pause`],
 //!   [`stay`], [`meeting`], [`secure`], [`act`]: others.
-//! - [`looks`]: which messages are meant.
+//! - [`conditions`]: which messages are meant.
 //! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
 //!   [`beside::slow`]: whether those are done in time.
@@ -13,13 +13,13 @@
 
 mod act;
 mod beside;
+mod conditions;
 mod ends;
 mod flow;
 mod heard;
 mod heartbeat;
 mod http;
 mod links;
-mod looks;
 mod meeting;
 mod message;
 mod parallel;
@@ -52,7 +52,7 @@ use crate::words::shorten;
 
 pub(crate) use act::parse_byte_rate;
 pub(crate) use beside::slow::warn_slow;
-pub(crate) use looks::{read_looks, read_reply_looks};
+pub(crate) use conditions::{read_conditions, read_reply_conditions};
 
 use beside::Inside;
 use beside::slow::Body;

@@ -4,7 +4,7 @@
 use throng_program::{Check, Extractor, Matcher, Which};
 use throng_protocol::framed::MessageId;
 
-use crate::prepared::look::Look;
+use crate::prepared::check_plan::CheckPlan;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Expected {
 #[derive(Debug)]
 struct Pattern {
     checks: Vec<Check>,
-    look: Look,
+    check_plan: CheckPlan,
 }
 
 impl Expected {
@@ -51,8 +51,8 @@ impl Expected {
 
     /// The matchers for messages without a declaration that steps could take, as far as they are
     /// known before their turn.
-    pub(crate) fn patterns(&self) -> impl Iterator<Item = (&Look, &[Check])> {
-        self.patterns.iter().map(|pattern| (&pattern.look, &*pattern.checks))
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = (&CheckPlan, &[Check])> {
+        self.patterns.iter().map(|pattern| (&pattern.check_plan, &*pattern.checks))
     }
 }
 
@@ -61,7 +61,7 @@ impl Pattern {
     fn new(checks: &[Check]) -> Option<Pattern> {
         let checks: Vec<Check> =
             checks.iter().filter(|check| is_constant(check)).cloned().collect();
-        (!checks.is_empty()).then(|| Pattern { look: Look::new(&checks, &[]), checks })
+        (!checks.is_empty()).then(|| Pattern { check_plan: CheckPlan::new(&checks, &[]), checks })
     }
 }
 

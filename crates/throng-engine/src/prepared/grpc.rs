@@ -13,7 +13,7 @@ use throng_protocol::protobuf::{MessageType, Schema};
 pub(crate) use throng_protocol::grpc::Response as CallResponse;
 
 use super::PreparedTarget;
-use crate::prepared::look::Look;
+use crate::prepared::check_plan::CheckPlan;
 
 pub(crate) struct CallPlan {
     pub(crate) head: CallHead,
@@ -26,10 +26,10 @@ pub(crate) struct CallPlan {
     /// Replies are needed by checks or saves.
     pub(crate) needs_replies: bool,
     pub(crate) looks_at_headers: bool,
-    pub(crate) look: Look,
+    pub(crate) check_plan: CheckPlan,
     /// The checks of each reply before the last, and how to run them: status, metadata and time are
     /// those of the call.
-    pub(crate) of_each: (Box<[Check]>, Look),
+    pub(crate) of_each: (Box<[Check]>, CheckPlan),
 }
 
 /// The header block of a call.
@@ -64,8 +64,8 @@ impl CallPlan {
             is_single: !method.kind.streams_replies(),
             needs_replies: !extractors.all(is_status),
             looks_at_headers,
-            look: Look::new(&call.checks, &call.saves),
-            of_each: (of_each.clone(), Look::new(&of_each, &[])),
+            check_plan: CheckPlan::new(&call.checks, &call.saves),
+            of_each: (of_each.clone(), CheckPlan::new(&of_each, &[])),
         })
     }
 

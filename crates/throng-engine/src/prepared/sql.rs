@@ -2,16 +2,16 @@
 
 use throng_program::Sql;
 
-use super::look::Look;
+use super::check_plan::CheckPlan;
 
 pub(crate) struct SqlPlan {
-    pub(crate) look: Look,
+    pub(crate) check_plan: CheckPlan,
     /// True if the first row is read by a check, save or expression.
     pub(crate) keeps: bool,
 }
 
 impl SqlPlan {
     pub(super) fn new(sql: &Sql) -> SqlPlan {
-        SqlPlan { look: Look::new(&sql.checks, &sql.saves), keeps: sql.looks_at_rows() }
+        SqlPlan { check_plan: CheckPlan::new(&sql.checks, &sql.saves), keeps: sql.looks_at_rows() }
     }
 }

@@ -16,8 +16,8 @@ use super::task::at;
 use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::prepared::Plan;
+use crate::prepared::check_plan::CheckPlan;
 use crate::prepared::code::Instruction;
-use crate::prepared::look::Look;
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Lane;
@@ -113,7 +113,7 @@ impl Heartbeats<'_> {
         &self,
         shard: &'a Lane,
         stay: u32,
-    ) -> Option<(&'a Heartbeat, &'a Look)> {
+    ) -> Option<(&'a Heartbeat, &'a CheckPlan)> {
         let (session, line) = (self.user.session, self.user.lines.get(self.line));
         if line.beats.of_stay
             && let (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)) =
@@ -228,7 +228,7 @@ impl Heartbeats<'_> {
             return false;
         }
         let shard = Rc::clone(&self.user.shard);
-        let Some((heartbeat, look)) = self.current(&shard, stay) else { return false };
+        let Some((heartbeat, check_plan)) = self.current(&shard, stay) else { return false };
         let Beat::Message(_) = heartbeat.beat else { return false };
         if let Some(packet) = packet {
             let meant = &heartbeat.answer.messages;
@@ -239,7 +239,7 @@ impl Heartbeats<'_> {
             }
         }
         let mut scope = scope!(self.user, &shard);
-        look.fits(&heartbeat.answer.checks, looked, &mut scope)
+        check_plan.fits(&heartbeat.answer.checks, looked, &mut scope)
     }
 
     /// Whether a malformed message is the reply to the heartbeat that is waited for.

@@ -8,18 +8,18 @@ use super::Seen;
 use super::matcher::{Wanted, explained};
 use crate::failure::Finding;
 use crate::looked::{Kept, Looked, text_of};
-use crate::prepared::look::Look;
+use crate::prepared::check_plan::CheckPlan;
 use crate::scope::UserScope;
 
 /// Checks the headers of a response and saves values from them.
 pub(crate) fn look_at_headers(
-    look: &Look,
+    check_plan: &CheckPlan,
     (checks, saves): (&[Check], &[Save]),
     (status, headers): (u16, Headers<'_>),
     scope: &mut UserScope<'_>,
     kept: &mut Kept,
 ) {
-    if look.wants_map {
+    if check_plan.wants_map {
         kept.map = Some(map_of(headers));
     }
     let looked = Looked::new(Some(status), b"", std::time::Duration::ZERO);

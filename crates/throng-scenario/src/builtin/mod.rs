@@ -43,7 +43,7 @@ pub(crate) struct Builtin {
     /// Warns about a session with several users.
     pub(crate) warns: fn(&mut Context<'_>, &[&ast::Connect<'_>]),
     /// Its keys of message patterns.
-    looks: &'static [(&'static str, ReadsLook)],
+    conditions: &'static [(&'static str, ReadsLook)],
     /// Formats a step with one of its verbs.
     pub(crate) line: fn(&Words<'_>, &Statement, &mut Vec<String>) -> Option<String>,
     message: fn(&Content, &mut Vec<String>) -> Option<Written>,
@@ -63,7 +63,7 @@ const PLAIN: Builtin = Builtin {
     verb: "",
     opens: |_, _, _, _| Some(()),
     warns: |_, _| {},
-    looks: &[],
+    conditions: &[],
     line: |_, _, _| None,
     message: |_, _| None,
     connects: |_, _, _| None,
@@ -79,15 +79,15 @@ macro_rules! all {
 builtins!(each all);
 
 /// Reads the keys of a message pattern that belong to a protocol.
-pub(crate) fn read_looks<'n>(
+pub(crate) fn read_conditions<'n>(
     cx: &mut Context<'_>,
     fields: impl Iterator<Item = Field<'n>>,
     checks: &mut Vec<Check>,
 ) -> Option<()> {
     for field in fields {
         let is_it = |name: &str| field.key().is_some_and(|key| key.text == name);
-        let looks = ALL.iter().flat_map(|one| one.looks).find(|(name, _)| is_it(name));
-        if let Some((_, read)) = looks {
+        let conditions = ALL.iter().flat_map(|one| one.conditions).find(|(name, _)| is_it(name));
+        if let Some((_, read)) = conditions {
             read(cx, field, checks)?;
         }
     }

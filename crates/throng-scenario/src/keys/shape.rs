@@ -2,7 +2,7 @@
 
 use throng_base::Said;
 
-use super::{CHECK, EXPECTATION, LOOKS, MESSAGE};
+use super::{CHECK, CONDITIONS, EXPECTATION, MESSAGE};
 
 /// A kind of map and what may stand in it.
 #[derive(Debug)]
@@ -68,7 +68,9 @@ impl MapKind {
 
     /// Whether a private protocol adds keys of its own: its messages and their fields.
     pub(crate) fn of_protocol(&self) -> bool {
-        [&MESSAGE, &EXPECTATION, &CHECK, &LOOKS].into_iter().any(|kind| std::ptr::eq(kind, self))
+        [&MESSAGE, &EXPECTATION, &CHECK, &CONDITIONS]
+            .into_iter()
+            .any(|kind| std::ptr::eq(kind, self))
     }
 
     /// The keys that can be used now.

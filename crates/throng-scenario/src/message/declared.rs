@@ -155,7 +155,7 @@ pub(crate) fn read_pattern(
         Kind::Map(entries) => {
             let is_text = |key: &Key| {
                 protocol.message(&key.text).is_none()
-                    && (keys::LOOKS.find(&key.text).is_some()
+                    && (keys::CONDITIONS.find(&key.text).is_some()
                         || keys::EXPECTATION.find(&key.text).is_some())
             };
             if !entries.is_empty() && entries.iter().all(|(key, _)| is_text(key)) {

@@ -266,10 +266,10 @@ impl Words<'_> {
 
     pub(super) fn handler(&self, link: u8, handler: &Handler) -> Line {
         let name = &self.program.step(handler.step).name;
-        let looks = self.which(link, &handler.message);
-        let text = match looks == *name {
-            true => format!("on {looks}"),
-            false => format!("on {looks} as {name}"),
+        let conditions = self.which(link, &handler.message);
+        let text = match conditions == *name {
+            true => format!("on {conditions}"),
+            false => format!("on {conditions} as {name}"),
         };
         let mut notes = Vec::new();
         let is_written = |save: &&Save| !self.slot(save.slot).starts_with("message.");

@@ -23,7 +23,7 @@ use crate::reach::Reaches;
 use crate::read::Context;
 use crate::scope::{Kinds, SessionNames, Spoken};
 use crate::step::rows::Speech;
-use crate::steps::{Compiler, read_looks, read_reply_looks};
+use crate::steps::{Compiler, read_conditions, read_reply_conditions};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
@@ -443,7 +443,7 @@ impl Reader<'_, '_> {
     /// What the receivers get, and on which protocol: that of the senders where they have it.
     fn received(&mut self, node: &Node, sent: Option<&Sent>) -> Option<Received> {
         if let Some(replies) = sent.and_then(|sent| sent.replies.clone()) {
-            let which = read_reply_looks(self.cx, &replies, node)?.which;
+            let which = read_reply_conditions(self.cx, &replies, node)?.which;
             return Some(Received { which, protocol: None, replies: Some(replies) });
         }
         let declared =
@@ -468,7 +468,7 @@ impl Reader<'_, '_> {
             (_, false) if own.is_some() => declared(self.pattern(node, own?)?, own?),
             _ => {
                 let spoken = self.reaches.with_headers().unwrap_or(self.cx.scope.spoken);
-                let meant = self.cx.speaking(spoken, |cx| read_looks(cx, node));
+                let meant = self.cx.speaking(spoken, |cx| read_conditions(cx, node));
                 Some(Received { which: meant?.which, protocol: None, replies: None })
             }
         }
@@ -477,7 +477,7 @@ impl Reader<'_, '_> {
     /// Whether it says how a text looks.
     fn is_text(&self, node: &Node) -> bool {
         let Kind::Map(entries) = &node.kind else { return false };
-        entries.iter().all(|(key, _)| keys::LOOKS.find(&key.text).is_some())
+        entries.iter().all(|(key, _)| keys::CONDITIONS.find(&key.text).is_some())
     }
 
     fn pattern(&mut self, node: &Node, number: u16) -> Option<Which> {
@@ -485,7 +485,7 @@ impl Reader<'_, '_> {
         let spoken = Spoken::Declared(protocol.clone());
         self.cx.speaking(&spoken, |cx| match read_pattern(cx, &protocol, node) {
             Some(meant) => meant.map(|meant| meant.which),
-            None => read_looks(cx, node).map(|looks| looks.which),
+            None => read_conditions(cx, node).map(|conditions| conditions.which),
         })
     }
 

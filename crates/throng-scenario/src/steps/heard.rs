@@ -22,7 +22,7 @@ use crate::step::failing::{read_loss, usual_timeout};
 use crate::step::via::Via;
 use crate::steps::Coder;
 use crate::steps::beside::Inside;
-use crate::steps::looks::{read_looks, read_pattern};
+use crate::steps::conditions::{read_conditions, read_pattern};
 use crate::syntax::{Key, Place};
 
 /// The most that a user listens for at a time.
@@ -152,23 +152,24 @@ impl<'c, 'n> Coder<'c, 'n> {
         fields: &ast::Handler<'n>,
         via: Via<'c>,
     ) -> Option<Vec<Handler>> {
-        let looks = fields.need(cx, fields.message, ON_HELP);
+        let conditions = fields.need(cx, fields.message, ON_HELP);
         let reach = via.reach;
-        let looks = looks.and_then(|node| match read_pattern(cx, reach, node) {
+        let conditions = conditions.and_then(|node| match read_pattern(cx, reach, node) {
             Some(meant) => meant,
-            None => read_looks(cx, node),
+            None => read_conditions(cx, node),
         });
-        let Some(looks) = looks else {
+        let Some(conditions) = conditions else {
             // What is done with it is read all the same, where its fields need not be known.
             return None;
         };
-        let kinds = reach.kinds(&looks.which.messages);
+        let kinds = reach.kinds(&conditions.which.messages);
         let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
         let checks = read_checks(cx, fields.check, answer);
         let saves = read_saves(cx, *fields.save, answer);
-        let step = self.rows.row(cx, fields, StepKind::Message, looks.name.as_deref())?;
+        let step = self.rows.row(cx, fields, StepKind::Message, conditions.name.as_deref())?;
         let failing = read_loss(cx, fields.on_error);
-        let handler = Handler { step, message: looks.which, checks, saves, body: None, failing };
+        let handler =
+            Handler { step, message: conditions.which, checks, saves, body: None, failing };
         let steps = fields.r#do.content.as_ref();
         let acknowledged = acknowledged(via.reach, &handler.message);
         let mut all = Vec::new();

@@ -16,7 +16,7 @@ use crate::read::Context;
 use crate::scope::Spoken;
 use crate::step::content::read_content;
 use crate::step::rows::Rows;
-use crate::steps::looks::{read_looks, read_pattern};
+use crate::steps::conditions::{read_conditions, read_pattern};
 use crate::steps::message::read_spoken;
 use crate::syntax::{Kind, Node, Place};
 
@@ -241,7 +241,7 @@ fn read_answer(
     }
     match read_pattern(cx, reach, node) {
         Some(meant) => meant.map(|Meant { which, .. }| which),
-        None => read_looks(cx, node).map(|looks| looks.which),
+        None => read_conditions(cx, node).map(|conditions| conditions.which),
     }
 }
 

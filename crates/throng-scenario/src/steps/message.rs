@@ -31,9 +31,9 @@ use crate::step::content::read_content;
 use crate::step::failing::{read_failing, read_reconnect, read_timeout};
 use crate::step::rows::Rows;
 use crate::step::via::Via;
+use crate::steps::conditions::{read_headers, read_pattern, read_reply_conditions};
 use crate::steps::ends::read_close;
 use crate::steps::http::read_request_line;
-use crate::steps::looks::{read_headers, read_pattern, read_reply_looks};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -261,7 +261,7 @@ pub(crate) fn read_expect(
             // On a stream nobody knows where a message ends: what comes is the answer.
             let until = match reach.has_messages() {
                 false => read_expectation(cx, node, &mut checks),
-                true => read_message_looks(cx, node, &mut which.checks),
+                true => read_message_conditions(cx, node, &mut which.checks),
             };
             (until, which, None)
         }
@@ -300,7 +300,7 @@ pub(crate) fn read_request(
         (Some(node), Some(Kinds::Declared { protocol, ids })) => {
             read_reply(cx, node, (protocol, ids), &mut checks)
         }
-        (Some(node), Some(kinds)) => read_reply_looks(cx, kinds, node).map(|meant| {
+        (Some(node), Some(kinds)) => read_reply_conditions(cx, kinds, node).map(|meant| {
             checks.extend(meant.which.checks);
             Until::Any
         }),
@@ -353,7 +353,7 @@ fn read_match(cx: &mut Context<'_>, field: Field<'_>, reach: &Reach) -> Option<W
     match read_pattern(cx, reach, node) {
         Some(meant) => meant.map(|meant| meant.which),
         None => {
-            read_message_looks(cx, node, &mut which.checks)?;
+            read_message_conditions(cx, node, &mut which.checks)?;
             Some(which)
         }
     }
@@ -530,7 +530,11 @@ const EXPECT_HELP: Said = say!(
 );
 
 /// What a message looks like that is waited for; others that come meanwhile are pushes.
-fn read_message_looks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) -> Option<Until> {
+fn read_message_conditions(
+    cx: &mut Context<'_>,
+    node: &Node,
+    checks: &mut Vec<Check>,
+) -> Option<Until> {
     let until = read_expectation(cx, node, checks)?;
     if let Until::Pattern(regex) = &until {
         checks.push(Check { extractor: Extractor::Body, matcher: Matcher::Matches(regex.clone()) });

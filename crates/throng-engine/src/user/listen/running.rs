@@ -343,7 +343,7 @@ impl User {
         }
         looked.proto = self.state.link_in(shard, *line).reply(&shard.prepared);
         let mut scope = scope!(self.state, shard);
-        let verdict = plan.look.judge(&handler.checks, &handler.saves, &looked, &mut scope);
+        let verdict = plan.check_plan.judge(&handler.checks, &handler.saves, &looked, &mut scope);
         shard.decoded.set(Some(decoded));
         self.state.follow_audiences();
         match verdict {

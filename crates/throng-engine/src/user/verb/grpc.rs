@@ -274,10 +274,10 @@ impl Listened<'_> {
         if self.plan.looks_at_headers {
             let checks = (&*self.call.checks, &*self.call.saves);
             let metadata = Headers::of_lines(&rare.metadata);
-            look_at_headers(&self.plan.look, checks, (code, metadata), scope, &mut rare.kept);
+            look_at_headers(&self.plan.check_plan, checks, (code, metadata), scope, &mut rare.kept);
         }
         let looked = self.looked(replies, rare, code, scope);
-        self.plan.look.judge(&self.call.checks, &self.call.saves, &looked, scope)
+        self.plan.check_plan.judge(&self.call.checks, &self.call.saves, &looked, scope)
     }
 }
 

@@ -275,7 +275,7 @@ impl Listening<'_> {
         }
         if plan.looks_at_headers {
             let (checks, kept) = ((&*http.checks, &*http.saves), &mut exchange.rare(shard).kept);
-            look_at_headers(&plan.look, checks, (head.status, head.headers), scope, kept);
+            look_at_headers(&plan.check_plan, checks, (head.status, head.headers), scope, kept);
         }
         if plan.needs_body {
             let limit = shard.prepared.program.limits.body_bytes_max;
@@ -567,12 +567,13 @@ impl<'a> Request<'a> {
         let mut looked = Looked::new(Some(exchange.status), body, elapsed);
         looked.kept = rare.map(|rare| &rare.kept);
         looked.tally = rare.and_then(|rare| rare.tally.as_ref());
-        looked.cookies = self.user.jar.as_deref().filter(|_| plan.look.reads_cookies).map(|jar| {
-            let (place, path) = listening.sent_to(exchange, self.user.now);
-            SeenFrom { jar, place, path }
-        });
+        looked.cookies =
+            self.user.jar.as_deref().filter(|_| plan.check_plan.reads_cookies).map(|jar| {
+                let (place, path) = listening.sent_to(exchange, self.user.now);
+                SeenFrom { jar, place, path }
+            });
         let mut scope = scope!(self.user, shard);
-        let verdict = plan.look.judge(&http.checks, &http.saves, &looked, &mut scope);
+        let verdict = plan.check_plan.judge(&http.checks, &http.saves, &looked, &mut scope);
         (attempt, verdict)
     }
 

@@ -145,7 +145,7 @@ pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
         Some(error) if !is_wanted() => Err((Cause::of_status(error.status()), error.said())),
         _ => {
             let mut scope = scope!(active.user, shard);
-            plan.look.judge(&sql.checks, &sql.saves, &looked, &mut scope)
+            plan.check_plan.judge(&sql.checks, &sql.saves, &looked, &mut scope)
         }
     };
     match verdict {

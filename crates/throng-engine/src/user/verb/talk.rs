@@ -17,8 +17,8 @@ use throng_protocol::stream::Answer;
 
 use crate::failure::{Finding, lost_failure};
 use crate::looked::Looked;
+use crate::prepared::check_plan::CheckPlan;
 use crate::prepared::code::Instruction;
-use crate::prepared::look::Look;
 use crate::prepared::{AnswerPlan, LinkPlan, Plan};
 use crate::recorder::Attempt;
 use crate::recorder::evidence;
@@ -326,12 +326,12 @@ fn wrong_reply(
 struct Looking<'a> {
     checks: &'a [Check],
     saves: &'a [Save],
-    look: &'a Look,
+    check_plan: &'a CheckPlan,
 }
 
 fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'a>> {
-    let Plan::Answer(AnswerPlan { look, .. }) = plan else { return None };
-    Some(Looking { checks: instruction.checks(), saves: instruction.saves(), look })
+    let Plan::Answer(AnswerPlan { check_plan, .. }) = plan else { return None };
+    Some(Looking { checks: instruction.checks(), saves: instruction.saves(), check_plan })
 }
 
 /// The reply on a raw stream that a step waits for.
@@ -347,6 +347,6 @@ pub(in crate::user) fn awaited<'a>(
 
 impl Looking<'_> {
     fn judge(&self, looked: &Looked<'_>, scope: &mut UserScope<'_>) -> Result<(), Finding> {
-        self.look.judge(self.checks, self.saves, looked, scope)
+        self.check_plan.judge(self.checks, self.saves, looked, scope)
     }
 }

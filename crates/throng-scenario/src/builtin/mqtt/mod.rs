@@ -15,7 +15,7 @@ pub(super) static BUILTIN: Builtin = Builtin {
     verb: "publish",
     opens: step::open,
     warns: step::warn_same_id,
-    looks: &[("topic", topic::read_topic_filter)],
+    conditions: &[("topic", topic::read_topic_filter)],
     message: outline::message,
     connects: outline::connect_line,
     session: bench::write_session,

@@ -14,7 +14,7 @@ pub(crate) use step::read_redis;
 
 pub(super) static BUILTIN: Builtin = Builtin {
     verb: "redis",
-    looks: &[("channel", step::read_channel)],
+    conditions: &[("channel", step::read_channel)],
     message: |content, _| match content {
         Content::Redis(commands) => {
             Some((format!("redis {}", commands.written), commands.written.clone()))

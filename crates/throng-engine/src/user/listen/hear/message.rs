@@ -156,7 +156,7 @@ impl<'u> Message<'_, '_, 'u, '_> {
         let mut scope = scope!(state, shard);
         // Values for a body are saved when the body starts.
         let saves = if busy.is_some() { &[][..] } else { &handler.saves };
-        let mut verdict = plan.look.judge(&handler.checks, saves, looked, &mut scope);
+        let mut verdict = plan.check_plan.judge(&handler.checks, saves, looked, &mut scope);
         shard.recorder.borrow_mut().messages.pushes += 1;
         state.follow_audiences();
         state.life(line).first_message();
@@ -207,7 +207,7 @@ impl<'u> Message<'_, '_, 'u, '_> {
                 asks && {
                     let mut scope = scope!(user.state, shard);
                     let mut patterns = link.expected.patterns();
-                    patterns.any(|(look, checks)| look.fits(checks, looked, &mut scope))
+                    patterns.any(|(check_plan, checks)| check_plan.fits(checks, looked, &mut scope))
                 }
             }
         };
@@ -279,7 +279,7 @@ fn is_awaited(
             let kinds = &expect.message.messages;
             let kind =
                 kinds.is_empty() || packet.is_some_and(|packet| kinds.contains(&packet.message));
-            let fits = |which: &crate::prepared::look::Look| {
+            let fits = |which: &crate::prepared::check_plan::CheckPlan| {
                 which.fits(&expect.message.checks, looked, &mut scope)
             };
             kind && which.is_some_and(fits)

@@ -25,13 +25,13 @@ pub(crate) fn read_pattern(
 ) -> Option<Option<Meant>> {
     match &reach.spoken {
         Spoken::Declared(protocol) => declared::read_pattern(cx, protocol, node),
-        Spoken::Call(called) => Some(read_reply_looks(cx, &called.replies(), node)),
+        Spoken::Call(called) => Some(read_reply_conditions(cx, &called.replies(), node)),
         _ => None,
     }
 }
 
 /// What the fields of a reply are on a call that stays open: `any`, or `{text: hello}`.
-pub(crate) fn read_reply_looks(
+pub(crate) fn read_reply_conditions(
     cx: &mut Context<'_>,
     replies: &Kinds,
     node: &Node,
@@ -54,7 +54,7 @@ pub(crate) fn read_reply_looks(
 }
 
 /// What a message looks like, and what to call it.
-pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
+pub(crate) fn read_conditions(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
     const HELP: Said = say!(
         "write `any`, `{{json: {{cmd: msg}}}}`, `{{text: hello}}` or `{{pattern: 'msg|push'}}`"
     );
@@ -130,7 +130,7 @@ pub(crate) fn read_headers<'n>(
     checks: &mut Vec<Check>,
 ) -> Option<()> {
     read_event_name(cx, event, checks)?;
-    builtin::read_looks(cx, all, checks)
+    builtin::read_conditions(cx, all, checks)
 }
 
 /// Which event of a stream is meant, by its name, if the pattern says that.

@@ -5,7 +5,7 @@ use throng_program::{Check, Extractor, Save};
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct CheckPlan {
     /// All fields that are needed, read in one pass; `None` if the complete document is needed.
     pub(crate) paths: Option<JsonPaths>,
     /// By check, then by save: the index of its path.
@@ -15,8 +15,8 @@ pub(crate) struct Look {
     pub(crate) reads_cookies: bool,
 }
 
-impl Look {
-    pub(crate) fn new(checks: &[Check], saves: &[Save]) -> Look {
+impl CheckPlan {
+    pub(crate) fn new(checks: &[Check], saves: &[Save]) -> CheckPlan {
         let checked = checks.iter().map(|check| &check.extractor);
         let extractors: Vec<&Extractor> =
             checked.chain(saves.iter().map(|save| &save.extractor)).collect();
@@ -39,6 +39,6 @@ impl Look {
         // Expressions read the complete JSON document, and nothing is to be read twice.
         let in_one_pass = !wants_map && !paths.is_empty();
         let paths = in_one_pass.then(|| JsonPaths::new(paths)).flatten();
-        Look { paths, places, wants_map, reads_cookies }
+        CheckPlan { paths, places, wants_map, reads_cookies }
     }
 }
