@@ -186,7 +186,7 @@ struct World {
 }
 
 /// A controller, what it hears, and what it says.
-struct Desk {
+struct TestController {
     work: JoinHandle<()>,
     inputs: UnboundedSender<Input>,
     outputs: Receiver<Output>,
@@ -260,7 +260,7 @@ impl World {
         self.agents[number].2 = self.agent(&name, &disk);
     }
 
-    fn desk(&mut self) -> Desk {
+    fn controller(&mut self) -> TestController {
         self.controllers += 1;
         let name = format!("c{}", self.controllers);
         let (told, outputs) = outputs();
@@ -270,7 +270,7 @@ impl World {
         let bus = (self.bus.join(&name), Box::new(sign) as Sign);
         let controller = Controller::new(bus, self.controllers, self.patience, unix_ns, told);
         let work = spawn_local(controller.work(given));
-        Desk { work, inputs, outputs, agents: BTreeMap::new(), lines: BTreeMap::new() }
+        TestController { work, inputs, outputs, agents: BTreeMap::new(), lines: BTreeMap::new() }
     }
 
     fn plan(&self, parts: &[(String, u64)]) -> (Box<Plan>, Signed) {
@@ -315,7 +315,7 @@ impl World {
     }
 }
 
-impl Desk {
+impl TestController {
     /// Waits until something was heard, at most an hour.
     #[track_caller]
     fn hears(&mut self, what: &'static str) -> impl Future<Output = Output> {
@@ -396,17 +396,17 @@ impl Desk {
 }
 
 /// A run of a fleet up to its start.
-async fn begun(world: &mut World) -> Desk {
-    let mut desk = world.desk();
-    desk.hears("commands").await;
+async fn begun(world: &mut World) -> TestController {
+    let mut controller = world.controller();
+    controller.hears("commands").await;
     let count = world.agents.len();
-    let agents = desk.gathers(count).await;
+    let agents = controller.gathers(count).await;
     let (plan, signed) = world.plan(&agents);
-    desk.says(Input::Begin { plan, signed });
-    desk.ready(count).await;
+    controller.says(Input::Begin { plan, signed });
+    controller.ready(count).await;
     let unix_ns = UNIX_NS + world.ticking.now().as_nanos() + 3_000_000_000;
-    desk.says(Input::Start { unix_ns });
-    desk
+    controller.says(Input::Start { unix_ns });
+    controller
 }
 
 /// The operator's signature, of these tests.
@@ -429,13 +429,13 @@ fn story<F: Future<Output = ()> + 'static>(tell: impl FnOnce() -> F) {
 fn what_a_child_announces_comes_to_the_others() {
     story(|| async {
         let mut world = World::new(1, Faults::default(), 3);
-        let mut desk = begun(&mut world).await;
+        let mut controller = begun(&mut world).await;
         sleep(Duration::from_secs(40)).await;
-        desk.says(Input::Order { at_ns: 0, except: Some(0), order: Raw::new(&"stop") });
+        controller.says(Input::Order { at_ns: 0, except: Some(0), order: Raw::new(&"stop") });
         sleep(Duration::from_secs(5)).await;
-        desk.stop();
-        desk.hears("complete").await;
-        desk.closes().await;
+        controller.stop();
+        controller.hears("complete").await;
+        controller.closes().await;
         let written = |number: usize| world.agents[number].1.borrow();
         let of = |number: usize, life: u64| -> Vec<String> {
             let prefix = format!("{life} ");
@@ -461,15 +461,15 @@ fn what_a_child_announces_comes_to_the_others() {
 fn a_fleet_runs_and_every_line_comes() {
     story(|| async {
         let mut world = World::new(1, Faults::default(), 5);
-        let mut desk = begun(&mut world).await;
+        let mut controller = begun(&mut world).await;
         sleep(Duration::from_secs(20)).await;
-        desk.says(Input::Order { at_ns: 0, except: Some(2), order: Raw::new(&"pause") });
+        controller.says(Input::Order { at_ns: 0, except: Some(2), order: Raw::new(&"pause") });
         sleep(Duration::from_secs(5)).await;
-        desk.stop();
-        desk.hears("complete").await;
-        assert_eq!(desk.lines, world.truth());
-        desk.closes().await;
-        for (agent, lines) in &desk.lines {
+        controller.stop();
+        controller.hears("complete").await;
+        assert_eq!(controller.lines, world.truth());
+        controller.closes().await;
+        for (agent, lines) in &controller.lines {
             let orders = lines.iter().filter(|line| *line == "order \"pause\"").count();
             assert_eq!(orders, usize::from(*agent != 2), "agent {agent}");
             assert!(lines.len() > 25 && lines.last().unwrap() == "over", "{lines:?}");
@@ -486,15 +486,15 @@ fn a_fleet_runs_and_every_line_comes() {
 fn lines_that_nobody_takes_wait_in_the_log() {
     story(|| async {
         let mut world = World::new(2, Faults::default(), 5);
-        let mut desk = begun(&mut world).await;
+        let mut controller = begun(&mut world).await;
         // Ten thousand lines, and a desk that is busy.
         sleep(Duration::from_secs(2_000)).await;
-        let waiting = desk.outputs.len();
+        let waiting = controller.outputs.len();
         assert!((512..1_024).contains(&waiting), "{waiting} are in memory");
-        desk.stop();
-        desk.hears("complete").await;
-        assert_eq!(desk.lines, world.truth());
-        assert!(desk.lines.values().all(|lines| lines.len() > 2_000));
-        desk.closes().await;
+        controller.stop();
+        controller.hears("complete").await;
+        assert_eq!(controller.lines, world.truth());
+        assert!(controller.lines.values().all(|lines| lines.len() > 2_000));
+        controller.closes().await;
     });
 }

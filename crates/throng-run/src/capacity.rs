@@ -13,7 +13,7 @@ use throng_metrics::capacity::LoadUnit;
 use throng_metrics::{Comparison, Measure, Threshold};
 use throng_program::{Drive, Iterations, Load, Phase, Program, Rate, Spacing};
 
-use crate::desk::pilot::{Wanted, share};
+use crate::controller::pilot::{Wanted, share};
 use crate::guard::Guard;
 use crate::{Conduct, Operator, SearchOptions};
 

@@ -32,8 +32,8 @@ use tokio::sync::mpsc::{Receiver, UnboundedSender, unbounded_channel};
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::desk::audits::BooksBefore;
-use crate::desk::{Orders, Posts};
+use crate::controller::audits::BooksBefore;
+use crate::controller::{Orders, Posts};
 use crate::wire::{Inputs, Message, PlanDetails};
 use crate::{Conduct, Operator, Settings, StopRequests};
 use bridge::Bridge;
@@ -266,7 +266,7 @@ impl Fleet {
         let users_spare = ready.iter().map(|ready| ready.users_spare).min().unwrap_or(Spare::NONE);
         let names = self.members.iter().map(|member| member.name.clone()).collect();
         let controller = (self.inputs, self.outputs, Vec::new());
-        Ok(posts(names, controller, clock, (users_spare, conduct.settings.redistribute)))
+        Ok(generators(names, controller, clock, (users_spare, conduct.settings.redistribute)))
     }
 
     async fn begin(
@@ -390,7 +390,7 @@ fn listed(names: &[impl AsRef<str>], between: &str) -> String {
 }
 
 /// Connects the controller of a run to its desk, including the lines received earlier.
-fn posts(
+fn generators(
     names: Vec<String>,
     (inputs, outputs, early): (UnboundedSender<Input>, Receiver<Output>, Vec<Output>),
     clock: Clock,

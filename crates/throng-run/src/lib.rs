@@ -4,7 +4,7 @@
 //!
 //! - [`run()`]: a run in its own thread, as a stream of lines; for programs that embed throng.
 //!   [`Conduct`]: the same in this thread, with all options of the command line.
-//! - `post`: generates the load, on every machine of a run, within limits. `desk`: merges, records
+//! - `generator`: generates the load, on every machine of a run, within limits. `controller`: merges, records
 //!   and steers it; there is one per run. [`wire`]: the protocol between them. `running`: the
 //!   current phases.
 //! - [`fleet`]: the agents of a fleet as posts. `processes`: several processes of this machine as
@@ -26,11 +26,12 @@ pub mod attempt;
 pub mod bundle;
 pub mod capacity;
 pub mod control;
-mod desk;
+mod controller;
 pub mod duel;
 mod ending;
 pub mod files;
 pub mod fleet;
+mod generator;
 pub mod guard;
 mod here;
 mod lines;
@@ -39,7 +40,6 @@ pub mod monitor;
 mod once;
 mod operator;
 mod options;
-mod post;
 mod processes;
 pub mod reflect;
 mod running;
@@ -66,10 +66,11 @@ use throng_scenario::Recorded;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::unbounded_channel;
 
-use desk::monitors;
-pub use desk::pilot::Wanted as Search;
-use desk::{Desk, Orders, Outlets, Posts, audits};
+use controller::monitors;
+pub use controller::pilot::Wanted as Search;
+use controller::{Controller, Orders, Outlets, Posts, audits};
 use fleet::{Before, Fleet, Wanted};
+use generator::{Generator, limits};
 use guard::Guard;
 use guard::permit::permit;
 pub use lines::{Lines, run};
@@ -77,7 +78,6 @@ use live::Live;
 use once::{do_once, not_begun, tear_down};
 pub use operator::{Line, Operator, StopRequests};
 pub use options::{FLEET, HostLimits, SearchOptions, Settings};
-use post::{Post, limits};
 pub use processes::child::{assignment, generate};
 
 /// `throng resume`: takes over a fleet run whose controller is lost, up to its end.
@@ -302,7 +302,7 @@ impl<'a> Conduct<'a> {
         };
         begins(&mut info, runs.iter().map(|run| run.shards as u64).sum());
         let (lines, told) = unbounded_channel();
-        let (mut orders, mut posts) = (Vec::new(), Vec::new());
+        let (mut orders, mut generators) = (Vec::new(), Vec::new());
         let clock = runs[0].clock.clone();
         let users_spare = runs.iter().map(|run| run.users_spare).reduce(Ord::min);
         for (number, (program, run)) in (0..).zip(self.programs().zip(runs)) {
@@ -310,8 +310,8 @@ impl<'a> Conduct<'a> {
             guard.warn(program, &run, errors);
             let (order, obeyed) = unbounded_channel();
             orders.push(order);
-            let post = Post::new(program, run, &self.limits, (number, lines.clone()));
-            posts.push(post.work(obeyed));
+            let generator = Generator::new(program, run, &self.limits, (number, lines.clone()));
+            generators.push(generator.work(obeyed));
         }
         drop(lines);
         self.program.changes.iter().for_each(|change| errors.say(change.clone()));
@@ -323,11 +323,11 @@ impl<'a> Conduct<'a> {
             redistributes: false,
             closing: None,
         };
-        let desk = Desk::new(self, of_posts, info, outlets);
-        let mut posts = posts.into_iter();
-        let (first, second) = (posts.next(), posts.next());
+        let controller = Controller::new(self, of_posts, info, outlets);
+        let mut generators = generators.into_iter();
+        let (first, second) = (generators.next(), generators.next());
         let (first, second) = (wait(first), wait(second));
-        tokio::join!(first, second, desk.work(setup, options, signals)).2
+        tokio::join!(first, second, controller.work(setup, options, signals)).2
     }
 
     /// The programs that run here: two in a duel, otherwise one.
@@ -365,17 +365,17 @@ impl<'a> Conduct<'a> {
         (options, mut signals): (&Options, StopRequests),
     ) -> Exit {
         let errors = self.operator;
-        let posts = match fleet {
+        let generators = match fleet {
             Some(fleet) => {
                 let before = Before { setup: setup.as_ref(), books: &outlets.before };
                 fleet.start(self, &mut info, before, (&mut signals, errors)).await
             }
             None => processes::start(self, &mut info, errors),
         };
-        match posts {
-            Ok(posts) => {
+        match generators {
+            Ok(generators) => {
                 self.program.changes.iter().for_each(|change| errors.say(change.clone()));
-                Desk::new(self, posts, info, outlets).work(setup, options, signals).await
+                Controller::new(self, generators, info, outlets).work(setup, options, signals).await
             }
             Err(exit) => {
                 tear_down(self, options, &mut signals).await;

@@ -1,4 +1,4 @@
-//! Runs a load in several processes of this machine. Each is started as `throng post`, receives its
+//! Runs a load in several processes of this machine. Each is started as `throng generator`, receives its
 //! part, and is connected to the desk by its standard input and output. Announcements of one
 //! process's ledgers are forwarded to the others.
 
@@ -22,9 +22,9 @@ use throng_program::Source;
 use throng_results::{MachineInfo, RunInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::desk::{Orders, Posts};
+use crate::controller::{Orders, Posts};
+use crate::generator::Lines;
 use crate::here;
-use crate::post::Lines;
 use crate::wire::{Assignment, Heard, Inputs, Message, Order};
 use crate::{Conduct, Line, Operator};
 

@@ -11,8 +11,8 @@ fn faulty() -> Faults {
 async fn what_was_acknowledged_is_in_the_log_once_and_in_order() {
     for seed in 0..20 {
         let bus = Memory::new(seed, faulty());
-        let (agent, desk) = (bus.join("a"), bus.join("desk"));
-        let mut lines = desk.follow("m.*.a", 0).await.expect("a log");
+        let (agent, controller) = (bus.join("a"), bus.join("desk"));
+        let mut lines = controller.follow("m.*.a", 0).await.expect("a log");
         for number in 0..50_u64 {
             if number == 20 {
                 let bus = bus.clone();

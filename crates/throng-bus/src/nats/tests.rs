@@ -80,8 +80,8 @@ async fn what_was_acknowledged_survives_a_killed_server_and_is_followed_without_
     const LINES: u32 = 300;
     let mut server = Server::start("");
     let agent = furnished(&server, "agent").await;
-    let desk = Nats::connect(server.identity("desk")).unwrap();
-    let mut following = desk.follow("m.r.*", 0).await.unwrap();
+    let controller = Nats::connect(server.identity("desk")).unwrap();
+    let mut following = controller.follow("m.r.*", 0).await.unwrap();
     let sending = tokio::spawn(async move {
         for number in 0..LINES {
             let payload = Bytes::from(number.to_string());
@@ -110,7 +110,7 @@ async fn what_was_acknowledged_survives_a_killed_server_and_is_followed_without_
     let wanted: Vec<String> = (0..LINES).map(|number| number.to_string()).collect();
     assert_eq!(seen, wanted);
     // And the log itself has them once.
-    let mut again = desk.follow("m.>", 0).await.unwrap();
+    let mut again = controller.follow("m.>", 0).await.unwrap();
     for number in wanted {
         let line = timeout(PATIENCE, again.recv()).await.expect("in time").unwrap();
         assert_eq!(line.payload, Bytes::from(number));

@@ -15,17 +15,17 @@ async fn seconds(seconds: u64) {
 }
 
 /// Another controller goes on with the run of one that is gone.
-async fn resumed(world: &mut World) -> Desk {
-    let mut desk = world.desk();
-    desk.hears("commands").await;
-    desk.says(Input::Resume { run: "r1".into() });
+async fn resumed(world: &mut World) -> TestController {
+    let mut controller = world.controller();
+    controller.hears("commands").await;
+    controller.says(Input::Resume { run: "r1".into() });
     // The first may have died before its word had reached anybody.
-    let Output::Resumed { desired, .. } = desk.hears("resumed").await else { panic!() };
+    let Output::Resumed { desired, .. } = controller.hears("resumed").await else { panic!() };
     if desired.start.is_none() {
         let unix_ns = UNIX_NS + world.ticking.now().as_nanos() + 3_000_000_000;
-        desk.says(Input::Start { unix_ns });
+        controller.says(Input::Start { unix_ns });
     }
-    desk
+    controller
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn no_line_is_lost_whoever_dies_and_whatever_is_cut() {
             let mut random = Random::new(seed);
             let agents = 2 + random.below(6) as usize;
             let mut world = World::new(seed, bad_bus(), agents);
-            let mut desk = begun(&mut world).await;
+            let mut controller = begun(&mut world).await;
             for _ in 0..6 {
                 seconds(random.below(15)).await;
                 let agent = random.below(agents as u64) as usize;
@@ -52,9 +52,9 @@ fn no_line_is_lost_whoever_dies_and_whatever_is_cut() {
                         world.bus.cut(&name, false);
                     }
                     2 => {
-                        desk.work.abort();
+                        controller.work.abort();
                         seconds(random.below(20)).await;
-                        desk = resumed(&mut world).await;
+                        controller = resumed(&mut world).await;
                     }
                     _ => {
                         world.bus.set_log_max(world.bus.log(">").len() + 3);
@@ -63,10 +63,10 @@ fn no_line_is_lost_whoever_dies_and_whatever_is_cut() {
                     }
                 }
             }
-            desk.stop();
-            desk.hears("complete").await;
-            assert_eq!(desk.lines, world.truth(), "seed {seed}");
-            desk.closes().await;
+            controller.stop();
+            controller.hears("complete").await;
+            assert_eq!(controller.lines, world.truth(), "seed {seed}");
+            controller.closes().await;
         });
     }
 }
@@ -76,7 +76,7 @@ fn a_standby_takes_over_within_ten_seconds_with_all_lines() {
     story(|| async {
         let mut world = World::new(4, Faults::default(), 3);
         let first = begun(&mut world).await;
-        let mut standby = world.desk();
+        let mut standby = world.controller();
         seconds(30).await;
         first.work.abort();
         let dead = world.ticking.now();
@@ -98,7 +98,7 @@ fn one_controller_commands_and_the_next_when_it_has_gone() {
     story(|| async {
         let mut world = World::new(5, Faults::default(), 1);
         let mut first = begun(&mut world).await;
-        let mut second = world.desk();
+        let mut second = world.controller();
         let waits = timeout(Duration::from_secs(60), second.hears("commands")).await;
         assert!(waits.is_err(), "two command");
         // The first is cut off for so long that the second takes over, and comes back.
@@ -118,21 +118,21 @@ fn one_controller_commands_and_the_next_when_it_has_gone() {
 fn an_agent_that_is_cut_off_ends_its_load_before_it_is_called_lost() {
     story(|| async {
         let mut world = World::new(6, Faults::default(), 2);
-        let mut desk = begun(&mut world).await;
+        let mut controller = begun(&mut world).await;
         seconds(10).await;
         world.bus.cut("a001", true);
-        desk.hears("lost").await;
+        controller.hears("lost").await;
         let lines = world.truth().remove(&1).unwrap();
         assert_eq!(lines.last().unwrap(), "over", "it goes on");
         world.bus.cut("a001", false);
-        desk.hears("back").await;
-        match desk.hears("ended").await {
+        controller.hears("back").await;
+        match controller.hears("ended").await {
             Output::Ended { agent: 1, end } => assert!(end.cut_short.is_some(), "{end:?}"),
             other => panic!("{other:?}"),
         }
-        desk.stop();
-        desk.hears("complete").await;
-        assert_eq!(desk.lines, world.truth());
+        controller.stop();
+        controller.hears("complete").await;
+        assert_eq!(controller.lines, world.truth());
     });
 }
 
@@ -140,14 +140,14 @@ fn an_agent_that_is_cut_off_ends_its_load_before_it_is_called_lost() {
 fn without_any_controller_the_load_ends_in_order_and_is_there_later() {
     story(|| async {
         let mut world = World::new(7, Faults::default(), 2);
-        let desk = begun(&mut world).await;
+        let controller = begun(&mut world).await;
         seconds(10).await;
-        desk.work.abort();
+        controller.work.abort();
         seconds(1_200).await;
         let truth = world.truth();
         assert!(truth.values().all(|lines| lines.last().unwrap() == "over"), "it goes on");
         assert!(truth.values().all(|lines| (590..640).contains(&lines.len())), "{truth:?}");
-        let mut late = world.desk();
+        let mut late = world.controller();
         late.hears("commands").await;
         late.says(Input::Resume { run: "r1".into() });
         late.hears("complete").await;
@@ -159,34 +159,34 @@ fn without_any_controller_the_load_ends_in_order_and_is_there_later() {
 fn lines_of_an_agent_that_never_comes_back_are_named() {
     story(|| async {
         let mut world = World::new(8, Faults::default(), 2);
-        let mut desk = begun(&mut world).await;
+        let mut controller = begun(&mut world).await;
         seconds(10).await;
         world.kill(1);
-        desk.hears("lost").await;
-        desk.stop();
-        desk.hears("ended").await;
-        desk.says(Input::GiveUp { agent: 1 });
-        let missing = match desk.hears("given up").await {
+        controller.hears("lost").await;
+        controller.stop();
+        controller.hears("ended").await;
+        controller.says(Input::GiveUp { agent: 1 });
+        let missing = match controller.hears("given up").await {
             Output::GivenUp(missing) => missing,
             other => panic!("{other:?}"),
         };
         let Missing { agent: 1, lines, open_from: Some(from) } = &missing else {
             panic!("{missing:?}");
         };
-        let come = desk.lines[&1].len() as u64;
+        let come = controller.lines[&1].len() as u64;
         assert!(lines.is_empty() && *from == come && come > 8, "{missing:?}");
     });
 }
 
 /// What an agent says of a plan that it does not follow.
 async fn refusal(world: &mut World, change: impl FnOnce(&mut Plan, &mut Signed)) -> String {
-    let mut desk = world.desk();
-    desk.hears("commands").await;
-    let agents = desk.gathers(world.agents.len()).await;
+    let mut controller = world.controller();
+    controller.hears("commands").await;
+    let agents = controller.gathers(world.agents.len()).await;
     let (mut plan, mut signed) = world.plan(&agents);
     change(&mut plan, &mut signed);
-    desk.says(Input::Begin { plan, signed });
-    match desk.hears("ended").await {
+    controller.says(Input::Begin { plan, signed });
+    match controller.hears("ended").await {
         Output::Ended { end, .. } if end.refused => end.cut_short.expect("a reason").english(),
         other => panic!("{other:?}"),
     }
@@ -243,9 +243,9 @@ fn what_an_agent_will_not_do_is_said_and_nothing_is_sent() {
 fn an_order_that_the_operator_has_not_signed_is_not_done() {
     story(|| async {
         let mut world = World::new(13, Faults::default(), 2);
-        let mut desk = begun(&mut world).await;
+        let mut controller = begun(&mut world).await;
         seconds(5).await;
-        desk.says(Input::Order { at_ns: 0, except: None, order: Raw::new(&"pause") });
+        controller.says(Input::Order { at_ns: 0, except: None, order: Raw::new(&"pause") });
         seconds(2).await;
         let (bus, key) = (world.bus.join("c9"), names::desired("r1"));
         let entry = bus.read(&key).await.unwrap().expect("what has to be");
@@ -259,8 +259,8 @@ fn an_order_that_the_operator_has_not_signed_is_not_done() {
         }
         bus.write(&key, entry.revision, to_json(&desired).into()).await.unwrap();
         seconds(3).await;
-        desk.stop();
-        desk.hears("complete").await;
+        controller.stop();
+        controller.hears("complete").await;
         for lines in world.truth().values() {
             let orders: Vec<&String> = lines.iter().filter(|it| it.starts_with("order")).collect();
             assert_eq!(orders, ["order \"pause\""]);
@@ -301,8 +301,8 @@ fn an_owner_sets_the_ceiling_and_a_wrong_clock_is_said() {
 fn of_two_agents_of_one_name_the_older_leaves() {
     story(|| async {
         let mut world = World::new(11, Faults::default(), 1);
-        let mut desk = world.desk();
-        desk.gathers(1).await;
+        let mut controller = world.controller();
+        controller.gathers(1).await;
         let disk = Disk::default();
         let younger = world.agent("a000", &disk);
         let older = &mut world.agents[0].2;
@@ -318,11 +318,11 @@ fn of_two_agents_of_one_name_the_older_leaves() {
 fn the_lines_of_sixty_agents_come_once() {
     story(|| async {
         let mut world = World::new(12, bad_bus(), 60);
-        let mut desk = begun(&mut world).await;
+        let mut controller = begun(&mut world).await;
         seconds(60).await;
-        desk.stop();
-        desk.hears("complete").await;
-        assert_eq!(desk.lines, world.truth());
+        controller.stop();
+        controller.hears("complete").await;
+        assert_eq!(controller.lines, world.truth());
     });
 }
 
@@ -330,12 +330,12 @@ fn the_lines_of_sixty_agents_come_once() {
 fn a_bus_in_wrong_hands_starts_nothing() {
     story(|| async {
         let mut world = World::new(3, Faults::default(), 2);
-        let mut desk = world.desk();
-        desk.hears("commands").await;
-        let agents = desk.gathers(2).await;
+        let mut controller = world.controller();
+        controller.hears("commands").await;
+        let agents = controller.gathers(2).await;
         let (plan, signed) = world.plan(&agents);
-        desk.says(Input::Begin { plan, signed });
-        desk.ready(2).await;
+        controller.says(Input::Begin { plan, signed });
+        controller.ready(2).await;
         // Nobody has told them to start, and the plan is signed.
         let (thief, key) = (world.bus.join("thief"), names::desired("r1"));
         let unix_ns = UNIX_NS + world.ticking.now().as_nanos() + 1_000_000_000;

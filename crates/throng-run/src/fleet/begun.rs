@@ -11,8 +11,8 @@ use throng_host::HostFacts;
 use throng_results::{MachineInfo, Run, RunInfo, timestamp};
 
 use crate::bundle::{self, Given};
-use crate::desk::monitors::Hosts;
-use crate::desk::{Desk, Outlets, Posts};
+use crate::controller::monitors::Hosts;
+use crate::controller::{Controller, Outlets, Posts};
 use crate::guard::Guard;
 use crate::guard::permit::permit;
 use crate::wire::{Past, PlanDetails};
@@ -73,7 +73,7 @@ impl Begun {
     /// Continues the run to its end.
     pub(super) async fn goes_on(
         self,
-        (posts, hosts): (Posts, Hosts),
+        (generators, hosts): (Posts, Hosts),
         (settings, signals): (&Settings, StopRequests),
         errors: &dyn Operator,
     ) -> Result<Exit, Exit> {
@@ -108,7 +108,7 @@ impl Begun {
         let books = self.told.books.iter().filter(|_| !self.is_over);
         let before = books.map(|said| said.map(Ok)).collect();
         let outlets = Outlets { recorder, exports, live, hosts, before };
-        let desk = Desk::new(&conduct, posts, info, outlets).behind(self.past);
-        Ok(desk.work(self.told.setup, &options, signals).await)
+        let controller = Controller::new(&conduct, generators, info, outlets).behind(self.past);
+        Ok(controller.work(self.told.setup, &options, signals).await)
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
 use tokio::task::yield_now;
 use tokio::time::{Instant, interval};
 
-use crate::post::Lines;
+use crate::generator::Lines;
 use crate::wire::{Message, Order};
 
 /// How long the run waits for a lost agent before it continues without it.

@@ -15,10 +15,10 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::yield_now;
 
 use super::begun::{Begun, Machine};
-use crate::desk::monitors::Hosts;
-use crate::desk::{Orders, Posts};
+use crate::controller::monitors::Hosts;
+use crate::controller::{Orders, Posts};
 use crate::fleet::Collect;
-use crate::post::Lines;
+use crate::generator::Lines;
 use crate::wire::Message;
 use crate::{Operator, hear};
 
@@ -70,7 +70,7 @@ pub(crate) async fn collect(asked: &Collect, errors: &dyn Operator) -> Exit {
         let (orders, _) = unbounded_channel();
         let orders = Orders::Fleet(paths.len(), orders);
         let clock = begun.clock();
-        let posts = Posts {
+        let generators = Posts {
             clock,
             orders,
             lines: told,
@@ -80,7 +80,7 @@ pub(crate) async fn collect(asked: &Collect, errors: &dyn Operator) -> Exit {
         };
         tokio::spawn(async move { tell_all(&paths, &lines).await });
         let hosts = Hosts::default();
-        begun.goes_on((posts, hosts), (&asked.settings, signals), errors).await
+        begun.goes_on((generators, hosts), (&asked.settings, signals), errors).await
     };
     collected.await.unwrap_or_else(|exit| exit)
 }

@@ -17,9 +17,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::begun::{Begun, Machine, past};
 use super::{
-    COMMAND_TIME, READY_TIME, Ready, Resume, bus, call_off, control, parcel, posts, ready_of, unfit,
+    COMMAND_TIME, READY_TIME, Ready, Resume, bus, call_off, control, generators, parcel, ready_of,
+    unfit,
 };
-use crate::desk::monitors::Hosts;
+use crate::controller::monitors::Hosts;
 use crate::{FLEET, Operator, Settings, StopRequests, hear};
 
 /// Timeout for rereading the first messages of the agents.
@@ -256,9 +257,9 @@ impl Takeover {
         let names = begun.told.names.clone();
         let (inputs, outputs) = (self.inputs, self.outputs);
         let ways = (spare, begun.told.redistribute);
-        let posts = posts(names, (inputs, outputs, early), begun.clock(), ways);
+        let generators = generators(names, (inputs, outputs, early), begun.clock(), ways);
         let hosts = Hosts::of_bus(self.bus);
-        begun.goes_on((posts, hosts), (settings, signals), errors).await
+        begun.goes_on((generators, hosts), (settings, signals), errors).await
     }
 
     async fn machines(&self, plan: &Plan, ready: &[Option<Ready>]) -> Found<Vec<Machine>> {

@@ -1,4 +1,4 @@
-//! One of several processes of a run (`throng post`). It reads its part, the start time and then
+//! One of several processes of a run (`throng generator`). It reads its part, the start time and then
 //! orders from its standard input, and writes messages to its standard output, one per line. Its
 //! standard input is a socket, which also carries the announcements of its ledgers to other
 //! machines.
@@ -13,11 +13,11 @@ use throng_engine::{Announced, Options, Spare, prepare};
 use throng_fleet::wire::{Announcement, Start};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::generator::Generator;
+use crate::generator::announcer::Announcer;
+use crate::generator::auditor::Auditor;
 use crate::guard::Guard;
 use crate::guard::permit::audits_reach;
-use crate::post::Post;
-use crate::post::announcer::Announcer;
-use crate::post::auditor::Auditor;
 use crate::wire::{Assignment, Heard, Message, Order};
 use crate::{Conduct, not_started};
 
@@ -76,10 +76,11 @@ pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
         let ways = (presences, &clock);
         Auditor::begin(&conduct.program, part.machine.part.share(), ways, lines.clone())
     });
-    let post = Post::new(&conduct.program, run, &conduct.limits, (0, lines)).auditing(auditor);
+    let generator =
+        Generator::new(&conduct.program, run, &conduct.limits, (0, lines)).auditing(auditor);
     runtime.block_on(async {
         let announcer = bridge.map(|bridge| Announcer::new(bridge, clock, announced));
-        post.announcing(announcer).work(orders).await;
+        generator.announcing(announcer).work(orders).await;
     });
     let _ = teller.join();
     Exit::Success

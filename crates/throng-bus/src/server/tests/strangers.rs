@@ -36,11 +36,13 @@ async fn answer<T>(mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> Result<
 #[tokio::test]
 async fn an_agent_may_do_its_own_and_nothing_else() {
     let mut fleet = Fleet::start();
-    let desk = fleet.controller().await;
+    let controller = fleet.controller().await;
     let agent = fleet.agent("a").await;
-    let (mut heard, mut asked) =
-        (desk.subscribe("heartbeat.*").await.unwrap(), desk.subscribe("time").await.unwrap());
-    let answering = desk.clone();
+    let (mut heard, mut asked) = (
+        controller.subscribe("heartbeat.*").await.unwrap(),
+        controller.subscribe("time").await.unwrap(),
+    );
+    let answering = controller.clone();
     tokio::spawn(async move {
         while let Some(question) = asked.recv().await {
             answering.publish(&question.reply.unwrap(), "now".into());
@@ -56,7 +58,7 @@ async fn an_agent_may_do_its_own_and_nothing_else() {
     })
     .await;
     until(async || {
-        desk.publish("beacon", "lit".into());
+        controller.publish("beacon", "lit".into());
         timeout(Duration::from_millis(200), beacons.recv()).await.is_ok()
     })
     .await;
@@ -66,9 +68,9 @@ async fn an_agent_may_do_its_own_and_nothing_else() {
     assert!(matches!(own, Ok(_) | Err(BusError::Conflict)), "{own:?}");
     assert_eq!(again(async || agent.keys("agent.*").await).await, ["agent.a"]);
     let blob = Bytes::from(vec![7; 300_000]);
-    let name = again(async || desk.store(blob.clone()).await).await;
+    let name = again(async || controller.store(blob.clone()).await).await;
     assert!(again(async || agent.fetch(&name).await).await == Some(blob.clone()));
-    let _ = answer(async || desk.write("run.r.desired", 0, "go".into()).await).await;
+    let _ = answer(async || controller.write("run.r.desired", 0, "go".into()).await).await;
     let order = timeout(PATIENCE, orders.recv()).await.unwrap().unwrap();
     assert_eq!((order.subject.as_str(), order.payload), ("written.run.r.desired", "go".into()));
     // And nothing else.
@@ -90,7 +92,7 @@ async fn an_agent_may_do_its_own_and_nothing_else() {
     assert_eq!(again(async || agent.read("run.r.plan").await).await, None);
     agent.publish("beacon", "false".into());
     assert!(refused(&agent).await.contains("use `thr.beacon`"));
-    let mut log = desk.follow(">", 0).await.unwrap();
+    let mut log = controller.follow(">", 0).await.unwrap();
     assert_eq!(timeout(PATIENCE, log.recv()).await.unwrap().unwrap().payload, "line");
     assert!(timeout(Duration::from_millis(500), log.recv()).await.is_err(), "nothing else is kept");
 }

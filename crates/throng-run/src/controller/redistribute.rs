@@ -3,7 +3,7 @@
 use throng_engine::GROWTH_AHEAD;
 use throng_results::{Event, MachineInfo};
 
-use super::Desk;
+use super::Controller;
 use crate::wire::Order;
 
 /// Smaller changes are not sent.
@@ -40,15 +40,15 @@ impl Parts {
     }
 }
 
-impl Desk<'_> {
+impl Controller<'_> {
     /// Sets how much of its part a machine generates. The others generate the rest, if enabled.
     pub(super) fn makes(&mut self, machine: u16, made: f64) {
-        if !self.posts.redistributes {
+        if !self.generators.redistributes {
             return;
         }
         let machines = &self.info.generator.machines;
         let Some(times) = self.parts.makes(usize::from(machine), made, machines) else { return };
-        let at_ns = (self.posts.clock.now() + GROWTH_AHEAD).as_nanos();
+        let at_ns = (self.generators.clock.now() + GROWTH_AHEAD).as_nanos();
         let users = self.conduct.program.staying_max() as f64 * times;
         self.send_order(Order::Take { at_ns, times, users_max: users.ceil() as u64 });
         let running: Vec<u16> = self.running.loads().iter().flatten().map(|it| it.0).collect();

@@ -7,7 +7,7 @@ use throng_metrics::{AbortRule, Gauges, Interval};
 use throng_results::terminal::figure_text;
 use throng_results::{AbortRules, Event, Ruling, RunInfo, StopBy};
 
-use super::Desk;
+use super::Controller;
 use crate::control::command::Command;
 use crate::wire::Order;
 
@@ -36,24 +36,24 @@ fn shown(rule: &AbortRule, figure: f64) -> String {
 }
 
 /// Records readings of monitors, and evaluates the conditions on them.
-pub(super) fn read(desk: &mut Desk<'_>, read: &[Event]) {
+pub(super) fn read(controller: &mut Controller<'_>, read: &[Event]) {
     for event in read {
-        desk.event(event);
-        let now = desk.posts.clock.now();
-        desk.events.iter_mut().for_each(|events| events.read(event, now));
-        let (rulings, held) = (desk.rules.read(event), desk.holds.rules.read(event));
-        judge(desk, rulings);
-        hold(desk, held);
+        controller.event(event);
+        let now = controller.generators.clock.now();
+        controller.events.iter_mut().for_each(|events| events.read(event, now));
+        let (rulings, held) = (controller.rules.read(event), controller.holds.rules.read(event));
+        judge(controller, rulings);
+        hold(controller, held);
     }
 }
 
 /// Ends the run if a rule requires it.
-pub(super) fn judge(desk: &mut Desk<'_>, rulings: Vec<Ruling>) {
+pub(super) fn judge(controller: &mut Controller<'_>, rulings: Vec<Ruling>) {
     for ruling in rulings {
-        if desk.stops > 0 {
+        if controller.stops > 0 {
             return;
         }
-        let at_ns = desk.posts.clock.now().as_nanos();
+        let at_ns = controller.generators.clock.now().as_nanos();
         let notice = match &ruling {
             Ruling::Warned { rule, figure, left } => say!(
                 "`{}` is true (value: {}); the run ends in {} unless this changes",
@@ -65,49 +65,50 @@ pub(super) fn judge(desk: &mut Desk<'_>, rulings: Vec<Ruling>) {
                 say!("`{}` is no longer true: the run continues", rule.condition.text)
             }
             Ruling::Aborted { rule, figure } => {
-                desk.stops = 1;
+                controller.stops = 1;
                 let reason = say!(
                     "the condition `abort_when: {}` was true (value: {})",
                     rule.condition.text,
                     shown(rule, *figure)
                 );
-                desk.say(say!("the run ends: {reason}", reason = &reason));
-                desk.event(&Event::Stopped { at_ns, reason, by: StopBy::Rule });
-                return desk.send_order(Order::Stop);
+                controller.say(say!("the run ends: {reason}", reason = &reason));
+                controller.event(&Event::Stopped { at_ns, reason, by: StopBy::Rule });
+                return controller.send_order(Order::Stop);
             }
         };
-        desk.say(notice.clone());
-        desk.event(&Event::Notice { at_ns, text: notice.english() });
+        controller.say(notice.clone());
+        controller.event(&Event::Notice { at_ns, text: notice.english() });
     }
 }
 
 /// Pauses growth while a condition is true.
-pub(super) fn hold(desk: &mut Desk<'_>, rulings: Vec<Ruling>) {
+pub(super) fn hold(controller: &mut Controller<'_>, rulings: Vec<Ruling>) {
     for ruling in rulings {
         let notice = match &ruling {
             Ruling::Warned { .. } => continue,
             Ruling::Aborted { rule, figure } => {
-                if !desk.holds.true_now.insert(rule.condition.text.clone()) {
+                if !controller.holds.true_now.insert(rule.condition.text.clone()) {
                     continue;
                 }
                 let figure = shown(rule, *figure);
                 say!("`hold_when: {}` is true (value: {figure})", rule.condition.text)
             }
             Ruling::Cleared { rule } => {
-                if !desk.holds.true_now.remove(&rule.condition.text) {
+                if !controller.holds.true_now.remove(&rule.condition.text) {
                     continue;
                 }
                 say!("`hold_when: {}` is no longer true", rule.condition.text)
             }
         };
-        let (at_ns, wanted) = (desk.posts.clock.now().as_nanos(), !desk.holds.true_now.is_empty());
-        desk.say(notice.clone());
-        desk.event(&Event::Notice { at_ns, text: notice.english() });
-        let may = if wanted { !desk.steer.paused } else { desk.holds.has_paused };
-        if may && desk.stops == 0 {
-            desk.holds.has_paused = wanted;
+        let (at_ns, wanted) =
+            (controller.generators.clock.now().as_nanos(), !controller.holds.true_now.is_empty());
+        controller.say(notice.clone());
+        controller.event(&Event::Notice { at_ns, text: notice.english() });
+        let may = if wanted { !controller.steer.paused } else { controller.holds.has_paused };
+        if may && controller.stops == 0 {
+            controller.holds.has_paused = wanted;
             let command = if wanted { Command::Pause } else { Command::GoOn };
-            desk.command(&command, None);
+            controller.command(&command, None);
         }
     }
 }

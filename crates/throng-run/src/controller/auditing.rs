@@ -4,12 +4,12 @@ use throng_audit::Ask;
 use throng_metrics::Interval;
 use throng_results::Event;
 
-use super::Desk;
+use super::Controller;
 use crate::StopRequests;
-use crate::desk::audits::Audits;
+use crate::controller::audits::Audits;
 use crate::wire::Order;
 
-impl Desk<'_> {
+impl Controller<'_> {
     /// Handles a request or a finding of an audit.
     pub(super) fn asks(&mut self, ask: Ask) {
         let Some(audits) = &mut self.audits else { return };
@@ -67,9 +67,9 @@ impl Desk<'_> {
 }
 
 /// Stores the target's counts for a desk that takes over, because it cannot read them again.
-fn books_read(desk: &mut Desk<'_>, event: Event) {
-    desk.event(&event);
-    if desk.audits.as_mut().is_some_and(|audits| audits.is_kept(&event)) {
-        desk.send_order(Order::Record { event: Box::new(event) });
+fn books_read(controller: &mut Controller<'_>, event: Event) {
+    controller.event(&event);
+    if controller.audits.as_mut().is_some_and(|audits| audits.is_kept(&event)) {
+        controller.send_order(Order::Record { event: Box::new(event) });
     }
 }

@@ -4,12 +4,12 @@ use throng_base::Said;
 use throng_program::Action;
 use throng_results::{ActionStatus, Event};
 
-use super::Desk;
+use super::Controller;
 use crate::control::command::Answer;
-use crate::desk::events::{EventReport, Events};
+use crate::controller::events::{EventReport, Events};
 use crate::wire::Order;
 
-impl Desk<'_> {
+impl Controller<'_> {
     pub(super) fn act(&mut self, told: EventReport) {
         match told {
             EventReport::Event(event) => self.happened(&event),

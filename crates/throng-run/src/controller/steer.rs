@@ -7,10 +7,10 @@ use throng_engine::{GROWTH_AHEAD, Spare};
 use throng_program::{Change, Program};
 use throng_results::Event;
 
-use super::Desk;
+use super::Controller;
 use crate::control::command::{Answer, Command, of_key};
-use crate::desk::levels::{Levels, Refusal};
-use crate::desk::pilot::Pilot;
+use crate::controller::levels::{Levels, Refusal};
+use crate::controller::pilot::Pilot;
 use crate::wire::Order;
 
 /// The commands so far.
@@ -29,7 +29,7 @@ impl Steer {
     }
 }
 
-impl Desk<'_> {
+impl Controller<'_> {
     /// Executes the command of a key; the operator sees the result.
     pub(super) fn key(&mut self, key: u8) {
         if key == b'?' {
@@ -50,7 +50,7 @@ impl Desk<'_> {
 
     /// Executes the command, or returns why it is refused.
     pub(super) fn command(&mut self, command: &Command, load: Option<&str>) -> Answer {
-        let now = self.posts.clock.now();
+        let now = self.generators.clock.now();
         let done = match command {
             Command::Status => {
                 let (program, paused) = (&self.conduct.program, self.steer.paused);

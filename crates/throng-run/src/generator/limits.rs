@@ -13,7 +13,7 @@ use throng_host::{MemoryBound, MemoryLeft, Throughput};
 use throng_program::{Drive, Load};
 
 use crate::HostLimits;
-use crate::post::polite::Others;
+use crate::generator::polite::Others;
 
 /// Growth resumes when usage has been below this share of the limit for [`RELEASE_AFTER`].
 const RELEASE_SHARE: f64 = 0.9;

@@ -11,8 +11,8 @@ use throng_host::{Monitor, Reading, Root, source_ports};
 use throng_metrics::{Cpu, Gauges, Resources};
 use throng_program::Program;
 
-use crate::post::limits::Seen;
-use crate::post::polite::Others;
+use crate::generator::limits::Seen;
+use crate::generator::polite::Others;
 
 /// Bytes of this process per user and per connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

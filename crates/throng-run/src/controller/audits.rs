@@ -101,7 +101,7 @@ impl Audits {
     pub(crate) fn begin(
         audits: &[Audit],
         clock: &Clock,
-        (posts, is_fleet): (usize, bool),
+        (generators, is_fleet): (usize, bool),
         before: &[Option<Result<i64, Said>>],
     ) -> Option<Audits> {
         if audits.is_empty() {
@@ -132,8 +132,8 @@ impl Audits {
             tell,
             workers,
             audits: audits.to_vec(),
-            sums: is_fleet.then(|| Sums::new(posts)),
-            last: vec![None; posts],
+            sums: is_fleet.then(|| Sums::new(generators)),
+            last: vec![None; generators],
             gathering: Vec::new(),
             next: 0,
             ledgers: before.take(audits.len()).map(ledger).collect(),
@@ -164,13 +164,13 @@ impl Audits {
     }
 
     /// Adds a generator's results, and reports the rounds that are now complete.
-    pub(crate) fn tally(&mut self, post: usize, tally: Tally) {
-        self.summed(|sums| sums.take(post, tally));
+    pub(crate) fn tally(&mut self, generator: usize, tally: Tally) {
+        self.summed(|sums| sums.take(generator, tally));
     }
 
     /// A generator has ended: reports the rounds that waited only for it.
-    pub(crate) fn post_over(&mut self, post: usize) {
-        self.summed(|sums| sums.over(post));
+    pub(crate) fn generator_over(&mut self, generator: usize) {
+        self.summed(|sums| sums.over(generator));
     }
 
     fn summed(&mut self, found: impl FnOnce(&mut Sums) -> Vec<Found>) {
@@ -226,35 +226,35 @@ impl Audits {
     }
 
     /// Processes a post's list of online users, or its list at the end of its load.
-    pub(crate) fn presence(&mut self, post: usize, ask: Option<u64>, known: Snapshot) {
+    pub(crate) fn presence(&mut self, generator: usize, ask: Option<u64>, known: Snapshot) {
         match ask {
             Some(id) => {
                 let it = self.gathering.iter_mut().find(|gathering| gathering.id == id);
-                if let Some(part) = it.and_then(|it| it.parts.get_mut(post)) {
+                if let Some(part) = it.and_then(|it| it.parts.get_mut(generator)) {
                     *part = Some(known);
                 }
             }
-            None => self.over(post, known),
+            None => self.over(generator, known),
         }
         self.deliver();
     }
 
     /// A post is lost, and with it the state of its users.
-    pub(crate) fn lost(&mut self, post: usize) {
-        if self.last.get(post).is_some_and(Option::is_none) {
-            self.over(post, Snapshot::default());
+    pub(crate) fn lost(&mut self, generator: usize) {
+        if self.last.get(generator).is_some_and(Option::is_none) {
+            self.over(generator, Snapshot::default());
             self.deliver();
         }
-        self.post_over(post);
+        self.generator_over(generator);
     }
 
-    fn over(&mut self, post: usize, known: Snapshot) {
+    fn over(&mut self, generator: usize, known: Snapshot) {
         for gathering in &mut self.gathering {
-            if let Some(part) = gathering.parts.get_mut(post) {
+            if let Some(part) = gathering.parts.get_mut(generator) {
                 part.get_or_insert_with(|| known.clone());
             }
         }
-        if let Some(last) = self.last.get_mut(post) {
+        if let Some(last) = self.last.get_mut(generator) {
             *last = Some(known);
         }
     }

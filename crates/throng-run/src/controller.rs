@@ -79,9 +79,9 @@ pub(crate) enum Orders {
 }
 
 impl Orders {
-    fn posts(&self) -> usize {
+    fn generators(&self) -> usize {
         match self {
-            Orders::Here(posts) => posts.len(),
+            Orders::Here(generators) => generators.len(),
             Orders::Fleet(count, _) => *count,
         }
     }
@@ -94,8 +94,11 @@ impl Orders {
     /// Sends an order to all posts except, optionally, one. Posts whose load has ended ignore it.
     fn give(&self, except: Option<usize>, order: Order) {
         match self {
-            Orders::Here(posts) => {
-                let others = posts.iter().enumerate().filter(|(post, _)| Some(*post) != except);
+            Orders::Here(generators) => {
+                let others = generators
+                    .iter()
+                    .enumerate()
+                    .filter(|(generator, _)| Some(*generator) != except);
                 for (_, orders) in others {
                     let _ = orders.send(order.clone());
                 }
@@ -117,9 +120,9 @@ pub(crate) struct Outlets {
     pub(crate) before: BooksBefore,
 }
 
-pub(crate) struct Desk<'a> {
+pub(crate) struct Controller<'a> {
     conduct: &'a Conduct<'a>,
-    posts: Posts,
+    generators: Posts,
     info: RunInfo,
     recorder: Option<Recorder>,
     exports: Exports,
@@ -160,13 +163,13 @@ pub(crate) struct Desk<'a> {
     since: Time,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Controller<'a> {
     pub(crate) fn new(
         conduct: &'a Conduct<'a>,
-        posts: Posts,
+        generators: Posts,
         info: RunInfo,
         outlets: Outlets,
-    ) -> Desk<'a> {
+    ) -> Controller<'a> {
         let Outlets { recorder, exports, mut live, hosts, before } = outlets;
         let asked = unbounded_channel();
         if let Some(live) = &mut live {
@@ -175,24 +178,24 @@ impl<'a> Desk<'a> {
         }
         let rules = AbortRules::new(&conduct.program.abort_when, &info);
         let holds = Holds::new(&conduct.program.hold_when, &info);
-        Desk {
+        Controller {
             addresses: AddressChanges::default(),
-            merge: Merge::new(posts.orders.posts()),
+            merge: Merge::new(generators.orders.generators()),
             collector: Collector::new(&info),
             running: Running::new(&conduct.program),
-            steer: Steer::new(&conduct.program, posts.users_spare),
+            steer: Steer::new(&conduct.program, generators.users_spare),
             pilot: conduct.search.as_ref().map(|it| Pilot::new(it.clone(), &conduct.program)),
             duel: None,
             events: None,
-            parts: Parts::new(posts.orders.posts()),
+            parts: Parts::new(generators.orders.generators()),
             audits: Audits::begin(
                 &conduct.program.audits,
-                &posts.clock,
-                (posts.orders.posts(), posts.orders.is_fleet()),
+                &generators.clock,
+                (generators.orders.generators(), generators.orders.is_fleet()),
                 &before,
             ),
             conduct,
-            posts,
+            generators,
             exports: exports.begin(&info),
             hosts,
             live_page: live,
@@ -215,8 +218,8 @@ impl<'a> Desk<'a> {
     }
 
     /// A desk that takes over a run, with the orders of the earlier desk.
-    pub(crate) fn behind(mut self, past: VecDeque<Past>) -> Desk<'a> {
-        (self.past, self.since) = (past, self.posts.clock.now());
+    pub(crate) fn behind(mut self, past: VecDeque<Past>) -> Controller<'a> {
+        (self.past, self.since) = (past, self.generators.clock.now());
         self
     }
 
@@ -235,19 +238,20 @@ impl<'a> Desk<'a> {
         let socket = directory.and_then(|directory| Socket::open(directory, self.asked.0.clone()));
         let hosts = std::mem::take(&mut self.hosts);
         let sources = &self.conduct.program.monitors;
-        let mut monitors = Monitors::begin(sources, hosts, &self.posts.clock);
-        let (info, clock) = (Cow::Borrowed(&self.info), self.posts.clock.clone());
+        let mut monitors = Monitors::begin(sources, hosts, &self.generators.clock);
+        let (info, clock) = (Cow::Borrowed(&self.info), self.generators.clock.clone());
         self.conduct.operator.tell(Line::Began { info, clock });
         self.begin_search();
-        self.duel = DuelControl::begin(self.conduct, &self.info, &self.posts.clock);
+        self.duel = DuelControl::begin(self.conduct, &self.info, &self.generators.clock);
         let before = (&self.past, self.since);
-        self.events = Events::begin(&self.conduct.program, &self.info, &self.posts.clock, before);
+        self.events =
+            Events::begin(&self.conduct.program, &self.info, &self.generators.clock, before);
         let mut keys = self.conduct.operator.keys();
-        while self.over < self.posts.orders.posts() {
+        while self.over < self.generators.orders.generators() {
             tokio::select! {
                 biased;
                 () = signals.next() => self.interrupted(),
-                line = self.posts.lines.recv() => match line {
+                line = self.generators.lines.recv() => match line {
                     Some((machine, message)) => self.messages(machine, message),
                     None => break,
                 },
@@ -287,9 +291,18 @@ impl<'a> Desk<'a> {
         for text in losses(std::mem::take(&mut self.exports)) {
             self.notice(text, at_ns);
         }
-        let Desk { conduct, posts, info, collector, recorder, live_page: live, whole, .. } = self;
-        drop(posts.orders);
-        if let Some(closing) = posts.closing {
+        let Controller {
+            conduct,
+            generators,
+            info,
+            collector,
+            recorder,
+            live_page: live,
+            whole,
+            ..
+        } = self;
+        drop(generators.orders);
+        if let Some(closing) = generators.closing {
             let _ = closing.await;
         }
         Ending { conduct, info, collector, recorder, live }.conclude(whole)
@@ -299,11 +312,11 @@ impl<'a> Desk<'a> {
     /// one per load.
     fn messages(&mut self, machine: u16, message: Message) {
         self.message(machine, message);
-        while let Ok((machine, message)) = self.posts.lines.try_recv() {
+        while let Ok((machine, message)) = self.generators.lines.try_recv() {
             self.message(machine, message);
         }
         // If a phase ended within this second, the rest of the second is still missing.
-        let is_over = |second: u64| self.posts.clock.now() >= Time::from_secs(second + 1);
+        let is_over = |second: u64| self.generators.clock.now() >= Time::from_secs(second + 1);
         if self.pending.is_some_and(is_over) {
             self.print_line();
         }
@@ -332,7 +345,7 @@ impl<'a> Desk<'a> {
                 self.notice(text, at_ns);
             }
             Message::Over { at_ns, whole } => {
-                self.audits.iter_mut().for_each(|audits| audits.post_over(number));
+                self.audits.iter_mut().for_each(|audits| audits.generator_over(number));
                 self.over += 1;
                 self.ended_ns = self.ended_ns.max(at_ns);
                 self.whole &= whole;
@@ -340,7 +353,7 @@ impl<'a> Desk<'a> {
             }
             Message::Lost { detail } => {
                 self.audits.iter_mut().for_each(|audits| audits.lost(number));
-                let at_ns = self.posts.clock.now().as_nanos();
+                let at_ns = self.generators.clock.now().as_nanos();
                 let name =
                     self.info.generator.machines.get(number).map_or("", |it| it.name.as_str());
                 let text = say!("{name} and all its users were lost: {detail}", detail = &detail);
@@ -409,7 +422,7 @@ impl<'a> Desk<'a> {
             // If a rule or a bug stops one machine, all stop. Rows of data are divided between the
             // machines: each continues until its own are used, so that none is left over.
             Event::Stopped { by: StopBy::Rule | StopBy::Bug, .. } => {
-                self.posts.orders.give(Some(usize::from(machine)), Order::Stop);
+                self.generators.orders.give(Some(usize::from(machine)), Order::Stop);
             }
             _ => {}
         }
@@ -464,7 +477,7 @@ impl<'a> Desk<'a> {
         let Some(second) = self.pending.take() else { return };
         self.searched(second);
         self.dueled(second);
-        let until = Time::from_secs(second + 1).min(self.posts.clock.now());
+        let until = Time::from_secs(second + 1).min(self.generators.clock.now());
         if until < self.since {
             return;
         }
@@ -499,7 +512,7 @@ impl<'a> Desk<'a> {
         let gauges = self.gauges.add(load, interval);
         let (shown, all) = (Cow::Borrowed(interval), Cow::Borrowed(&gauges));
         self.conduct.operator.tell(Line::Interval { interval: shown, gauges: all });
-        let now = self.posts.clock.now();
+        let now = self.generators.clock.now();
         self.events.iter_mut().for_each(|events| events.see(interval, &gauges, now));
         self.count_for_audits(interval);
         let (rulings, held) =
@@ -512,7 +525,7 @@ impl<'a> Desk<'a> {
         if matches!(order, Order::Stop | Order::Abort) {
             self.events.iter().for_each(Events::no_more);
         }
-        self.posts.orders.give(None, order);
+        self.generators.orders.give(None, order);
     }
 
     fn interrupted(&mut self) {
@@ -526,13 +539,13 @@ impl<'a> Desk<'a> {
         self.say(say!(
             "interrupted: users finish their step and leave; interrupt again to end now"
         ));
-        self.event(&Event::Interrupted { at_ns: self.posts.clock.now().as_nanos() });
+        self.event(&Event::Interrupted { at_ns: self.generators.clock.now().as_nanos() });
         self.send_order(Order::Stop);
     }
 
     fn tell_progress(&self) {
         if self.conduct.operator.sees_progress() {
-            let now = self.posts.clock.now();
+            let now = self.generators.clock.now();
             let progress = progress(&self.conduct.program, &self.info, &self.running, now);
             self.conduct.operator.tell(Line::Progress(progress));
         }

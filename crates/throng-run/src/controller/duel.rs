@@ -6,9 +6,9 @@ use throng_metrics::{Duel, Interval};
 use throng_results::compare::{Plan, Referee};
 use throng_results::{Event, RunInfo};
 
-use super::Desk;
+use super::Controller;
 use crate::Conduct;
-use crate::desk::cpu::Sampler;
+use crate::controller::cpu::Sampler;
 use crate::wire::Order;
 
 pub(super) struct DuelControl {
@@ -52,7 +52,7 @@ impl DuelControl {
     }
 }
 
-impl Desk<'_> {
+impl Controller<'_> {
     /// All results of a second have arrived.
     pub(super) fn dueled(&mut self, second: u64) {
         let Some(ring) = self.duel.as_mut().filter(|_| self.stops == 0) else { return };
@@ -62,7 +62,7 @@ impl Desk<'_> {
             // Without responses from one side, there is nothing to compare.
             let name = side.name();
             let why = say!("no attempt succeeded on side {name}, so the duel ends");
-            return self.give_up(why, self.posts.clock.now());
+            return self.give_up(why, self.generators.clock.now());
         }
         if !has_pair {
             return;
@@ -74,7 +74,7 @@ impl Desk<'_> {
         }
         let (verdict, is_worth_telling) = (duel.verdict(), duel.outcome() != Outcome::TooShort);
         let pairs = duel.pairs;
-        let at_ns = self.posts.clock.now().as_nanos();
+        let at_ns = self.generators.clock.now().as_nanos();
         self.event(&Event::Duel { at_ns, duel: Box::new(duel) });
         if is_worth_telling {
             self.say(say!("{pairs} pairs: {verdict}"));

@@ -5,12 +5,12 @@ use throng_engine::SpareLimit;
 use throng_metrics::capacity::GeneratorLimit;
 use throng_results::Event;
 
-use super::Desk;
+use super::Controller;
 use crate::control::command::Command;
-use crate::desk::pilot::Deed;
+use crate::controller::pilot::Deed;
 use crate::wire::Order;
 
-impl Desk<'_> {
+impl Controller<'_> {
     pub(super) fn begin_search(&mut self) {
         let is_searched =
             self.info.sources.bundle.as_ref().is_some_and(|bundle| bundle.search.is_some());
@@ -78,7 +78,7 @@ impl Desk<'_> {
         let Some(pilot) = &self.pilot else { return Err(limit) };
         let (number, change) = (pilot.load(), pilot.change());
         let name = self.conduct.program.loads[number].name.clone();
-        let now = self.posts.clock.now();
+        let now = self.generators.clock.now();
         let named = Some(name.as_str()).filter(|name| !name.is_empty());
         self.change(change, named, now).map_err(|_| limit)?;
         Ok(self.steer.amended)

@@ -39,7 +39,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Receives lines with the number of their machine.
 pub(crate) type Lines = UnboundedSender<(u16, Message)>;
 
-pub(crate) struct Post {
+pub(crate) struct Generator {
     program: Arc<Program>,
     run: Run,
     machine: u16,
@@ -69,14 +69,14 @@ pub(crate) struct Post {
     evidenced: Vec<(u16, Cause, u16)>,
 }
 
-impl Post {
+impl Generator {
     pub(crate) fn new(
         program: &Arc<Program>,
         run: Run,
         limits: &HostLimits,
         (machine, lines): (u16, Lines),
-    ) -> Post {
-        Post {
+    ) -> Generator {
+        Generator {
             watcher: Watcher::new(program, &run),
             running: Running::new(program),
             program: Arc::clone(program),
@@ -100,13 +100,13 @@ impl Post {
     }
 
     /// A post that exchanges announcements with other machines.
-    pub(crate) fn announcing(self, announcer: Option<Announcer>) -> Post {
-        Post { announcer, ..self }
+    pub(crate) fn announcing(self, announcer: Option<Announcer>) -> Generator {
+        Generator { announcer, ..self }
     }
 
     /// A post that compares its users with the target's data.
-    pub(crate) fn auditing(self, auditor: Option<Auditor>) -> Post {
-        Post { auditor, ..self }
+    pub(crate) fn auditing(self, auditor: Option<Auditor>) -> Generator {
+        Generator { auditor, ..self }
     }
 
     /// Works until the load ends. If the desk is lost, the load ends gracefully.

@@ -12,12 +12,12 @@ use crate::wire::Tally;
 /// The incomplete rounds of a fleet.
 #[derive(Default)]
 pub(super) struct Sums {
-    posts: Vec<Post>,
+    generators: Vec<Generator>,
     pending: BTreeMap<Key, BTreeMap<usize, Tally>>,
 }
 
 #[derive(Clone, Default)]
-struct Post {
+struct Generator {
     /// The generator has ended.
     is_over: bool,
     /// By audit: the due time of its last scheduled round.
@@ -33,8 +33,8 @@ struct Key {
 }
 
 impl Sums {
-    pub(super) fn new(posts: usize) -> Sums {
-        Sums { posts: vec![Post::default(); posts], pending: BTreeMap::new() }
+    pub(super) fn new(generators: usize) -> Sums {
+        Sums { generators: vec![Generator::default(); generators], pending: BTreeMap::new() }
     }
 
     /// An event requests a round from all generators.
@@ -43,34 +43,34 @@ impl Sums {
     }
 
     /// Adds a generator's results, and returns the rounds that are now complete.
-    pub(super) fn take(&mut self, post: usize, tally: Tally) -> Vec<Found> {
+    pub(super) fn take(&mut self, generator: usize, tally: Tally) -> Vec<Found> {
         let Tally { audit, due_ns, event, .. } = tally;
-        let Some(known) = self.posts.get_mut(post) else { return Vec::new() };
+        let Some(known) = self.generators.get_mut(generator) else { return Vec::new() };
         if event.is_none() {
             known.told_ns.insert(audit, due_ns);
         }
         let key = Key { audit, event, due_ns };
-        self.pending.entry(key).or_default().insert(post, tally);
+        self.pending.entry(key).or_default().insert(generator, tally);
         self.whole()
     }
 
     /// A generator has ended.
-    pub(super) fn over(&mut self, post: usize) -> Vec<Found> {
-        if let Some(post) = self.posts.get_mut(post) {
-            post.is_over = true;
+    pub(super) fn over(&mut self, generator: usize) -> Vec<Found> {
+        if let Some(generator) = self.generators.get_mut(generator) {
+            generator.is_over = true;
         }
         self.whole()
     }
 
     fn whole(&mut self) -> Vec<Found> {
-        let posts = &self.posts;
+        let generators = &self.generators;
         let is_whole = |key: &Key, told: &mut BTreeMap<usize, Tally>| {
-            posts.iter().enumerate().all(|(number, post)| {
+            generators.iter().enumerate().all(|(number, generator)| {
                 let has_passed = || {
                     key.event.is_none()
-                        && post.told_ns.get(&key.audit).is_some_and(|told| *told > key.due_ns)
+                        && generator.told_ns.get(&key.audit).is_some_and(|told| *told > key.due_ns)
                 };
-                post.is_over || told.contains_key(&number) || has_passed()
+                generator.is_over || told.contains_key(&number) || has_passed()
             })
         };
         self.pending.extract_if(.., is_whole).map(|(key, told)| found(key, told)).collect()
