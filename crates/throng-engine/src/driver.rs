@@ -142,7 +142,7 @@ impl Driven {
         // the oldest. Until then they wake no user.
         let schedule = self.lane.schedule();
         match schedule.next_iteration().filter(|due| *due > turned) {
-            Some(due) if self.lane.seats.borrow_mut().has_idle() => next.min(due),
+            Some(due) if self.lane.slots.borrow_mut().has_idle() => next.min(due),
             // From then on it is certain that no user is free for it.
             Some(due) if schedule.iterations().is_some_and(|it| it.drops) => next.min(due),
             _ => next,
@@ -160,14 +160,14 @@ impl Driven {
         }
         // Users that waited in a phase with scheduled iterations continue freely in any other.
         if schedule.pace() == Pace::Free {
-            while self.lane.seats.borrow_mut().begin(now) {
+            while self.lane.slots.borrow_mut().begin(now) {
                 self.lane.iteration_begins();
             }
             return;
         }
         while let Some(due) = schedule.next_iteration().filter(|due| *due <= now) {
             let paced = schedule.iterations().is_some_and(|it| it.rate.is_some());
-            if !self.lane.seats.borrow_mut().begin(if paced { due } else { now }) {
+            if !self.lane.slots.borrow_mut().begin(if paced { due } else { now }) {
                 break;
             }
             schedule.starts.take();
@@ -191,7 +191,7 @@ impl Driven {
     /// Whether starts wait for the next user that becomes free.
     fn has_waiting_starts(&self, now: Time) -> bool {
         let is_due = self.lane.schedule().next_iteration().is_some_and(|due| due <= now);
-        is_due && !self.lane.seats.borrow_mut().has_idle()
+        is_due && !self.lane.slots.borrow_mut().has_idle()
     }
 
     /// The phases of the load are over, or are skipped.
@@ -200,12 +200,12 @@ impl Driven {
         self.lane.stopping.set(true);
         self.lane.recorder.borrow_mut().load_ends();
         self.deadline = now + self.lane.prepared.program.graceful_stop;
-        self.lane.seats.borrow_mut().leave_all();
+        self.lane.slots.borrow_mut().leave_all();
     }
 
     fn abort(&mut self) {
         self.deadline = Time::NEVER;
-        self.lane.seats.borrow_mut().abort_all();
+        self.lane.slots.borrow_mut().abort_all();
     }
 
     /// Wakes users whose group is released, at the time of release.
@@ -218,9 +218,9 @@ impl Driven {
 
     fn wake_due(&self, now: Time) {
         let mut due = self.lane.due.borrow_mut();
-        let mut seats = self.lane.seats.borrow_mut();
+        let mut slots = self.lane.slots.borrow_mut();
         while let Some((_, slot)) = due.pop(now) {
-            seats.fire(slot);
+            slots.fire(slot);
         }
     }
 }
@@ -286,7 +286,7 @@ impl Driver {
     /// All loads are over and all their users are gone.
     fn is_over(&self) -> bool {
         let mut lanes = self.lanes.iter().map(|driven| &driven.lane);
-        lanes.all(|lane| lane.stopping.get() && lane.seats.borrow().taken() == 0)
+        lanes.all(|lane| lane.stopping.get() && lane.slots.borrow().taken() == 0)
     }
 
     /// All users are gone: whether everything that all shards sent before is known.
@@ -478,9 +478,9 @@ impl Driver {
                 Action::Part { how, due } => {
                     lane.recorder.borrow_mut().moved(watch.now() - due);
                     // Without connections, there is none to drop.
-                    lane.seats.borrow_mut().part_one(how);
+                    lane.slots.borrow_mut().part_one(how);
                 }
-                Action::Leave => lane.seats.borrow_mut().leave_one(),
+                Action::Leave => lane.slots.borrow_mut().leave_one(),
                 Action::End => self.lanes[load].stop(now),
             }
         }

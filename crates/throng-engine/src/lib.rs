@@ -8,7 +8,7 @@
 //! - `run`: threads, start, end, and merging. `spread`: the number of shards; `bridge`: messages to
 //!   and from the other machines of a run.
 //! - `driver`: starts the users of a shard, and wakes them. `window`: when users share a wake-up.
-//! - `shard`: the state of a shard. `seats`, `due`, `alarm`: its users, and when each is woken;
+//! - `shard`: the state of a shard. `slots`, `due`, `alarm`: its users, and when each is woken;
 //!   `wall`: the wall clock, and the kernel's arrival times; `rare`: state that few responses need.
 //! - `user`: what a user does. `scope`: what its expressions see; `memory`: its values.
 //! - `looked`: a response or message, prepared for checks. `verify`: runs checks and saves values.

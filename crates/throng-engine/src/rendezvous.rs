@@ -226,18 +226,18 @@ impl Meeting {
         self.places.borrow().iter().all(|here| here.tickets.is_empty())
     }
 
-    pub(crate) fn come(&self, seat: u32, waiting: Waiting) {
+    pub(crate) fn come(&self, slot: u32, waiting: Waiting) {
         let mut places = self.places.borrow_mut();
         let index = usize::from(waiting.place);
         if places.len() <= index {
             places.resize_with(index + 1, Here::default);
         }
-        places[index].tickets.insert(seat, waiting.ticket);
+        places[index].tickets.insert(slot, waiting.ticket);
     }
 
-    pub(crate) fn go(&self, seat: u32, place: u16) {
+    pub(crate) fn go(&self, slot: u32, place: u16) {
         if let Some(here) = self.places.borrow_mut().get_mut(usize::from(place)) {
-            here.tickets.remove(&seat);
+            here.tickets.remove(&slot);
         }
     }
 
@@ -250,10 +250,10 @@ impl Meeting {
             }
             here.seen = released;
             let queue = place.queue();
-            here.tickets.retain(|seat, ticket| match queue.standing(*ticket) {
+            here.tickets.retain(|slot, ticket| match queue.standing(*ticket) {
                 Standing::Gathers => true,
                 Standing::GoesOn(moment) => {
-                    tell(*seat, moment);
+                    tell(*slot, moment);
                     false
                 }
             });

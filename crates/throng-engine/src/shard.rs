@@ -8,7 +8,7 @@ pub(crate) mod kept;
 mod lane;
 pub(crate) mod left;
 pub(crate) mod rare;
-pub(crate) mod seats;
+pub(crate) mod slots;
 pub(crate) mod wall;
 
 use std::cell::{Cell, RefCell};

@@ -10,7 +10,7 @@ use crate::prepared::{connects, is_websocket};
 use crate::recorder::Recorder;
 use crate::scope::memory::Memory;
 use crate::shard::due::DueQueue;
-use crate::shard::seats::SEAT_BYTES;
+use crate::shard::slots::SLOT_BYTES;
 use crate::transport::datagrams::Datagrams;
 use crate::user::{CONNECTION_BYTES, TRANSACTIONS_BYTES, User};
 
@@ -55,7 +55,7 @@ pub enum SizeKind {
     /// The runtime's data of a task, and the rest of its last cache line.
     Runtime,
     /// Orders of the shard for it.
-    Seat,
+    Slot,
     /// Its wake-up time.
     Due,
     /// Connections besides the first, and sessions that outlive connections.
@@ -84,7 +84,7 @@ impl SizeKind {
             SizeKind::Connection => "connection",
             SizeKind::Reader => "reader",
             SizeKind::Runtime => "runtime",
-            SizeKind::Seat => "seat",
+            SizeKind::Slot => "seat",
             SizeKind::Due => "due",
             SizeKind::Connections => "connections",
             SizeKind::Socket => "socket",
@@ -142,7 +142,7 @@ pub fn sizes(program: &Program) -> Sizes {
         SizePart { kind: SizeKind::Connection, bytes: connection.saturating_sub(reader) },
         SizePart { kind: SizeKind::Reader, bytes: reader },
         SizePart { kind: SizeKind::Runtime, bytes: task.saturating_sub(state) },
-        SizePart { kind: SizeKind::Seat, bytes: SEAT_BYTES + queues(program) },
+        SizePart { kind: SizeKind::Slot, bytes: SLOT_BYTES + queues(program) },
         SizePart { kind: SizeKind::Due, bytes: DueQueue::USER_BYTES },
         SizePart { kind: SizeKind::Connections, bytes: mean(&further) },
         SizePart {

@@ -170,7 +170,7 @@ impl Waits {
     /// A user that does not stand by needs a wake-up time, or it would wait forever.
     fn tell_stands_by(&mut self, stands_by: bool, slot: u32, shard: &Lane) {
         if self.change(Waits::STANDS_BY, stands_by) {
-            shard.seats.borrow_mut().stands_by(slot, stands_by);
+            shard.slots.borrow_mut().stands_by(slot, stands_by);
         }
     }
 }
@@ -240,7 +240,7 @@ impl User {
             self.state.introduce(cx);
         }
         shard.polls.set(shard.polls.get() + 1);
-        if shard.asks.get() && shard.seats.borrow_mut().take_asked(self.state.slot) {
+        if shard.asks.get() && shard.slots.borrow_mut().take_asked(self.state.slot) {
             self.tell_standstill(shard);
         }
         loop {
@@ -283,11 +283,11 @@ impl User {
     /// The only place where a user waits. It always reacts to the shard, its alarms and its
     /// connections.
     fn wait(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Turn {
-        let told = shard.seats.borrow_mut().told(self.state.slot);
+        let orders = shard.slots.borrow_mut().orders(self.state.slot);
         // Whatever it does first, it still has to set its next alarm.
-        self.state.is_unarmed |= told.fired;
-        if told.abort {
-            if told.begin.is_some() {
+        self.state.is_unarmed |= orders.fired;
+        if orders.abort {
+            if orders.begin.is_some() {
                 shard.recorder.borrow_mut().sessions.begins(self.state.session);
                 shard.iteration_ends(self.state.session, Iteration::Interrupted);
             }
@@ -295,12 +295,14 @@ impl User {
             return Turn::Gone;
         }
         // An iteration that was assigned to a user that is leaving still starts.
-        if told.leave && told.begin.is_none() && Session::new(&mut self.session(shard)).leaves_now()
+        if orders.leave
+            && orders.begin.is_none()
+            && Session::new(&mut self.session(shard)).leaves_now()
         {
             return Turn::Again;
         }
-        if let Some(how) = told.part {
-            match told.begin.is_none() && Session::new(&mut self.session(shard)).parts_now() {
+        if let Some(how) = orders.part {
+            match orders.begin.is_none() && Session::new(&mut self.session(shard)).parts_now() {
                 true => {
                     Session::new(&mut self.session(shard)).part(how, cx);
                     return Turn::Again;
@@ -309,18 +311,18 @@ impl User {
                 false => self.state.close_mode = Some(how).filter(|_| self.state.is_online()),
             }
         }
-        if let Some(due) = told.begin
+        if let Some(due) = orders.begin
             && matches!(self.session.doing, Doing::Idle)
         {
             self.state.now = shard.clock.now();
             Session::new(&mut self.session(shard)).start_iteration(due);
             return Turn::Again;
         }
-        match self.heed(shard, told.fired, cx) {
+        match self.heed(shard, orders.fired, cx) {
             // Another task may have ended what the session waited for.
             Turn::Wait if matches!(self.session.doing, Doing::Step) => Turn::Again,
             // What had to be finished first may be finished by now.
-            Turn::Wait if told.leave && Session::new(&mut self.session(shard)).leaves_now() => {
+            Turn::Wait if orders.leave && Session::new(&mut self.session(shard)).leaves_now() => {
                 Turn::Again
             }
             turn => turn,
@@ -458,7 +460,7 @@ impl State {
         self.waits.change(Waits::IS_KNOWN, true);
         // Many users may have arrived together.
         self.now = self.shard.clock.now();
-        self.shard.seats.borrow_mut().know(self.slot, cx.waker());
+        self.shard.slots.borrow_mut().know(self.slot, cx.waker());
     }
 
     /// True if the user has a long-lived connection, and is online only while that is.

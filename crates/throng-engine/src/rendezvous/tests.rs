@@ -53,17 +53,17 @@ fn a_group_of_one_continues_and_old_groups_do_not_hang() {
 #[test]
 fn a_shard_wakes_only_users_of_a_released_group() {
     let (places, meeting) = (Places::new(3), Meeting::default());
-    for seat in 0..5 {
-        meeting.come(seat, places.arrive(0, 10, Time::ZERO));
-        meeting.come(10 + seat, places.arrive(2, 5, Time::ZERO));
+    for slot in 0..5 {
+        meeting.come(slot, places.arrive(0, 10, Time::ZERO));
+        meeting.come(10 + slot, places.arrive(2, 5, Time::ZERO));
     }
     meeting.go(12, 2);
     let mut told = Vec::new();
-    meeting.release(&places, |seat, at| told.push((seat, at)));
+    meeting.release(&places, |slot, at| told.push((slot, at)));
     let moment = Time::ZERO + RELEASE_AFTER;
-    assert_eq!(told, [10, 11, 13, 14].map(|seat| (seat, moment)));
+    assert_eq!(told, [10, 11, 13, 14].map(|slot| (slot, moment)));
     assert!(!meeting.is_empty());
-    (0..5).for_each(|seat| meeting.go(seat, 0));
+    (0..5).for_each(|slot| meeting.go(slot, 0));
     assert!(meeting.is_empty());
 }
 

@@ -19,7 +19,7 @@ use crate::recorder::{Attempt, Iteration, Recorder};
 use crate::rendezvous::{Meeting, Waiting};
 use crate::shard::due::DueQueue;
 use crate::shard::left::Left;
-use crate::shard::seats::Seats;
+use crate::shard::slots::Slots;
 
 /// A start counts as one that waited for a free user from this delay on, or is dropped then.
 pub(crate) const WAITED: Duration = Duration::from_millis(1);
@@ -33,7 +33,7 @@ pub(crate) struct Lane {
     iterations: RefCell<Vec<Time>>,
     /// Connections that the target is to close.
     pub(crate) left: RefCell<Left>,
-    pub(crate) seats: RefCell<Seats>,
+    pub(crate) slots: RefCell<Slots>,
     pub(crate) due: RefCell<DueQueue>,
     /// The connection that was opened last, for the request that follows immediately.
     pub(crate) opening: Cell<Option<(UserId, OpeningTimes)>>,
@@ -73,7 +73,7 @@ impl Lane {
             recorder: RefCell::new(recorder.with_sessions(program.sessions.len())),
             iterations: RefCell::default(),
             left: RefCell::default(),
-            seats: RefCell::new(Seats::new(churns)),
+            slots: RefCell::new(Slots::new(churns)),
             due: RefCell::default(),
             opening: Cell::default(),
             meeting: Meeting::default(),
@@ -147,7 +147,7 @@ impl Lane {
                 Some(due)
             }
             due => {
-                self.seats.borrow_mut().idle(slot);
+                self.slots.borrow_mut().idle(slot);
                 match due {
                     Some(due) => self.alarm.set_at_most(due, &self.clock),
                     None => self.finish_phase_if_done(&mut schedule, now),
@@ -221,7 +221,7 @@ impl Lane {
         let counts = schedule.iterations().is_some_and(|it| it.total.is_some());
         // Users may leave on their own, and none may be left for the rest. If growth is paused,
         // none may have started yet.
-        let nobody = || self.seats.borrow().taken() == 0 && !schedule.population.awaits_users();
+        let nobody = || self.slots.borrow().taken() == 0 && !schedule.population.awaits_users();
         let none_left = || schedule.next_iteration().is_none() || nobody();
         if counts && !ended && self.running.get() == 0 && none_left() {
             schedule.finish_phase(now);
@@ -237,14 +237,14 @@ impl Lane {
 
     /// The user enters a state, as the population map shows it.
     pub(crate) fn comes_to(&self, slot: u32, user: UserId, state: UserState) {
-        let before = self.seats.borrow_mut().comes_to(slot, Some(state));
+        let before = self.slots.borrow_mut().comes_to(slot, Some(state));
         self.recorder.borrow_mut().cells.moves(user.0, before, Some(state));
     }
 
     /// The user enters a state on its way online: a user that is online or away keeps that state,
     /// whatever else it does.
     pub(crate) fn strives(&self, slot: u32, user: UserId, state: UserState) {
-        let now = self.seats.borrow().state(slot);
+        let now = self.slots.borrow().state(slot);
         if !matches!(now, Some(UserState::Online | UserState::Away)) {
             self.comes_to(slot, user, state);
         }
@@ -252,10 +252,10 @@ impl Lane {
 
     /// A user is gone for good.
     pub(crate) fn user_gone(&self, slot: u32, user: UserId) {
-        let before = self.seats.borrow_mut().comes_to(slot, None);
+        let before = self.slots.borrow_mut().comes_to(slot, None);
         self.recorder.borrow_mut().cells.moves(user.0, before, None);
         self.due.borrow_mut().remove(slot);
-        self.seats.borrow_mut().release(slot);
+        self.slots.borrow_mut().release(slot);
         let mut recorder = self.recorder.borrow_mut();
         recorder.population.finished += 1;
         recorder.gauges.users_present -= 1;
@@ -276,7 +276,7 @@ impl Lane {
     pub(crate) fn is_full(&self) -> bool {
         match self.schedule().drive() {
             Some(Drive::Arrivals(Arrivals { max: Some(max), .. })) => {
-                self.seats.borrow().arrived() >= self.share.part(*max)
+                self.slots.borrow().arrived() >= self.share.part(*max)
             }
             _ => false,
         }
@@ -287,7 +287,7 @@ impl Lane {
         let made = self.users_made.get();
         self.users_made.set(made + 1);
         let id = self.plan().user(self.share.user(made));
-        let slot = self.seats.borrow_mut().take(stays);
+        let slot = self.slots.borrow_mut().take(stays);
         let mut recorder = self.recorder.borrow_mut();
         recorder.population.started += 1;
         recorder.gauges.users_present += 1;

@@ -221,7 +221,7 @@ impl Active<'_> {
 
     /// The verb `leave` in a body: the user leaves as soon as possible.
     pub(super) fn leave_from_body(&mut self) {
-        self.shard.seats.borrow_mut().leave(self.user.slot);
+        self.shard.slots.borrow_mut().leave(self.user.slot);
         self.task.return_from_body();
     }
 }

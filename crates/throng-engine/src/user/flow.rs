@@ -154,7 +154,7 @@ impl<'v, 'a> Session<'v, 'a> {
     /// Leaves between two iterations, after all messages are handled.
     pub(super) fn leave_done(&mut self) {
         if self.active.user.holds_back() {
-            self.active.shard.seats.borrow_mut().leave(self.active.user.slot);
+            self.active.shard.slots.borrow_mut().leave(self.active.user.slot);
             return self.active.go_to(self.active.of_session().begin);
         }
         self.active.user.leaving = true;

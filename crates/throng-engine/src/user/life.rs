@@ -85,12 +85,12 @@ impl Lifecycle<'_> {
         recorder.stage_begins(Stage::Steady);
         self.user.online += 1;
         if self.user.online == 1 {
-            let mut seats = self.user.shard.seats.borrow_mut();
-            if let Some(since) = seats.is_back(self.user.slot) {
+            let mut slots = self.user.shard.slots.borrow_mut();
+            if let Some(since) = slots.is_back(self.user.slot) {
                 recorder.stage_ok(Stage::Away, self.user.now.since(since));
             }
             recorder.gauges.users_online += 1;
-            seats.connected(self.user.slot, true);
+            slots.connected(self.user.slot, true);
             if let Some(presence) = &self.user.shard.presence {
                 let target =
                     self.user.lines.connection(self.line).map_or(0, |connection| connection.target);
@@ -174,7 +174,7 @@ impl Lifecycle<'_> {
         self.user.online = self.user.online.saturating_sub(1);
         if self.user.online == 0 {
             self.user.shard.recorder.borrow_mut().gauges.users_online -= 1;
-            self.user.shard.seats.borrow_mut().connected(self.user.slot, false);
+            self.user.shard.slots.borrow_mut().connected(self.user.slot, false);
             self.user.shard.comes_to(self.user.slot, self.user.id, UserState::Disconnected);
             if let Some(presence) = &self.user.shard.presence {
                 let (lane, change) = (&self.user.shard, ended.change());
@@ -262,7 +262,7 @@ impl State {
         if self.online > 0 {
             return;
         }
-        if self.shard.seats.borrow_mut().goes_away(self.slot, self.now) {
+        if self.shard.slots.borrow_mut().goes_away(self.slot, self.now) {
             self.shard.recorder.borrow_mut().stage_begins(Stage::Away);
         }
         self.shard.comes_to(self.slot, self.id, UserState::Away);

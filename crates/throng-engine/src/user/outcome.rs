@@ -260,7 +260,7 @@ impl Session<'_, '_> {
             }
             OnError::Count | OnError::Next => {}
             OnError::Leave | OnError::Stop => {
-                self.active.shard.seats.borrow_mut().leave(self.active.user.slot);
+                self.active.shard.slots.borrow_mut().leave(self.active.user.slot);
             }
         }
     }

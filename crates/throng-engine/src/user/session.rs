@@ -53,7 +53,7 @@ impl Session<'_, '_> {
         }
         let may =
             !self.active.task.in_flight && !self.active.task.in_transaction(self.active.shard);
-        let must_leave = self.active.shard.seats.borrow().must_leave(self.active.user.slot);
+        let must_leave = self.active.shard.slots.borrow().must_leave(self.active.user.slot);
         if may && must_leave && !self.is_owed() {
             match self.active.user.holds_back() {
                 true => self.active.wait_for(Doing::Idle, Time::NEVER),

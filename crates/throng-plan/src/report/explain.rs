@@ -20,7 +20,7 @@ fn name(kind: SizeKind) -> Said {
         SizeKind::Connection => say!("its connection"),
         SizeKind::Reader => say!("message reader"),
         SizeKind::Runtime => say!("event loop data, cache line padding"),
-        SizeKind::Seat => say!("its slot in the shard"),
+        SizeKind::Slot => say!("its slot in the shard"),
         SizeKind::Due => say!("next wake-up time"),
         SizeKind::Connections => say!("its other connections"),
         SizeKind::Socket => say!("event loop data of its socket"),

@@ -180,7 +180,7 @@ impl User {
             let from = shard.recurs_late(from, now);
             shard.recorder.borrow_mut().messages.overdue += skipped + u64::from(runs);
             // A user that has to leave starts nothing new.
-            if !runs && !shard.seats.borrow().must_leave(self.state.slot) {
+            if !runs && !shard.slots.borrow().must_leave(self.state.slot) {
                 self.resume(shard, Task::body(body, of, from, false), cx, |_| {});
             }
         }

@@ -124,7 +124,7 @@ impl Session<'_, '_> {
         self.break_off_step();
         self.active.task.leave_transactions(End::CutOff, self.active.user);
         self.iteration_over(Iteration::Interrupted);
-        self.active.shard.seats.borrow_mut().not_idle(self.active.user.slot);
+        self.active.shard.slots.borrow_mut().not_idle(self.active.user.slot);
         self.active.go_to(0);
         self.active.user.rejoins = true;
         for line in 0..self.active.user.lines.count() {

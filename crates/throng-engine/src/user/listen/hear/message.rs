@@ -295,7 +295,7 @@ fn takes_any(instruction: &Instruction) -> bool {
 
 /// Keeps a message until the body is free. A user that has to leave keeps none.
 fn wait_for_body(state: &mut State, line: u8, body: u32, payload: &[u8]) -> Result<(), Finding> {
-    if state.shard.seats.borrow().must_leave(state.slot) {
+    if state.shard.slots.borrow().must_leave(state.slot) {
         state.shard.recorder.borrow_mut().messages.skipped += 1;
         return Ok(());
     }

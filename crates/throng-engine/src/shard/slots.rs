@@ -10,7 +10,7 @@ use throng_program::CloseMode;
 
 /// The orders that a user finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Orders {
     /// Leave gracefully as soon as the running step is done.
     pub(crate) leave: bool,
     /// Leave now.
@@ -23,9 +23,9 @@ pub(crate) struct Told {
     pub(crate) part: Option<CloseMode>,
 }
 
-/// There are a million of them: small, with [`Told`] spread out.
+/// There are a million of them: small, with [`Orders`] spread out.
 #[derive(Debug)]
-struct Seat {
+struct Slot {
     waker: Option<Waker>,
     /// [`Time::NEVER`] if no iteration starts.
     begin: Time,
@@ -35,10 +35,10 @@ struct Seat {
     state: Option<UserState>,
 }
 
-const _: () = assert!(size_of::<Seat>() <= 32);
+const _: () = assert!(size_of::<Slot>() <= 32);
 
 /// Memory per user, without the queues that it is in.
-pub(crate) const SEAT_BYTES: u64 = size_of::<Seat>() as u64;
+pub(crate) const SLOT_BYTES: u64 = size_of::<Slot>() as u64;
 
 /// State of a slot, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,14 +86,14 @@ impl Flags {
     }
 }
 
-impl Seat {
-    const FREE: Seat =
-        Seat { waker: None, begin: Time::NEVER, part: None, flags: Flags(0), state: None };
+impl Slot {
+    const FREE: Slot =
+        Slot { waker: None, begin: Time::NEVER, part: None, flags: Flags(0), state: None };
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Seats {
-    seats: Vec<Seat>,
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
     free: Vec<u32>,
     /// Users that stay, the latest last; slots whose user no longer stays are skipped.
     staying: Vec<u32>,
@@ -113,18 +113,18 @@ pub(crate) struct Seats {
     away: HashMap<u32, Time>,
 }
 
-impl Seats {
+impl Slots {
     /// Slots; with `churns`, some of their users will disconnect.
-    pub(crate) fn new(churns: bool) -> Seats {
-        Seats { churns, ..Seats::default() }
+    pub(crate) fn new(churns: bool) -> Slots {
+        Slots { churns, ..Slots::default() }
     }
 
     pub(crate) fn take(&mut self, stays: bool) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.seats.push(Seat::FREE);
-            (self.seats.len() - 1) as u32
+            self.slots.push(Slot::FREE);
+            (self.slots.len() - 1) as u32
         });
-        let flags = &mut self.seats[slot as usize].flags;
+        let flags = &mut self.slots[slot as usize].flags;
         flags.set(Flags::TAKEN);
         self.taken += 1;
         if stays {
@@ -139,21 +139,21 @@ impl Seats {
 
     /// The user enters this state; returns the previous one.
     pub(crate) fn comes_to(&mut self, slot: u32, state: Option<UserState>) -> Option<UserState> {
-        std::mem::replace(&mut self.seats[slot as usize].state, state)
+        std::mem::replace(&mut self.slots[slot as usize].state, state)
     }
 
     pub(crate) fn state(&self, slot: u32) -> Option<UserState> {
-        self.seats[slot as usize].state
+        self.slots[slot as usize].state
     }
 
     /// The user of this slot is gone.
     pub(crate) fn release(&mut self, slot: u32) {
         self.not_idle(slot);
         self.away.remove(&slot);
-        let seat = &mut self.seats[slot as usize];
-        self.arrived -= u64::from(seat.flags.has(Flags::ARRIVED));
-        let flags = Flags(seat.flags.0 & (Flags::QUEUED | Flags::IN_IDLE));
-        *seat = Seat { flags, ..Seat::FREE };
+        let entry = &mut self.slots[slot as usize];
+        self.arrived -= u64::from(entry.flags.has(Flags::ARRIVED));
+        let flags = Flags(entry.flags.0 & (Flags::QUEUED | Flags::IN_IDLE));
+        *entry = Slot { flags, ..Slot::FREE };
         self.taken -= 1;
         self.free.push(slot);
     }
@@ -178,7 +178,7 @@ impl Seats {
     /// The user now has a connection that it may drop, or none.
     #[inline]
     pub(crate) fn connected(&mut self, slot: u32, connected: bool) {
-        let flags = &mut self.seats[slot as usize].flags;
+        let flags = &mut self.slots[slot as usize].flags;
         match connected {
             true => {
                 flags.set(Flags::CONNECTED);
@@ -192,7 +192,7 @@ impl Seats {
 
     /// Appends the user to the queue of users that disconnect.
     fn may_part(&mut self, slot: u32) {
-        let flags = &mut self.seats[slot as usize].flags;
+        let flags = &mut self.slots[slot as usize].flags;
         if self.churns && flags.has(Flags::STAYS) && !flags.has(Flags::QUEUED) {
             flags.set(Flags::QUEUED);
             self.disconnecting.push_back(slot);
@@ -203,17 +203,17 @@ impl Seats {
     pub(crate) fn part_one(&mut self, how: CloseMode) -> bool {
         for _ in 0..self.disconnecting.len() {
             let Some(slot) = self.disconnecting.pop_front() else { break };
-            let seat = &mut self.seats[slot as usize];
-            seat.flags.clear(Flags::QUEUED);
-            let can = seat.flags.has(Flags::STAYS | Flags::CONNECTED)
-                && !seat.flags.has_any(Flags::LEAVE | Flags::ABORT);
-            if can && seat.begin != Time::NEVER {
+            let entry = &mut self.slots[slot as usize];
+            entry.flags.clear(Flags::QUEUED);
+            let can = entry.flags.has(Flags::STAYS | Flags::CONNECTED)
+                && !entry.flags.has_any(Flags::LEAVE | Flags::ABORT);
+            if can && entry.begin != Time::NEVER {
                 // It was given an iteration and does not know yet.
                 self.may_part(slot);
             } else if can {
                 // From here on it gets none.
                 self.not_idle(slot);
-                self.tell(slot, |seat| seat.part = Some(how));
+                self.tell(slot, |entry| entry.part = Some(how));
                 return true;
             }
         }
@@ -230,30 +230,30 @@ impl Seats {
     }
 
     pub(crate) fn know(&mut self, slot: u32, waker: &Waker) {
-        self.seats[slot as usize].waker = Some(waker.clone());
+        self.slots[slot as usize].waker = Some(waker.clone());
     }
 
     /// Takes the orders for the user; a due time, an iteration and a disconnect are returned once.
     #[inline]
-    pub(crate) fn told(&mut self, slot: u32) -> Told {
-        let seat = &mut self.seats[slot as usize];
-        let told = Told {
-            leave: seat.flags.has(Flags::LEAVE),
-            abort: seat.flags.has(Flags::ABORT),
-            fired: seat.flags.clear(Flags::FIRED),
-            begin: Some(std::mem::replace(&mut seat.begin, Time::NEVER))
+    pub(crate) fn orders(&mut self, slot: u32) -> Orders {
+        let entry = &mut self.slots[slot as usize];
+        let orders = Orders {
+            leave: entry.flags.has(Flags::LEAVE),
+            abort: entry.flags.has(Flags::ABORT),
+            fired: entry.flags.clear(Flags::FIRED),
+            begin: Some(std::mem::replace(&mut entry.begin, Time::NEVER))
                 .filter(|begin| *begin != Time::NEVER),
-            part: seat.part.take(),
+            part: entry.part.take(),
         };
-        if told.part.is_some() {
+        if orders.part.is_some() {
             self.may_part(slot);
         }
-        told
+        orders
     }
 
     /// The user waits and needs no wake-up time; or it needs one again.
     pub(crate) fn stands_by(&mut self, slot: u32, stands_by: bool) {
-        let flags = &mut self.seats[slot as usize].flags;
+        let flags = &mut self.slots[slot as usize].flags;
         match stands_by {
             true => flags.set(Flags::STANDS_BY),
             false => drop(flags.clear(Flags::STANDS_BY)),
@@ -263,7 +263,7 @@ impl Seats {
     /// Whether the slot has a user that waits, has no new orders, and continues only at its wake-up
     /// time, or when what it waits for arrives earlier.
     pub(crate) fn needs_alarm(&self, slot: u32) -> bool {
-        let Seat { waker, begin, part, flags, .. } = &self.seats[slot as usize];
+        let Slot { waker, begin, part, flags, .. } = &self.slots[slot as usize];
         let is_told = *begin != Time::NEVER || part.is_some() || flags.has(Flags::FIRED);
         let waits = !flags.has_any(Flags::IDLE | Flags::STANDS_BY | Flags::ABORT);
         waker.is_some() && !is_told && waits
@@ -271,30 +271,30 @@ impl Seats {
 
     /// Asks the user to report what it waits for.
     pub(crate) fn ask(&mut self, slot: u32) {
-        self.tell(slot, |seat| seat.flags.set(Flags::ASKED));
+        self.tell(slot, |entry| entry.flags.set(Flags::ASKED));
     }
 
     pub(crate) fn take_asked(&mut self, slot: u32) -> bool {
-        self.seats[slot as usize].flags.clear(Flags::ASKED)
+        self.slots[slot as usize].flags.clear(Flags::ASKED)
     }
 
     /// The number of slots, taken or free.
     pub(crate) fn all(&self) -> usize {
-        self.seats.len()
+        self.slots.len()
     }
 
     /// Whether the user has been told to leave; keeps all other orders.
     pub(crate) fn must_leave(&self, slot: u32) -> bool {
-        self.seats[slot as usize].flags.has(Flags::LEAVE)
+        self.slots[slot as usize].flags.has(Flags::LEAVE)
     }
 
     pub(crate) fn fire(&mut self, slot: u32) {
-        self.tell(slot, |seat| seat.flags.set(Flags::FIRED));
+        self.tell(slot, |entry| entry.flags.set(Flags::FIRED));
     }
 
     /// The user waits for an iteration.
     pub(crate) fn idle(&mut self, slot: u32) {
-        let flags = &mut self.seats[slot as usize].flags;
+        let flags = &mut self.slots[slot as usize].flags;
         flags.set(Flags::IDLE);
         if !flags.has(Flags::IN_IDLE) {
             flags.set(Flags::IN_IDLE);
@@ -306,7 +306,7 @@ impl Seats {
     /// separate counter could disagree with it.
     pub(crate) fn has_idle(&mut self) -> bool {
         while let Some(slot) = self.idle.front().copied() {
-            let flags = &mut self.seats[slot as usize].flags;
+            let flags = &mut self.slots[slot as usize].flags;
             if flags.has(Flags::IDLE) {
                 return true;
             }
@@ -318,7 +318,7 @@ impl Seats {
 
     /// False if it was not idle.
     pub(crate) fn not_idle(&mut self, slot: u32) -> bool {
-        self.seats[slot as usize].flags.clear(Flags::IDLE)
+        self.slots[slot as usize].flags.clear(Flags::IDLE)
     }
 
     /// Starts an iteration of the user that waits longest. False if none waits.
@@ -327,17 +327,17 @@ impl Seats {
             return false;
         }
         let Some(slot) = self.idle.pop_front() else { return false };
-        self.seats[slot as usize].flags.clear(Flags::IDLE | Flags::IN_IDLE);
-        self.tell(slot, |seat| seat.begin = due);
+        self.slots[slot as usize].flags.clear(Flags::IDLE | Flags::IN_IDLE);
+        self.tell(slot, |entry| entry.begin = due);
         true
     }
 
     /// The latest of the users that stay leaves.
     pub(crate) fn leave_one(&mut self) {
         while let Some(slot) = self.staying.pop() {
-            if self.seats[slot as usize].flags.clear(Flags::STAYS) {
+            if self.slots[slot as usize].flags.clear(Flags::STAYS) {
                 self.not_idle(slot);
-                self.tell(slot, |seat| seat.flags.set(Flags::LEAVE));
+                self.tell(slot, |entry| entry.flags.set(Flags::LEAVE));
                 return;
             }
         }
@@ -345,37 +345,37 @@ impl Seats {
 
     /// The user leaves as soon as it can.
     pub(crate) fn leave(&mut self, slot: u32) {
-        self.seats[slot as usize].flags.clear(Flags::STAYS);
+        self.slots[slot as usize].flags.clear(Flags::STAYS);
         self.not_idle(slot);
-        self.tell(slot, |seat| seat.flags.set(Flags::LEAVE));
+        self.tell(slot, |entry| entry.flags.set(Flags::LEAVE));
     }
 
     pub(crate) fn leave_all(&mut self) {
         self.staying.clear();
         self.idle.clear();
-        (0..self.seats.len() as u32).for_each(|slot| {
-            self.seats[slot as usize].flags.clear(Flags::IN_IDLE);
+        (0..self.slots.len() as u32).for_each(|slot| {
+            self.slots[slot as usize].flags.clear(Flags::IN_IDLE);
             self.not_idle(slot);
         });
-        self.tell_all(|seat| seat.flags.set(Flags::LEAVE));
+        self.tell_all(|entry| entry.flags.set(Flags::LEAVE));
     }
 
     pub(crate) fn abort_all(&mut self) {
-        self.tell_all(|seat| seat.flags.set(Flags::ABORT));
+        self.tell_all(|entry| entry.flags.set(Flags::ABORT));
     }
 
-    fn tell_all(&mut self, tell: impl Fn(&mut Seat)) {
-        for slot in 0..self.seats.len() as u32 {
-            if self.seats[slot as usize].flags.has(Flags::TAKEN) {
+    fn tell_all(&mut self, tell: impl Fn(&mut Slot)) {
+        for slot in 0..self.slots.len() as u32 {
+            if self.slots[slot as usize].flags.has(Flags::TAKEN) {
                 self.tell(slot, &tell);
             }
         }
     }
 
-    fn tell(&mut self, slot: u32, tell: impl Fn(&mut Seat)) {
-        let seat = &mut self.seats[slot as usize];
-        tell(seat);
-        if let Some(waker) = &seat.waker {
+    fn tell(&mut self, slot: u32, tell: impl Fn(&mut Slot)) {
+        let entry = &mut self.slots[slot as usize];
+        tell(entry);
+        if let Some(waker) = &entry.waker {
             waker.wake_by_ref();
         }
     }
@@ -387,142 +387,142 @@ mod tests {
 
     #[test]
     fn slots_are_reused_and_orders_are_returned_once() {
-        let mut seats = Seats::default();
-        let (a, b) = (seats.take(true), seats.take(true));
-        assert_eq!((a, b, seats.taken()), (0, 1, 2));
-        seats.idle(a);
-        assert!(seats.begin(Time(7)));
-        assert!(!seats.begin(Time(8)));
-        assert_eq!(seats.told(a).begin, Some(Time(7)));
-        assert_eq!(seats.told(a), Told::default());
-        seats.leave_one();
-        assert!(seats.must_leave(b) && !seats.must_leave(a));
-        seats.release(b);
-        assert_eq!(seats.take(false), b);
-        assert!(!seats.must_leave(b));
-        seats.leave_all();
-        assert!(seats.must_leave(a) && seats.told(a).leave);
+        let mut slots = Slots::default();
+        let (a, b) = (slots.take(true), slots.take(true));
+        assert_eq!((a, b, slots.taken()), (0, 1, 2));
+        slots.idle(a);
+        assert!(slots.begin(Time(7)));
+        assert!(!slots.begin(Time(8)));
+        assert_eq!(slots.orders(a).begin, Some(Time(7)));
+        assert_eq!(slots.orders(a), Orders::default());
+        slots.leave_one();
+        assert!(slots.must_leave(b) && !slots.must_leave(a));
+        slots.release(b);
+        assert_eq!(slots.take(false), b);
+        assert!(!slots.must_leave(b));
+        slots.leave_all();
+        assert!(slots.must_leave(a) && slots.orders(a).leave);
     }
 
     #[test]
     fn the_longest_waiting_user_starts_first() {
-        let mut seats = Seats::default();
-        let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
-        slots.iter().for_each(|slot| seats.idle(*slot));
-        seats.release(1);
+        let mut slots = Slots::default();
+        let numbers: Vec<u32> = (0..5).map(|_| slots.take(true)).collect();
+        numbers.iter().for_each(|slot| slots.idle(*slot));
+        slots.release(1);
         for slot in [0, 2, 3, 4] {
-            assert!(seats.begin(Time(1)));
-            assert!(seats.told(slot).begin.is_some(), "{slot}");
-            seats.idle(slot);
+            assert!(slots.begin(Time(1)));
+            assert!(slots.orders(slot).begin.is_some(), "{slot}");
+            slots.idle(slot);
         }
-        assert!(seats.begin(Time(2)) && seats.told(0).begin.is_some());
+        assert!(slots.begin(Time(2)) && slots.orders(0).begin.is_some());
     }
 
     #[test]
     fn no_user_is_idle_once_all_have_started_or_left() {
-        let mut seats = Seats::default();
-        let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
-        assert!(!seats.has_idle());
-        slots.iter().for_each(|slot| seats.idle(*slot));
-        seats.release(0);
-        assert!(seats.not_idle(1) && !seats.not_idle(1));
+        let mut slots = Slots::default();
+        let numbers: Vec<u32> = (0..5).map(|_| slots.take(true)).collect();
+        assert!(!slots.has_idle());
+        numbers.iter().for_each(|slot| slots.idle(*slot));
+        slots.release(0);
+        assert!(slots.not_idle(1) && !slots.not_idle(1));
         for left in (0..3).rev() {
-            assert!(seats.begin(Time(1)));
-            assert_eq!(seats.has_idle(), left > 0);
+            assert!(slots.begin(Time(1)));
+            assert_eq!(slots.has_idle(), left > 0);
         }
-        assert!(!seats.begin(Time(1)) && seats.idle.is_empty());
+        assert!(!slots.begin(Time(1)) && slots.idle.is_empty());
     }
 
     #[test]
     fn a_released_slot_tells_no_other_user_to_leave() {
-        let mut seats = Seats::default();
-        let (a, b) = (seats.take(true), seats.take(true));
-        seats.release(b);
-        assert_eq!(seats.take(false), b);
-        seats.leave_one();
-        assert!(seats.must_leave(a) && !seats.must_leave(b));
+        let mut slots = Slots::default();
+        let (a, b) = (slots.take(true), slots.take(true));
+        slots.release(b);
+        assert_eq!(slots.take(false), b);
+        slots.leave_one();
+        assert!(slots.must_leave(a) && !slots.must_leave(b));
         // No user is left that stays.
-        seats.leave_one();
-        assert!(!seats.must_leave(b));
+        slots.leave_one();
+        assert!(!slots.must_leave(b));
     }
 
     /// The users that are told to disconnect, in order.
-    fn parted(seats: &mut Seats, count: usize) -> Vec<u32> {
-        let slots = 0..seats.seats.len() as u32;
+    fn parted(slots: &mut Slots, count: usize) -> Vec<u32> {
+        let numbers = 0..slots.slots.len() as u32;
         let part = |_| {
-            assert!(seats.part_one(CloseMode::Reset));
-            let told: Vec<u32> =
-                slots.clone().filter(|slot| seats.told(*slot).part.is_some()).collect();
-            assert_eq!(told.len(), 1);
-            told[0]
+            assert!(slots.part_one(CloseMode::Reset));
+            let orders: Vec<u32> =
+                numbers.clone().filter(|slot| slots.orders(*slot).part.is_some()).collect();
+            assert_eq!(orders.len(), 1);
+            orders[0]
         };
         (0..count).map(part).collect()
     }
 
     #[test]
     fn no_user_disconnects_twice_before_all_others_did() {
-        let mut seats = Seats::new(true);
-        assert!(!seats.part_one(CloseMode::Fin));
-        let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
-        let passing = seats.take(false);
-        slots.iter().chain([&passing]).for_each(|slot| seats.connected(*slot, true));
-        assert_eq!(parted(&mut seats, 7), [0, 1, 2, 3, 4, 0, 1]);
+        let mut slots = Slots::new(true);
+        assert!(!slots.part_one(CloseMode::Fin));
+        let numbers: Vec<u32> = (0..5).map(|_| slots.take(true)).collect();
+        let passing = slots.take(false);
+        numbers.iter().chain([&passing]).for_each(|slot| slots.connected(*slot, true));
+        assert_eq!(parted(&mut slots, 7), [0, 1, 2, 3, 4, 0, 1]);
         // A user without a connection is skipped, and then counts as the latest connected.
-        seats.connected(2, false);
-        assert_eq!(parted(&mut seats, 3), [3, 4, 0]);
-        seats.connected(2, true);
-        seats.connected(2, true);
-        assert_eq!(parted(&mut seats, 6), [1, 3, 4, 0, 2, 1]);
+        slots.connected(2, false);
+        assert_eq!(parted(&mut slots, 3), [3, 4, 0]);
+        slots.connected(2, true);
+        slots.connected(2, true);
+        assert_eq!(parted(&mut slots, 6), [1, 3, 4, 0, 2, 1]);
         // A slot that is used again is in the queue once.
-        seats.release(3);
-        assert_eq!(seats.take(true), 3);
-        seats.connected(3, true);
-        let mut round = parted(&mut seats, 5);
+        slots.release(3);
+        assert_eq!(slots.take(true), 3);
+        slots.connected(3, true);
+        let mut round = parted(&mut slots, 5);
         round.sort_unstable();
         assert_eq!(round, [0, 1, 2, 3, 4]);
-        seats.leave_all();
-        assert!(!seats.part_one(CloseMode::Fin));
+        slots.leave_all();
+        assert!(!slots.part_one(CloseMode::Fin));
     }
 
     #[test]
     fn a_given_iteration_is_not_lost_by_a_disconnect() {
-        let mut seats = Seats::new(true);
-        let (a, b) = (seats.take(true), seats.take(true));
-        [a, b].iter().for_each(|slot| seats.connected(*slot, true));
-        seats.idle(a);
-        seats.idle(b);
-        assert!(seats.begin(Time(5)));
-        assert!(seats.part_one(CloseMode::Vanish));
-        let (first, second) = (seats.told(a), seats.told(b));
+        let mut slots = Slots::new(true);
+        let (a, b) = (slots.take(true), slots.take(true));
+        [a, b].iter().for_each(|slot| slots.connected(*slot, true));
+        slots.idle(a);
+        slots.idle(b);
+        assert!(slots.begin(Time(5)));
+        assert!(slots.part_one(CloseMode::Vanish));
+        let (first, second) = (slots.orders(a), slots.orders(b));
         assert_eq!((first.begin, first.part), (Some(Time(5)), None));
         assert_eq!((second.begin, second.part), (None, Some(CloseMode::Vanish)));
-        assert!(!seats.begin(Time(6)) && !seats.has_idle());
+        assert!(!slots.begin(Time(6)) && !slots.has_idle());
     }
 
     #[test]
     fn without_churn_no_user_is_queued_to_disconnect() {
-        let mut seats = Seats::default();
-        let slot = seats.take(true);
-        seats.connected(slot, true);
-        assert!(!seats.part_one(CloseMode::Fin) && seats.disconnecting.capacity() == 0);
+        let mut slots = Slots::default();
+        let slot = slots.take(true);
+        slots.connected(slot, true);
+        assert!(!slots.part_one(CloseMode::Fin) && slots.disconnecting.capacity() == 0);
     }
 
     #[test]
     fn a_user_that_disconnects_while_idle_is_queued_once() {
-        let mut seats = Seats::new(true);
-        let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
+        let mut slots = Slots::new(true);
+        let numbers: Vec<u32> = (0..5).map(|_| slots.take(true)).collect();
         for _ in 0..1000 {
-            for slot in &slots {
-                seats.connected(*slot, true);
-                seats.idle(*slot);
+            for slot in &numbers {
+                slots.connected(*slot, true);
+                slots.idle(*slot);
             }
-            (0..5).for_each(|_| assert!(seats.part_one(CloseMode::Reset)));
-            for slot in &slots {
-                assert!(seats.told(*slot).part.is_some());
-                seats.connected(*slot, false);
+            (0..5).for_each(|_| assert!(slots.part_one(CloseMode::Reset)));
+            for slot in &numbers {
+                assert!(slots.orders(*slot).part.is_some());
+                slots.connected(*slot, false);
             }
         }
-        assert!(!seats.has_idle() && !seats.begin(Time(1)));
-        assert!(seats.idle.len() <= 5, "{}", seats.idle.len());
+        assert!(!slots.has_idle() && !slots.begin(Time(1)));
+        assert!(slots.idle.len() <= 5, "{}", slots.idle.len());
     }
 }
