@@ -7,7 +7,7 @@ pub(crate) mod due;
 pub(crate) mod kept;
 mod lane;
 pub(crate) mod left;
-pub(crate) mod rare;
+pub(crate) mod scratch;
 pub(crate) mod slots;
 pub(crate) mod wall;
 
@@ -39,7 +39,7 @@ use crate::trace::{Trace, Tracer, What, Who};
 use alarm::Alarm;
 use budget::{Budget, Purse};
 use kept::Kept;
-use rare::{Joined, Rare};
+use scratch::{Joined, Scratch};
 use wall::Wall;
 
 pub(crate) use lane::{Lane, WAITED};
@@ -48,8 +48,8 @@ pub(crate) use lane::{Lane, WAITED};
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Capacity that the write buffer keeps after an exceptionally large message.
 const WRITE_BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
-/// How many unused [`Rare`] are kept.
-const RARES_MAX: usize = 64;
+/// How many unused [`Scratch`] are kept.
+const FREE_SCRATCH_MAX: usize = 64;
 /// Capacity of the body buffer that an unused one keeps.
 const BODY_KEPT_BYTES_MAX: usize = 64 * 1024;
 /// Ledger events processed per probe: half a millisecond.
@@ -116,7 +116,7 @@ pub(crate) struct Shard {
     pub(crate) content_buffer: RefCell<Vec<u8>>,
     /// Buffers that exchanges have returned.
     #[allow(clippy::vec_box)]
-    rares: RefCell<Vec<Box<Rare>>>,
+    free_scratch: RefCell<Vec<Box<Scratch>>>,
     /// Fields of the current response.
     pub(crate) found: RefCell<Vec<Option<Value>>>,
     /// Positions of the fields of the current message.
@@ -197,7 +197,7 @@ impl Shard {
             block_buffer: RefCell::default(),
             joined: RefCell::default(),
             content_buffer: RefCell::default(),
-            rares: RefCell::default(),
+            free_scratch: RefCell::default(),
             found: RefCell::default(),
             decoded: Cell::default(),
             decoded_sent: RefCell::default(),
@@ -223,16 +223,16 @@ impl Shard {
     }
 
     /// Buffers that an earlier exchange returned, or new ones.
-    pub(crate) fn rare(&self) -> Box<Rare> {
-        self.rares.borrow_mut().pop().unwrap_or_default()
+    pub(crate) fn scratch(&self) -> Box<Scratch> {
+        self.free_scratch.borrow_mut().pop().unwrap_or_default()
     }
 
     /// Takes them back for another exchange.
-    pub(crate) fn take_back(&self, mut rare: Box<Rare>) {
-        let mut rares = self.rares.borrow_mut();
-        if rares.len() < RARES_MAX && rare.body.capacity() <= BODY_KEPT_BYTES_MAX {
-            rare.clear(&self.purse);
-            rares.push(rare);
+    pub(crate) fn take_back(&self, mut scratch: Box<Scratch>) {
+        let mut free_scratch = self.free_scratch.borrow_mut();
+        if free_scratch.len() < FREE_SCRATCH_MAX && scratch.body.capacity() <= BODY_KEPT_BYTES_MAX {
+            scratch.clear(&self.purse);
+            free_scratch.push(scratch);
         }
     }
 

@@ -9,7 +9,7 @@ use super::deliver::withdraw;
 use crate::recorder::Attempt;
 use crate::recorder::spent::OpeningTimes;
 use crate::shard::Lane;
-use crate::shard::rare::Rare;
+use crate::shard::scratch::Scratch;
 
 /// An exchange that has started, and what has arrived so far.
 pub(super) struct Exchange {
@@ -21,7 +21,7 @@ pub(super) struct Exchange {
     /// Includes every resend.
     pub(super) bytes_out: u64,
     /// What only some exchanges need.
-    pub(super) rare: Option<Box<Rare>>,
+    pub(super) scratch: Option<Box<Scratch>>,
     /// Correlation number of the reply; 0 if the protocol has none.
     pub(super) number: u32,
     pub(super) status: u16,
@@ -60,7 +60,7 @@ impl Exchange {
             first_byte: Time::ZERO,
             bytes_in: 0,
             bytes_out: 0,
-            rare: None,
+            scratch: None,
             number: 0,
             status: 0,
             keep_alive: false,
@@ -68,38 +68,38 @@ impl Exchange {
         }
     }
 
-    pub(super) fn rare(&mut self, shard: &Lane) -> &mut Rare {
-        self.rare.get_or_insert_with(|| shard.rare())
+    pub(super) fn scratch(&mut self, shard: &Lane) -> &mut Scratch {
+        self.scratch.get_or_insert_with(|| shard.scratch())
     }
 
     /// This is the first exchange on its connection.
     pub(super) fn is_first(&mut self, opening: Option<OpeningTimes>, shard: &Lane) {
         if opening.is_some() {
-            self.rare(shard).opening = opening;
+            self.scratch(shard).opening = opening;
         }
     }
 
     /// Length of the request as last written.
     pub(super) fn request_bytes(&self) -> u64 {
-        self.bytes_out - self.rare.as_ref().map_or(0, |rare| rare.before_bytes)
+        self.bytes_out - self.scratch.as_ref().map_or(0, |scratch| scratch.before_bytes)
     }
 
     /// How often the request was resent before this attempt.
     pub(super) fn resends(&self) -> u8 {
-        self.rare.as_ref().map_or(0, |rare| rare.resends)
+        self.scratch.as_ref().map_or(0, |scratch| scratch.resends)
     }
 
     /// The request is a resend.
     pub(super) fn goes_again(&mut self, bytes_out: u64, resends: u8, shard: &Lane) {
         self.bytes_out = bytes_out;
-        let rare = self.rare(shard);
-        (rare.before_bytes, rare.resends) = (bytes_out, resends);
+        let scratch = self.scratch(shard);
+        (scratch.before_bytes, scratch.resends) = (bytes_out, resends);
     }
 
     /// What was sent is in the ledger.
     pub(super) fn is_delivered(&mut self, sent: Option<(u16, u64)>, shard: &Lane) {
         if sent.is_some() {
-            self.rare(shard).sent = sent;
+            self.scratch(shard).sent = sent;
         }
     }
 
@@ -118,22 +118,22 @@ impl Exchange {
             code: self.status,
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
-            retry_after_s: self.rare.as_ref().map_or(0, |rare| rare.retry_after_s),
-            trace: self.rare.as_ref().and_then(|rare| rare.trace),
-            opening: self.rare.as_ref().and_then(|rare| rare.opening),
+            retry_after_s: self.scratch.as_ref().map_or(0, |scratch| scratch.retry_after_s),
+            trace: self.scratch.as_ref().and_then(|scratch| scratch.trace),
+            opening: self.scratch.as_ref().and_then(|scratch| scratch.opening),
         }
     }
 
     /// Returns what it borrowed to the shard.
     pub(super) fn forget(self, shard: &Lane) {
-        if let Some(rare) = self.rare {
-            shard.take_back(rare);
+        if let Some(scratch) = self.scratch {
+            shard.take_back(scratch);
         }
     }
 
     /// What had arrived in time.
     pub(super) fn progress(&self, waited: &str) -> Said {
-        let parts = self.rare.as_ref().map_or(0, |rare| rare.parts.count(None));
+        let parts = self.scratch.as_ref().map_or(0, |scratch| scratch.parts.count(None));
         match (self.awaits, self.bytes_in, self.status) {
             (Awaits::Message, ..) if parts > 0 => {
                 say!(
@@ -161,7 +161,7 @@ impl Exchange {
 
     /// Cancels the delivery of what was sent.
     pub(super) fn withdraw(&self, shard: &Lane, now: Time) {
-        if let Some(sent) = self.rare.as_ref().and_then(|rare| rare.sent) {
+        if let Some(sent) = self.scratch.as_ref().and_then(|scratch| scratch.sent) {
             withdraw(sent, shard, now);
         }
     }

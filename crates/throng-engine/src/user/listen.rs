@@ -349,7 +349,7 @@ impl<'u> Inbound<'u, '_> {
         match self.user.who_awaits_answer(self.line).and_then(|which| self.user.exchange_of(which))
         {
             Some(exchange) => {
-                exchange.rare(self.shard).unsendable = Some(error);
+                exchange.scratch(self.shard).unsendable = Some(error);
                 if let Some(connection) = self.user.state.lines.connection_mut(self.line) {
                     connection.forget_unsent();
                 }
@@ -364,7 +364,7 @@ impl<'u> Inbound<'u, '_> {
         is_wanted: impl FnOnce(&mut io::Error) -> bool,
     ) -> Option<io::Error> {
         let which = self.user.who_awaits_answer(self.line)?;
-        self.user.exchange_of(which)?.rare.as_mut()?.unsendable.take_if(is_wanted)
+        self.user.exchange_of(which)?.scratch.as_mut()?.unsendable.take_if(is_wanted)
     }
 
     /// The session starts to listen: a kept message may be the one it expects.

@@ -226,7 +226,7 @@ pub(super) fn path_of<'a>(
     redirect: Option<&'a Redirect>,
     exchange: &'a Exchange,
 ) -> Cow<'a, str> {
-    let written = || exchange.rare.as_ref().map_or(&[][..], |rare| &rare.sent_to.path);
+    let written = || exchange.scratch.as_ref().map_or(&[][..], |scratch| &scratch.sent_to.path);
     match (redirect, http.path.as_literal()) {
         (Some(redirect), _) => Cow::Borrowed(&redirect.path),
         (None, Some(literal)) => String::from_utf8_lossy(literal),

@@ -89,7 +89,7 @@ pub(super) fn connected(shard: &Lane, target: u16, times: &Times) -> What {
 /// Traces the body of a response, with its content coding undone.
 #[cold]
 pub(super) fn trace_body(user: &State, exchange: &Exchange, whole: Option<&[u8]>) {
-    let kept = exchange.rare.as_ref().map_or(&[][..], |rare| &rare.body);
+    let kept = exchange.scratch.as_ref().map_or(&[][..], |scratch| &scratch.body);
     let body = Shown::of(whole.unwrap_or(kept));
     if body.length > 0 {
         user.tell(|| What::Received(body));

@@ -18,7 +18,7 @@ use crate::prepared::HttpPlan;
 use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::shard::Lane;
 use crate::shard::budget::{Held, Purse};
-use crate::shard::rare::Rare;
+use crate::shard::scratch::Scratch;
 use crate::user::exchange::{Exchange, Unheard};
 
 /// A request for which nothing more arrives, and why, unless its response is complete.
@@ -50,11 +50,11 @@ impl<'a> Piece<'a> {
 impl Exchange {
     /// Whether the rest of the request could not be sent.
     pub(in crate::user) fn is_unsendable(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| rare.unsendable.is_some())
+        self.scratch.as_ref().is_some_and(|scratch| scratch.unsendable.is_some())
     }
 
     pub(in crate::user) fn found(&mut self, finding: Finding, shard: &Lane) {
-        self.rare(shard).finding.get_or_insert(finding);
+        self.scratch(shard).finding.get_or_insert(finding);
     }
 
     /// More of the body. A body that is complete and unencoded in `all` is not copied; only its
@@ -66,15 +66,17 @@ impl Exchange {
         streamed: Option<&[Digest]>,
         shard: &Lane,
     ) {
-        if !shard.is_traced() && self.rare.as_ref().is_some_and(|rare| rare.finding.is_some()) {
+        if !shard.is_traced()
+            && self.scratch.as_ref().is_some_and(|scratch| scratch.finding.is_some())
+        {
             // The response is bad already: the rest is ignored.
             return;
         }
-        let untouched = self.rare.as_ref().is_none_or(|rare| {
-            rare.body.is_empty()
-                && rare.tally.is_none()
-                && rare.decoder.is_none()
-                && rare.finding.is_none()
+        let untouched = self.scratch.as_ref().is_none_or(|scratch| {
+            scratch.body.is_empty()
+                && scratch.tally.is_none()
+                && scratch.decoder.is_none()
+                && scratch.finding.is_none()
         });
         if let Some(all) = all {
             if untouched && all.whole.is_none() {
@@ -85,7 +87,7 @@ impl Exchange {
             }
             self.keep_body(all, streamed, shard);
         }
-        let Rare { body, held, decoder, tally, .. } = self.rare(shard);
+        let Scratch { body, held, decoder, tally, .. } = self.scratch(shard);
         let mut tally = tally_of(tally, streamed);
         let mut keep = |piece: &[u8]| match &mut tally {
             Some(tally) => {
@@ -106,7 +108,7 @@ impl Exchange {
     /// Adds to the sample of the body that content checks may use.
     #[inline]
     fn sample_body(&mut self, piece: &[u8]) {
-        if let Some(sample) = self.rare.as_mut().and_then(|rare| rare.sample.as_mut()) {
+        if let Some(sample) = self.scratch.as_mut().and_then(|scratch| scratch.sample.as_mut()) {
             sample.digest.write(piece);
         }
     }
@@ -135,7 +137,7 @@ impl Exchange {
         shard: &Lane,
     ) {
         let Some(bytes) = all.take_whole() else { return };
-        let Rare { body, held, tally, .. } = self.rare(shard);
+        let Scratch { body, held, tally, .. } = self.scratch(shard);
         let kept = match tally_of(tally, streamed) {
             Some(tally) => {
                 tally.add(bytes);
@@ -150,13 +152,13 @@ impl Exchange {
 
     /// Stops keeping the body, and drops what was kept.
     fn refuse_body(&mut self, not_kept: &NotKept, shard: &Lane) {
-        let rare = self.rare(shard);
-        rare.decoder = None;
+        let scratch = self.scratch(shard);
+        scratch.decoder = None;
         let finding = match not_kept {
             NotKept::Coding(error) => coding_failed(error),
             NotKept::Budget => {
-                rare.body = Vec::new();
-                rare.held.resize(0, &shard.purse);
+                scratch.body = Vec::new();
+                scratch.held.resize(0, &shard.purse);
                 shard.purse.refusal()
             }
         };
@@ -165,16 +167,18 @@ impl Exchange {
 
     /// More of a body that nothing reads: a part of it is kept as evidence, after the head.
     fn witness_body(&mut self, piece: &[u8]) {
-        let Some(rare) = self.rare.as_deref_mut().filter(|rare| !rare.witnessed.is_empty()) else {
+        let Some(scratch) =
+            self.scratch.as_deref_mut().filter(|scratch| !scratch.witnessed.is_empty())
+        else {
             return;
         };
-        let room = EVIDENCE_BYTES_MAX.saturating_sub(rare.witnessed.len());
-        rare.witnessed.extend_from_slice(&piece[..piece.len().min(room)]);
+        let room = EVIDENCE_BYTES_MAX.saturating_sub(scratch.witnessed.len());
+        scratch.witnessed.extend_from_slice(&piece[..piece.len().min(room)]);
     }
 
     /// Adds the trace ID of the request, so that it can be found in a tracing system.
     pub(in crate::user) fn traced(&self, detail: Said) -> Said {
-        match self.rare.as_ref().and_then(|rare| rare.trace) {
+        match self.scratch.as_ref().and_then(|scratch| scratch.trace) {
             Some(trace) => say!("{detail} (trace {trace:032x})"),
             None => detail,
         }

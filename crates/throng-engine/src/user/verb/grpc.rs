@@ -22,7 +22,7 @@ use crate::recorder::evidence;
 use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
-use crate::shard::rare::Rare;
+use crate::shard::scratch::Scratch;
 use crate::trace::{Shown, What};
 use crate::user::State;
 use crate::user::exchange::Exchange;
@@ -105,7 +105,7 @@ pub(in crate::user) fn call_complete(active: &mut Active<'_>) {
     if let Some(connection) = active.user.lines.connection_mut(line) {
         connection.used = now;
     }
-    let response = exchange.rare(shard).call.take();
+    let response = exchange.scratch(shard).call.take();
     let ended = response.map(|mut response| (response.replies(), response.end(plan.is_single)));
     let listened = Listened { shard, call, plan, due };
     let mut scope = scope!(active.user, shard);
@@ -164,7 +164,7 @@ impl Listened<'_> {
         exchange: &mut Exchange,
         read: impl FnOnce(&mut Response) -> Result<(), grpc::Violation>,
     ) -> Result<(), Failure> {
-        let Rare { call, metadata, .. } = exchange.rare(self.shard);
+        let Scratch { call, metadata, .. } = exchange.scratch(self.shard);
         if let Some(response) = call {
             read(response).map_err(|violation| failure_of(&violation))?;
         }
@@ -182,7 +182,7 @@ impl Listened<'_> {
         scope: &mut UserScope<'_>,
     ) -> Result<(), Failure> {
         let bytes_max = self.shard.prepared.program.limits.message_bytes_max;
-        let Some(mut response) = exchange.rare(self.shard).call.take() else { return Ok(()) };
+        let Some(mut response) = exchange.scratch(self.shard).call.take() else { return Ok(()) };
         let keeps = self.plan.needs_replies || self.shard.is_traced();
         let (mut rest, mut room) = (bytes, Vec::new());
         // After a gRPC violation, the rest is ignored.
@@ -196,7 +196,7 @@ impl Listened<'_> {
                 self.reply(number, message, exchange, scope);
             }
         }
-        exchange.rare(self.shard).call = Some(response);
+        exchange.scratch(self.shard).call = Some(response);
         Ok(())
     }
 
@@ -220,18 +220,18 @@ impl Listened<'_> {
         scope: &mut UserScope<'_>,
     ) {
         if number > 0 {
-            let rare = exchange.rare(self.shard);
-            let looked = self.looked(number, rare, 0, scope);
+            let scratch = exchange.scratch(self.shard);
+            let looked = self.looked(number, scratch, 0, scope);
             let (checks, look) = &self.plan.of_each;
             let found = look.judge(checks, &[], &looked, scope);
             if let Err(finding) = found {
                 exchange.found(finding, self.shard);
             }
             if self.shard.is_traced() {
-                let text = text_of(self.shard, self.plan.reply, &exchange.rare(self.shard).body);
+                let text = text_of(self.shard, self.plan.reply, &exchange.scratch(self.shard).body);
                 tell(&text, scope);
             }
-            exchange.rare(self.shard).body.clear();
+            exchange.scratch(self.shard).body.clear();
         }
         exchange.body(message, None, None, self.shard);
     }
@@ -240,12 +240,12 @@ impl Listened<'_> {
     fn looked<'a>(
         &'a self,
         replies: u32,
-        rare: &'a Rare,
+        scratch: &'a Scratch,
         code: u16,
         scope: &UserScope<'_>,
     ) -> Looked<'a> {
-        let mut looked = Looked::new(Some(code), &rare.body, scope.now - self.due);
-        looked.kept = Some(&rare.kept);
+        let mut looked = Looked::new(Some(code), &scratch.body, scope.now - self.due);
+        looked.kept = Some(&scratch.kept);
         looked.proto = (replies > 0).then(|| self.shard.prepared.proto(self.plan.reply)).flatten();
         looked
     }
@@ -267,16 +267,22 @@ impl Listened<'_> {
             };
             return Err((cause, status.said()));
         }
-        let rare = exchange.rare(self.shard);
-        if let Some(finding) = rare.finding.take() {
+        let scratch = exchange.scratch(self.shard);
+        if let Some(finding) = scratch.finding.take() {
             return Err(finding);
         }
         if self.plan.looks_at_headers {
             let checks = (&*self.call.checks, &*self.call.saves);
-            let metadata = Headers::of_lines(&rare.metadata);
-            look_at_headers(&self.plan.check_plan, checks, (code, metadata), scope, &mut rare.kept);
+            let metadata = Headers::of_lines(&scratch.metadata);
+            look_at_headers(
+                &self.plan.check_plan,
+                checks,
+                (code, metadata),
+                scope,
+                &mut scratch.kept,
+            );
         }
-        let looked = self.looked(replies, rare, code, scope);
+        let looked = self.looked(replies, scratch, code, scope);
         self.plan.check_plan.judge(&self.call.checks, &self.call.saves, &looked, scope)
     }
 }
@@ -305,8 +311,8 @@ impl<'a> Calling<'a> {
             shard.recorder.borrow_mut().resent(call.step);
         }
         let mut replayed = again.as_ref().and(before.clone()).map(|(random, _)| random);
-        let rare = exchange.rare(shard);
-        (rare.before, rare.call) = (before, Some(Response::new()));
+        let scratch = exchange.scratch(shard);
+        (scratch.before, scratch.call) = (before, Some(Response::new()));
         let (mut block, mut messages) =
             (shard.block_buffer.borrow_mut(), shard.write_buffer.borrow_mut());
         block.clear();
@@ -326,7 +332,7 @@ impl<'a> Calling<'a> {
             Ok(stream) => exchange.number = stream,
             // The response of the target is read first.
             Err(error) => {
-                exchange.rare(shard).unsendable = Some(error);
+                exchange.scratch(shard).unsendable = Some(error);
                 if let Some(connection) = self.user.lines.connection_mut(line) {
                     connection.forget_unsent();
                 }
@@ -381,8 +387,8 @@ impl<'a> Calling<'a> {
         if !shard.recorder.borrow().is_new(call.step, cause, exchange.status) {
             return;
         }
-        let rare = exchange.rare(shard);
-        let mut random = rare.before.take().map(|(random, _)| random);
+        let scratch = exchange.scratch(shard);
+        let mut random = scratch.before.take().map(|(random, _)| random);
         let (mut block, mut messages) = (Vec::new(), Vec::new());
         let target = self.user.lines.get(self.task.line).target;
         let room = (&mut block, &mut messages);
@@ -391,7 +397,7 @@ impl<'a> Calling<'a> {
             let text = text_of_call(shard, call, body_of(plan, &messages));
             Shown::first(&text, EVIDENCE_BYTES_MAX)
         });
-        let reply = text_of(shard, plan.reply, &exchange.rare(shard).body);
+        let reply = text_of(shard, plan.reply, &exchange.scratch(shard).body);
         let received = (!reply.is_empty()).then(|| Shown::first(&reply, EVIDENCE_BYTES_MAX));
         shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
     }
@@ -481,7 +487,7 @@ fn trace_status(
     status: &Status,
     scope: &UserScope<'_>,
 ) {
-    let body = exchange.rare.as_ref().map_or(&[][..], |rare| &rare.body);
+    let body = exchange.scratch.as_ref().map_or(&[][..], |scratch| &scratch.body);
     let reply = text_of(listened.shard, listened.plan.reply, body);
     if !reply.is_empty() {
         tell(&reply, scope);

@@ -34,7 +34,7 @@ use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::scope::memory::Origin;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
-use crate::shard::rare::Sample;
+use crate::shard::scratch::Sample;
 use crate::trace::{Shown, What, text_of_head};
 use crate::user::connection::Connection;
 use crate::user::exchange::Exchange;
@@ -123,7 +123,7 @@ pub(in crate::user) fn ask(
     }
     if let Err(Unsent::Broken(error)) = sent {
         // The response of the target is read first.
-        exchange.rare(active.shard).unsendable = Some(error);
+        exchange.scratch(active.shard).unsendable = Some(error);
         if let Some(connection) = active.user.lines.connection_mut(line) {
             connection.forget_unsent();
         }
@@ -151,7 +151,8 @@ pub(in crate::user) fn answer_complete(
     if let Some(connection) = active.user.lines.connection_mut(line) {
         connection.used = now;
     }
-    if let Some(challenge) = exchange.rare.as_mut().and_then(|rare| rare.challenge.take()) {
+    if let Some(challenge) = exchange.scratch.as_mut().and_then(|scratch| scratch.challenge.take())
+    {
         match Request::of(active, http, plan).answer_challenge(&exchange, challenge) {
             Ok(true) => {
                 exchange.forget(shard);
@@ -161,7 +162,7 @@ pub(in crate::user) fn answer_complete(
             Err(finding) => exchange.found(finding, shard),
         }
     }
-    if let Some(location) = exchange.rare.as_mut().and_then(|rare| rare.location.take()) {
+    if let Some(location) = exchange.scratch.as_mut().and_then(|scratch| scratch.location.take()) {
         match Request::of(active, http, plan).follow(&exchange, &location) {
             Ok(()) => {
                 exchange.forget(shard);
@@ -173,7 +174,7 @@ pub(in crate::user) fn answer_complete(
     let mut asking = Request::of(active, http, plan);
     let (attempt, verdict) = asking.judge(&mut exchange, whole);
     asking.follow_response(&exchange);
-    if let Some(row) = exchange.rare.as_ref().and_then(|rare| rare.instance) {
+    if let Some(row) = exchange.scratch.as_ref().and_then(|scratch| scratch.instance) {
         let ok = verdict.is_ok();
         shard.recorder.borrow_mut().instances.said(row, attempt.latency, ok);
     }
@@ -189,7 +190,9 @@ pub(in crate::user) fn answer_complete(
             if active.user.is_online() || !active.user.connects() {
                 active.user.refusals = 0;
             }
-            if let Some(sample) = exchange.rare.as_mut().and_then(|rare| rare.sample.take()) {
+            if let Some(sample) =
+                exchange.scratch.as_mut().and_then(|scratch| scratch.sample.take())
+            {
                 let digest = sample.digest.finish();
                 shard.recorder.borrow_mut().samples.sampled(http.step, digest, sample.cached);
             }
@@ -256,9 +259,9 @@ impl Listening<'_> {
         if is_failure(head.status, http) {
             let recorder = shard.recorder.borrow();
             if recorder.is_new(http.step, Cause::StatusUnexpected, head.status) {
-                let rare = exchange.rare(shard);
-                rare.witnessed = text_of_head(head);
-                rare.witnessed.extend_from_slice(b"\r\n");
+                let scratch = exchange.scratch(shard);
+                scratch.witnessed = text_of_head(head);
+                scratch.witnessed.extend_from_slice(b"\r\n");
             }
         }
         if matches!(plan.written, Written::Varies(_))
@@ -266,22 +269,22 @@ impl Listening<'_> {
             && shard.recorder.borrow_mut().samples.wants(http.step)
         {
             let (digest, cached) = (DefaultHasher::new(), is_cached(&head.headers));
-            exchange.rare(shard).sample = Some(Sample { digest, cached });
+            exchange.scratch(shard).sample = Some(Sample { digest, cached });
         }
         let own = &shard.prepared.targets[usize::from(self.target)].target;
         if let Some(name) = own.instance.as_deref().and_then(|name| head.headers.get(name)) {
             let row = shard.recorder.borrow_mut().instances.row(self.target, name);
-            exchange.rare(shard).instance = Some(row);
+            exchange.scratch(shard).instance = Some(row);
         }
         if plan.looks_at_headers {
-            let (checks, kept) = ((&*http.checks, &*http.saves), &mut exchange.rare(shard).kept);
+            let (checks, kept) = ((&*http.checks, &*http.saves), &mut exchange.scratch(shard).kept);
             look_at_headers(&plan.check_plan, checks, (head.status, head.headers), scope, kept);
         }
         if plan.needs_body {
             let limit = shard.prepared.program.limits.body_bytes_max;
             match ContentDecoder::for_head(head, limit) {
                 Ok(None) => {}
-                Ok(decoder) => exchange.rare(shard).decoder = decoder,
+                Ok(decoder) => exchange.scratch(shard).decoder = decoder,
                 Err(error) => exchange.found(coding_failed(&error), shard),
             }
         }
@@ -290,14 +293,14 @@ impl Listening<'_> {
             && let Some(value) = head.headers.get("retry-after")
             && let Some(seconds) = retry_after(value, unix_seconds(shard, scope.now))
         {
-            exchange.rare(shard).retry_after_s = seconds;
+            exchange.scratch(shard).retry_after_s = seconds;
         }
         if http.follow_redirects && redirect::is_redirect(head.status) {
-            exchange.rare(shard).location = head.headers.get("location").map(Box::from);
+            exchange.scratch(shard).location = head.headers.get("location").map(Box::from);
         }
         if http.digest.is_some() && head.status == UNAUTHORIZED {
             let asked = head.headers.get_all("www-authenticate");
-            exchange.rare(shard).challenge = Challenge::choose(asked);
+            exchange.scratch(shard).challenge = Challenge::choose(asked);
         }
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
             let (place, path) = self.sent_to(exchange, scope.now);
@@ -311,7 +314,7 @@ impl Listening<'_> {
     fn sent_to<'s>(&'s self, exchange: &'s Exchange, now: Time) -> (Place<'s>, Cow<'s, str>) {
         let Listening { shard, http, redirect, .. } = *self;
         let target = &shard.prepared.targets[usize::from(self.target)];
-        let sent_to = exchange.rare.as_ref().map(|rare| &rare.sent_to);
+        let sent_to = exchange.scratch.as_ref().map(|scratch| &scratch.sent_to);
         let is_first = redirect.is_none_or(|redirect| !redirect.elsewhere);
         let host = own_host(http, sent_to).filter(|_| is_first);
         let place = target.jar_place(unix_seconds(shard, now)).named(host);
@@ -506,9 +509,9 @@ impl<'a> Request<'a> {
         };
         let trace = shard.prepared.program.trace.as_ref().filter(|_| before.is_some());
         let drawn = trace.and_then(|trace| draw_trace(trace, random));
-        let rare = exchange.rare(shard);
-        rare.before = before;
-        rare.trace = drawn.as_ref().map(|(id, _)| *id);
+        let scratch = exchange.scratch(shard);
+        scratch.before = before;
+        scratch.trace = drawn.as_ref().map(|(id, _)| *id);
         let place = &shard.prepared.targets[usize::from(target)];
         let extras = Extras {
             authority: &place.authority,
@@ -520,7 +523,7 @@ impl<'a> Request<'a> {
         };
         let mut scope = scope!(user, shard, random);
         scope.now = now;
-        let sent_to = &mut rare.sent_to;
+        let sent_to = &mut scratch.sent_to;
         let written = match (redirect, &plan.written) {
             (Some(redirect), _) => {
                 write_redirected(http, redirect, &extras, &mut scope, sent_to, out).map(drop)
@@ -551,9 +554,9 @@ impl<'a> Request<'a> {
         if self.shard.is_traced() {
             watched::trace_body(self.user, exchange, whole);
         }
-        let finding = exchange.rare.as_mut().and_then(|rare| {
-            let unfinished = || rare.decoder.as_ref()?.finish().err();
-            rare.finding.take().or_else(|| unfinished().map(|error| coding_failed(&error)))
+        let finding = exchange.scratch.as_mut().and_then(|scratch| {
+            let unfinished = || scratch.decoder.as_ref()?.finish().err();
+            scratch.finding.take().or_else(|| unfinished().map(|error| coding_failed(&error)))
         });
         if let Some(finding) = finding {
             return (attempt, Err(finding));
@@ -561,12 +564,12 @@ impl<'a> Request<'a> {
         let (shard, target) = (self.shard, self.goes_to());
         let redirect = self.task.detour.as_ref().and_then(|detour| detour.redirect.as_ref());
         let listening = Listening { shard, http, plan, redirect, target };
-        let rare = exchange.rare.as_deref();
-        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
+        let scratch = exchange.scratch.as_deref();
+        let body = whole.or(scratch.map(|scratch| &scratch.body[..])).unwrap_or_default();
         let elapsed = self.user.now - self.task.due;
         let mut looked = Looked::new(Some(exchange.status), body, elapsed);
-        looked.kept = rare.map(|rare| &rare.kept);
-        looked.tally = rare.and_then(|rare| rare.tally.as_ref());
+        looked.kept = scratch.map(|scratch| &scratch.kept);
+        looked.tally = scratch.and_then(|scratch| scratch.tally.as_ref());
         looked.cookies =
             self.user.jar.as_deref().filter(|_| plan.check_plan.reads_cookies).map(|jar| {
                 let (place, path) = listening.sent_to(exchange, self.user.now);
@@ -598,7 +601,7 @@ impl<'a> Request<'a> {
         let as_get = as_get || redirect::becomes_get(exchange.status, &http.method);
         let before = match self.task.redirect() {
             Some(redirect) if redirect.is_followed() => redirect.before.clone(),
-            _ => exchange.rare.as_ref().and_then(|rare| rare.before.clone()),
+            _ => exchange.scratch.as_ref().and_then(|scratch| scratch.before.clone()),
         };
         let (sent, challenged) = (exchange.sent, false);
         let first = self.task.redirect().map_or(here, |redirect| redirect.first);
@@ -626,9 +629,9 @@ impl<'a> Request<'a> {
             return;
         }
         let sent = self.written_again(exchange);
-        let rare = exchange.rare.as_deref();
-        let mut received = rare.map(|rare| rare.witnessed.clone()).unwrap_or_default();
-        let body = whole.or(rare.map(|rare| &rare.body[..])).unwrap_or_default();
+        let scratch = exchange.scratch.as_deref();
+        let mut received = scratch.map(|scratch| scratch.witnessed.clone()).unwrap_or_default();
+        let body = whole.or(scratch.map(|scratch| &scratch.body[..])).unwrap_or_default();
         let room = EVIDENCE_BYTES_MAX.saturating_sub(received.len());
         received.extend_from_slice(&body[..body.len().min(room)]);
         let length = exchange.bytes_in.max(received.len() as u64);
@@ -639,7 +642,7 @@ impl<'a> Request<'a> {
     /// The request as it was sent, except that its cookies may already be those of the response.
     fn written_again(&mut self, exchange: &Exchange) -> Option<Shown> {
         let plan = self.plan;
-        let before = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
+        let before = exchange.scratch.as_ref().and_then(|scratch| scratch.before.clone());
         let target = self.goes_to();
         if before.is_none() && self.task.redirect().is_none() {
             let Written::Fixed(fixed) = &plan.written else { return None };
@@ -653,8 +656,10 @@ impl<'a> Request<'a> {
         let (mut other, mut out) = (Exchange::new(exchange.awaits, exchange.sent), Vec::new());
         let written = self.write_request(target, Some(&again), &mut other, &mut out);
         other.forget(self.shard);
-        if let Some(rare) = exchange.rare.as_ref().filter(|rare| !rare.authorization.is_empty()) {
-            insert_authorization(&mut out, &rare.authorization);
+        if let Some(scratch) =
+            exchange.scratch.as_ref().filter(|scratch| !scratch.authorization.is_empty())
+        {
+            insert_authorization(&mut out, &scratch.authorization);
         }
         let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
         written.ok().map(|()| Shown::first(&whole(&out, body), EVIDENCE_BYTES_MAX))

@@ -61,7 +61,7 @@ pub(in crate::user) fn execute(
         }
         // The response of the target is read first.
         Ok(Err(error)) => {
-            exchange.rare(active.shard).unsendable = Some(error);
+            exchange.scratch(active.shard).unsendable = Some(error);
             if let Some(connection) = active.user.lines.connection_mut(active.task.line) {
                 connection.forget_unsent();
             }

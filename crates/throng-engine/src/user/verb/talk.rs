@@ -165,7 +165,7 @@ fn unsent(active: &mut Active<'_>, error: &io::Error) {
 pub(in crate::user) fn sent(active: &mut Active<'_>) {
     let Some(mut exchange) = active.task.take_exchange() else { return };
     let bytes_out = exchange.bytes_out;
-    let behind = exchange.rare.as_mut().map(|rare| std::mem::take(&mut rare.behind));
+    let behind = exchange.scratch.as_mut().map(|scratch| std::mem::take(&mut scratch.behind));
     exchange.forget(active.shard);
     if let Instruction::Do(Statement::Send(send)) = active.instruction() {
         active.step_ok(send.step, &Attempt { bytes_out, ..Attempt::default() });
@@ -224,9 +224,9 @@ pub(in crate::user) fn answer_came(
             let packet = (packet.message, looked.document.bytes());
             return exchange.part_came(packet, instruction, shard);
         }
-        if let Some(rare) = exchange.rare.as_deref_mut() {
-            wrong = wrong.or(rare.finding.take());
-            let came = std::mem::take(&mut rare.parts);
+        if let Some(scratch) = exchange.scratch.as_deref_mut() {
+            wrong = wrong.or(scratch.finding.take());
+            let came = std::mem::take(&mut scratch.parts);
             parts = Some(came).filter(|parts| asks && parts.count(None) > 0);
         }
     }
@@ -285,8 +285,8 @@ impl Exchange {
             Extractor::Field(paths) => paths.iter().any(|path| path.message == message),
             _ => false,
         };
-        let rare = self.rare(shard);
-        if !rare.parts.add(message) {
+        let scratch = self.scratch(shard);
+        if !scratch.parts.add(message) {
             return;
         }
         let checked = instruction.checks().iter().map(|check| &check.extractor);
@@ -294,8 +294,8 @@ impl Exchange {
         if !extractors.any(is_its) {
             return;
         }
-        match rare.held.resize(rare.held.bytes() + packet.len(), &shard.purse) {
-            true => rare.parts.keep(packet),
+        match scratch.held.resize(scratch.held.bytes() + packet.len(), &shard.purse) {
+            true => scratch.parts.keep(packet),
             false => self.found(shard.purse.refusal(), shard),
         }
     }

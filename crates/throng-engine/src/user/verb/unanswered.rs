@@ -110,7 +110,7 @@ impl<'v, 'a> Unanswered<'v, 'a> {
             }
         };
         // An error found earlier explains why there is no response.
-        let found = self.exchange.rare.as_mut().and_then(|rare| rare.finding.take());
+        let found = self.exchange.scratch.as_mut().and_then(|scratch| scratch.finding.take());
         let finding = found.or(lacking).unwrap_or((Cause::Timeout, detail));
         self.failed(finding, true, onward);
     }
@@ -141,13 +141,13 @@ impl<'v, 'a> Unanswered<'v, 'a> {
     /// has not failed: it is resent, with the same deadline.
     pub(in crate::user) fn answer_lost(self, failure: &Failure, unheard: Unheard, until: Time) {
         if self.goes_again(unheard) {
-            let rare = self.exchange.rare.as_deref();
+            let scratch = self.exchange.scratch.as_deref();
             let again = Again {
                 bytes_out: self.exchange.bytes_out,
                 resends: self.exchange.resends() + 1,
                 until,
-                before: rare.and_then(|rare| rare.before.clone()),
-                sent: rare.and_then(|rare| rare.sent),
+                before: scratch.and_then(|scratch| scratch.before.clone()),
+                sent: scratch.and_then(|scratch| scratch.sent),
                 pc: self.active.task.pc,
                 due: self.active.task.due,
             };
@@ -183,7 +183,8 @@ impl<'v, 'a> Unanswered<'v, 'a> {
 
 /// Why the message that a task waits for may be missing although the target has sent it.
 fn lacking(active: &Active<'_>, exchange: &Exchange) -> Option<Finding> {
-    if let Some(joined) = exchange.rare.as_ref().map(|rare| rare.joined).filter(|n| *n > 0) {
+    if let Some(joined) = exchange.scratch.as_ref().map(|scratch| scratch.joined).filter(|n| *n > 0)
+    {
         let joined = throng_base::units::format_count(u64::from(joined));
         let detail = say!(
             "{joined} messages contained several JSON values that were not separated; one of \

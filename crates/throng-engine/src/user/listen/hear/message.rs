@@ -84,7 +84,7 @@ impl<'u> Message<'_, '_, 'u, '_> {
             if task.awaits(*line, Awaits::Message)
                 && let Doing::Exchange(exchange) = &mut task.doing
             {
-                exchange.rare(shard).joined += 1;
+                exchange.scratch(shard).joined += 1;
             }
         }
     }

@@ -34,7 +34,7 @@ impl Request<'_> {
         let answerer = Answerer::new(challenge, &user, &password, random);
         self.user.memory().keep_answerer(target, answerer);
         let path = path_of(http, self.task.redirect(), exchange).into_owned();
-        let written = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
+        let written = exchange.scratch.as_ref().and_then(|scratch| scratch.before.clone());
         let again = match self.task.redirect().cloned() {
             Some(redirect) => Redirect { path, ..redirect },
             None => Redirect::to(target, path),
@@ -68,7 +68,7 @@ impl Request<'_> {
         let (method, uri) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let value = answerer.next(method, uri);
         insert_authorization(out, &value);
-        exchange.rare(self.shard).authorization = value;
+        exchange.scratch(self.shard).authorization = value;
         Ok(())
     }
 

@@ -22,13 +22,13 @@ impl Request<'_> {
         }
         let print = Fingerprint::new(written, body.map_or(&[], |body| body));
         let repeated = self.shard.recorder.borrow_mut().samples.follow(self.http.step, print);
-        exchange.rare(self.shard).repeated = repeated;
+        exchange.scratch(self.shard).repeated = repeated;
     }
 
     /// Its response has arrived.
     pub(super) fn follow_response(&self, exchange: &Exchange) {
         if matches!(self.plan.written, Written::Varies(_)) {
-            let repeated = exchange.rare.as_ref().and_then(|rare| rare.repeated);
+            let repeated = exchange.scratch.as_ref().and_then(|scratch| scratch.repeated);
             let (step, status) = (self.http.step, exchange.status);
             self.shard.recorder.borrow_mut().samples.followed(step, status, repeated);
         }

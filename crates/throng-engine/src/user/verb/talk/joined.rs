@@ -17,7 +17,7 @@ use throng_protocol::machine::Machine;
 use super::{delivers, unsent, wait_on};
 use crate::prepared::code::Instruction;
 use crate::recorder::Attempt;
-use crate::shard::rare::Joined;
+use crate::shard::scratch::Joined;
 use crate::transport::pieces::Pieces;
 use crate::user::agenda::waiting_bytes;
 use crate::user::connection::Connection;
@@ -164,7 +164,7 @@ impl<'a> Together<'_, 'a> {
             let others = joined.split_off(1);
             self.has_said(joined[0].sent, false, &out[..joined[0].end]);
             if let Doing::Exchange(exchange) = &mut self.active.task.doing {
-                exchange.rare(self.active.shard).behind = others;
+                exchange.scratch(self.active.shard).behind = others;
             }
             return;
         }

@@ -28,7 +28,7 @@ pub(crate) struct Joined {
 
 /// State that few exchanges need.
 #[derive(Default)]
-pub(crate) struct Rare {
+pub(crate) struct Scratch {
     /// The body so far, if it is needed and arrived in pieces or encoded.
     pub(crate) body: Vec<u8>,
     /// Instead of the body, if that need not be kept.
@@ -93,7 +93,7 @@ pub(crate) struct Sample {
     pub(crate) cached: bool,
 }
 
-impl Rare {
+impl Scratch {
     /// Ready for another exchange.
     pub(crate) fn clear(&mut self, purse: &Rc<Purse>) {
         self.body.clear();
@@ -106,7 +106,7 @@ impl Rare {
         self.authorization.clear();
         self.metadata.clear();
         (self.challenge, self.call) = (None, None);
-        let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = self;
+        let Scratch { decoder, finding, location, sent, trace, before, unsendable, .. } = self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable, self.sample) = (None, None, None);
         (self.tally, self.retry_after_s, self.opening) = (None, 0, None);
