@@ -27,7 +27,6 @@ mod sums;
 
 mod address;
 mod arrival;
-mod board;
 mod chat;
 mod door;
 #[cfg(not(target_os = "linux"))]
@@ -48,6 +47,7 @@ mod redis;
 mod server;
 mod session;
 mod setup;
+mod stats;
 mod stream;
 #[allow(unsafe_code)]
 #[cfg(target_os = "linux")]
@@ -62,13 +62,13 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use board::{
-    ChatStats, ConnectionStats, DeliveryStats, GrpcStats, Http2Stats, MqttStats, QueueStats,
-    ServiceTime, Stats,
-};
 pub use faults::FaultOptions;
 pub use latency::{Latency, LatencyError};
 pub use options::{Kind, Options, PushOptions};
 pub use queue::{CapacityOptions, RateLimit, SlowSpells, Usl, WarmUp};
 pub use redis::RedisAddress;
 pub use server::{Running, start};
+pub use stats::{
+    ChatStats, ConnectionStats, DeliveryStats, GrpcStats, Http2Stats, MqttStats, QueueStats,
+    ServiceTime, Stats,
+};

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::address::Address;
-use crate::board::lock;
 use crate::chat::Room;
 use crate::mqtt::{Client, Message, Target};
 use crate::redis::Ticket;
+use crate::stats::lock;
 use crate::system::Bell;
 
 /// Maximum number of letters in a mailbox.
@@ -44,7 +44,7 @@ impl Stamped {
 
 /// A task for a worker's connections.
 #[derive(Clone, Debug)]
-pub(crate) enum Letter {
+pub(crate) enum Envelope {
     /// Delivers a message to the users of a room that are on this worker.
     Room(Arc<Room>, Arc<[u8]>),
     /// Delivers a push, stamped when it is written, to connections of this worker.
@@ -61,20 +61,20 @@ pub(crate) enum Letter {
     Broadcast(u64, Arc<[u8]>),
 }
 
-impl Letter {
+impl Envelope {
     fn size(&self) -> usize {
         match self {
-            Letter::Room(_, bytes) | Letter::Broadcast(_, bytes) => bytes.len(),
-            Letter::Push(addresses, frame) => frame.len() + size_of_val::<[_]>(addresses),
-            Letter::Bound(tickets, _) => size_of_val::<[_]>(tickets),
-            Letter::Mqtt(targets, message) => size_of_val(&**targets) + message.size(),
-            Letter::MqttRoom(_) | Letter::End(_) => 0,
+            Envelope::Room(_, bytes) | Envelope::Broadcast(_, bytes) => bytes.len(),
+            Envelope::Push(addresses, frame) => frame.len() + size_of_val::<[_]>(addresses),
+            Envelope::Bound(tickets, _) => size_of_val::<[_]>(tickets),
+            Envelope::Mqtt(targets, message) => size_of_val(&**targets) + message.size(),
+            Envelope::MqttRoom(_) | Envelope::End(_) => 0,
         }
     }
 }
 
 /// The mailboxes of all workers; the admin's is last.
-pub(crate) struct Post {
+pub(crate) struct Mailboxes {
     boxes: Vec<Mailbox>,
     /// Deliveries dropped because a mailbox was full.
     dropped: AtomicU64,
@@ -87,19 +87,19 @@ struct Mailbox {
 
 #[derive(Default)]
 struct Waiting {
-    letters: Vec<Letter>,
+    letters: Vec<Envelope>,
     bytes: usize,
     /// The worker has been woken and has not taken the letters yet.
     called: bool,
 }
 
-impl Post {
+impl Mailboxes {
     /// Must be called before descriptor tables are separated, so that the descriptors have the same
     /// number in all of them.
-    pub(crate) fn new(workers: usize) -> io::Result<Post> {
+    pub(crate) fn new(workers: usize) -> io::Result<Mailboxes> {
         let mailbox = |_| Ok(Mailbox { waiting: Mutex::default(), bell: Bell::new()? });
         let boxes = (0..=workers).map(mailbox).collect::<io::Result<_>>()?;
-        Ok(Post { boxes, dropped: AtomicU64::new(0) })
+        Ok(Mailboxes { boxes, dropped: AtomicU64::new(0) })
     }
 
     pub(crate) fn workers(&self) -> usize {
@@ -117,15 +117,17 @@ impl Post {
 
     /// Returns whether the letter was accepted. A full mailbox rejects letters, except those about
     /// a single connection (its end, its bind). On rejection, the caller tries again, or counts the
-    /// deliveries with [`Post::drop_deliveries`].
-    pub(crate) fn send(&self, worker: u16, letter: Letter) -> bool {
+    /// deliveries with [`Mailboxes::drop_deliveries`].
+    pub(crate) fn send(&self, worker: u16, letter: Envelope) -> bool {
         let Some(mailbox) = self.boxes.get(usize::from(worker)) else { return false };
         let calls = {
             let waiting = &mut *lock(&mailbox.waiting);
             let size = letter.size();
             let full = waiting.letters.len() >= MAILBOX_LETTERS_MAX
                 || waiting.bytes + size > MAILBOX_BYTES_MAX;
-            if full && !matches!(letter, Letter::End(_) | Letter::Bound(..) | Letter::MqttRoom(_)) {
+            if full
+                && !matches!(letter, Envelope::End(_) | Envelope::Bound(..) | Envelope::MqttRoom(_))
+            {
                 return false;
             }
             waiting.bytes += size;
@@ -139,7 +141,7 @@ impl Post {
     }
 
     /// Takes all letters of a worker. The next letter wakes it again.
-    pub(crate) fn take(&self, worker: usize) -> Vec<Letter> {
+    pub(crate) fn take(&self, worker: usize) -> Vec<Envelope> {
         let waiting = &mut *lock(&self.boxes[worker].waiting);
         waiting.bytes = 0;
         waiting.called = false;
@@ -168,19 +170,19 @@ mod tests {
 
     #[test]
     fn a_mailbox_is_bounded_but_accepts_the_end_of_a_connection() {
-        let post = Post::new(1).unwrap();
+        let post = Mailboxes::new(1).unwrap();
         let bytes: Arc<[u8]> = vec![0; 1024].into();
         let mut taken = 0;
-        while post.send(0, Letter::Broadcast(1, Arc::clone(&bytes))) {
+        while post.send(0, Envelope::Broadcast(1, Arc::clone(&bytes))) {
             taken += 1;
         }
         assert_eq!(taken, MAILBOX_BYTES_MAX / 1024);
-        assert!(post.send(0, Letter::End(ADDRESS)));
+        assert!(post.send(0, Envelope::End(ADDRESS)));
         assert_eq!(post.take(0).len(), taken + 1);
         assert!(post.take(0).is_empty());
         let nothing: Arc<[u8]> = Arc::new([]);
-        let taken = (0..).take_while(|_| post.send(0, Letter::Broadcast(1, nothing.clone())));
+        let taken = (0..).take_while(|_| post.send(0, Envelope::Broadcast(1, nothing.clone())));
         assert_eq!(taken.count(), MAILBOX_LETTERS_MAX);
-        assert!(!post.send(9, Letter::End(ADDRESS)), "there is no such worker");
+        assert!(!post.send(9, Envelope::End(ADDRESS)), "there is no such worker");
     }
 }

@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::address::Address;
-use crate::board::lock;
+use crate::stats::lock;
 
 /// Partitions with separate locks, so that workers rarely contend.
 const PARTS: usize = 256;

@@ -11,12 +11,11 @@ use std::time::Duration;
 use throng_base::{Clock, Time};
 use tokio::runtime::Builder;
 
-use crate::board::{Board, Stats};
 use crate::chat;
 use crate::door::Door;
 use crate::faults::Faults;
 use crate::http;
-use crate::mail::{Letter, Post};
+use crate::mail::{Envelope, Mailboxes};
 use crate::mqtt::Broker;
 use crate::options::{Kind, Options, Seats};
 use crate::push::{self, post_by_worker};
@@ -24,6 +23,7 @@ use crate::queue::Capacity;
 use crate::redis::{MirrorOptions, Ticket};
 use crate::session::Role;
 use crate::setup::Setup;
+use crate::stats::{Stats, WorkerStats};
 use crate::stream;
 use crate::system;
 use crate::worker::{self, Seat};
@@ -100,7 +100,7 @@ impl Running {
 
     /// How many threads serve.
     pub fn workers(&self) -> usize {
-        self.setup.post.workers()
+        self.setup.mailboxes.workers()
     }
 
     /// Sends a message to all who are logged in to an `im` server.
@@ -139,7 +139,7 @@ impl Running {
 
     fn end(&mut self) {
         self.setup.stopped.store(true, Ordering::Release);
-        self.setup.post.ring_all();
+        self.setup.mailboxes.ring_all();
         self.setup.push.iter().for_each(push::Service::stop);
         for thread in self.threads.drain(..) {
             // A worker that panicked has said so; the others have still to be waited for.
@@ -180,12 +180,12 @@ impl Setup {
             kind,
             tls: options.tls.then(|| stream::self_signed(names, protocols)).transpose()?,
             clock: Clock::start(),
-            board: Board::new(workers),
+            worker_stats: WorkerStats::new(workers),
             default_answer: http::default_answer(options.body),
             faults: Faults::new(options.faults),
             options,
-            post: Post::new(workers)?,
-            hall: chat::Hall::new(),
+            mailboxes: Mailboxes::new(workers)?,
+            rooms: chat::Rooms::new(),
             capacity,
             door,
             push,
@@ -204,7 +204,7 @@ fn start_push(setup: &Arc<Setup>) -> io::Result<Vec<JoinHandle<()>>> {
     let pushing = Arc::clone(setup);
     let run = move || {
         if let Some(service) = &pushing.push {
-            service.pusher.run(&pushing.post, &service.presence);
+            service.pusher.run(&pushing.mailboxes, &service.presence);
         }
     };
     threads.push(thread::Builder::new().name("target-push".into()).spawn(run)?);
@@ -215,7 +215,7 @@ fn start_push(setup: &Arc<Setup>) -> io::Result<Vec<JoinHandle<()>>> {
                 tickets,
                 |ticket| ticket.address.worker,
                 |worker, tickets| {
-                    confirming.post.send(worker, Letter::Bound(tickets.into(), true));
+                    confirming.mailboxes.send(worker, Envelope::Bound(tickets.into(), true));
                 },
             );
         };

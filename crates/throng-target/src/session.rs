@@ -130,7 +130,11 @@ impl Session {
     pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
         match self {
             Session::WebSocket(websocket) => {
-                websocket.user.take().into_iter().for_each(|user| setup.board.people.leave(user));
+                websocket
+                    .user
+                    .take()
+                    .into_iter()
+                    .for_each(|user| setup.worker_stats.people.leave(user));
             }
             Session::Chat(chat) => chat.end(setup, address),
             Session::Push(push) => push.end(setup, address),
@@ -455,9 +459,9 @@ fn obey(command: &Command<'_>, user: &mut Option<u64>, turn: &mut Turn<'_>) -> O
             turn.counts.logins += 1;
             // A second login on a connection replaces the first.
             if let Some(earlier) = user.take() {
-                turn.board.people.leave(earlier);
+                turn.worker_stats.people.leave(earlier);
             }
-            let (key, twice) = turn.board.people.enter(name);
+            let (key, twice) = turn.worker_stats.people.enter(name);
             turn.counts.double_logins += u64::from(twice);
             *user = Some(key);
         }

@@ -6,29 +6,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use throng_base::Clock;
 
-use crate::board::{Board, Stats};
-use crate::chat::Hall;
+use crate::chat::Rooms;
 use crate::door::Door;
 use crate::faults::Faults;
-use crate::mail::{Letter, Post};
+use crate::mail::{Envelope, Mailboxes};
 use crate::mqtt::{Broker, Bundle};
 use crate::options::{Kind, Options};
 use crate::push::Service;
 use crate::queue::{Capacity, Law, Question};
+use crate::stats::{Stats, WorkerStats};
 
 /// See the module.
 pub(crate) struct Setup {
     pub(crate) kind: Kind,
     pub(crate) options: Options,
     pub(crate) clock: Clock,
-    pub(crate) board: Board,
+    pub(crate) worker_stats: WorkerStats,
     /// The answer to a plain GET, ready made; empty when it is too large for that.
     pub(crate) default_answer: Vec<u8>,
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
     /// Wakes each worker and brings its letters.
-    pub(crate) post: Post,
+    pub(crate) mailboxes: Mailboxes,
     pub(crate) faults: Faults,
-    pub(crate) hall: Hall,
+    pub(crate) rooms: Rooms,
     /// Of an HTTP server that has limits.
     pub(crate) capacity: Option<Capacity>,
     /// Of a server that accepts so many connections, or so many per second.
@@ -48,8 +48,8 @@ impl Setup {
     pub(crate) fn broadcast(&self, body: &[u8]) {
         let number = self.posted.fetch_add(1, Ordering::Relaxed) + 1;
         let body: Arc<[u8]> = body.into();
-        for worker in 0..self.post.workers() {
-            self.post.send(worker as u16, Letter::Broadcast(number, Arc::clone(&body)));
+        for worker in 0..self.mailboxes.workers() {
+            self.mailboxes.send(worker as u16, Envelope::Broadcast(number, Arc::clone(&body)));
         }
     }
 
@@ -57,24 +57,24 @@ impl Setup {
     pub(crate) fn send(&self, bundles: Vec<Bundle>) {
         for Bundle { worker, targets, message } in bundles {
             let count = targets.len() as u64;
-            if !self.post.send(worker, Letter::Mqtt(targets, message)) {
-                self.post.drop_deliveries(count);
+            if !self.mailboxes.send(worker, Envelope::Mqtt(targets, message)) {
+                self.mailboxes.drop_deliveries(count);
             }
         }
     }
 
     /// What was served so far.
     pub(crate) fn stats(&self) -> Stats {
-        let mut stats = self.board.stats();
+        let mut stats = self.worker_stats.stats();
         if !self.kind.delivers() {
             stats.deliveries = None;
         }
         if let Some(deliveries) = &mut stats.deliveries {
-            deliveries.owed += self.post.dropped();
-            deliveries.dropped += self.post.dropped();
+            deliveries.owed += self.mailboxes.dropped();
+            deliveries.dropped += self.mailboxes.dropped();
         }
         if self.kind == Kind::Chat {
-            self.hall.fill_in(stats.chat.get_or_insert_default(), &self.faults);
+            self.rooms.fill_in(stats.chat.get_or_insert_default(), &self.faults);
         }
         stats.mqtt = self.mqtt.as_ref().map(Broker::stats);
         stats.push = self.push.as_ref().map(Service::stats);
@@ -91,10 +91,10 @@ impl Setup {
 
     /// Sets all counts back; what is open stays open.
     pub(crate) fn reset(&self) {
-        self.board.reset();
-        self.post.reset();
+        self.worker_stats.reset();
+        self.mailboxes.reset();
         self.faults.reset();
-        self.hall.reset();
+        self.rooms.reset();
         self.capacity.iter().for_each(Capacity::reset);
         self.mqtt.iter().for_each(Broker::reset);
         self.push.iter().for_each(Service::reset);

@@ -4,13 +4,13 @@ use throng_base::{Random, Time};
 
 use crate::address::Address;
 use crate::arrival::Arrival;
-use crate::board::{Board, ChatStats, Stats};
 use crate::http::Tail;
 use crate::latency::Latency;
 use crate::options::Options;
 use crate::output::Finish;
 use crate::queue::{Entry, Orders, Refused};
 use crate::setup::Setup;
+use crate::stats::{ChatStats, Stats, WorkerStats};
 
 /// An answer that is not written at once.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ const OUT_BYTES_MAX: usize = 256 * 1024;
 /// One read of one connection, while a session works on it.
 pub(crate) struct Turn<'a> {
     pub(crate) setup: &'a Setup,
-    pub(crate) board: &'a Board,
+    pub(crate) worker_stats: &'a WorkerStats,
     /// Where the connection is; only of those that others may speak to.
     pub(crate) address: Address,
     pub(crate) random: &'a mut Random,

@@ -24,14 +24,14 @@ use tokio::task::spawn_local;
 
 use crate::address::Address;
 use crate::arrival::{Arrival, Arrivals};
-use crate::board::{DeliveryStats, Figures, Stats};
 use crate::chat::Room;
 use crate::im;
-use crate::mail::Letter;
+use crate::mail::Envelope;
 use crate::mail::Stamped;
 use crate::queue::Orders;
 use crate::session::Role;
 use crate::setup::Setup;
+use crate::stats::{DeliveryStats, Figures, Stats};
 use crate::stream::Stream;
 use crate::sums::Sums;
 use crate::system;
@@ -148,7 +148,7 @@ async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, system::HungBe
     let socket = listen(seat.address, seat.shared_address)?;
     // Once for the group, by its first member.
     if seat.setup.options.by_source && seat.shared_address && seat.index == 0 {
-        let workers = seat.setup.post.workers() as u32;
+        let workers = seat.setup.mailboxes.workers() as u32;
         system::spread_by_source(&socket, seat.address.is_ipv6(), workers)?;
     }
     if let Err(error) = system::stamp_arrivals(&socket)
@@ -160,7 +160,7 @@ async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, system::HungBe
         ));
     }
     let listener = TcpListener::from_std(socket.into())?;
-    let bell = seat.setup.post.bell(seat.index).hung()?;
+    let bell = seat.setup.mailboxes.bell(seat.index).hung()?;
     let clock = seat.setup.clock.clone();
     let worker = Rc::new(Worker {
         index: seat.index,
@@ -336,7 +336,7 @@ impl Worker {
     }
 
     pub(crate) fn figures(&self) -> MutexGuard<'_, Figures> {
-        self.setup.board.figures(self.index)
+        self.setup.worker_stats.figures(self.index)
     }
 
     pub(crate) fn turn<'a>(
@@ -350,7 +350,7 @@ impl Worker {
         let (out, served) = self.scratch.take();
         Turn {
             setup: &self.setup,
-            board: &self.setup.board,
+            worker_stats: &self.setup.worker_stats,
             address,
             random,
             arrival,
@@ -397,41 +397,41 @@ impl Worker {
         let mut rooms: Vec<(Arc<Room>, Vec<Frame>)> = Vec::new();
         let mut known: HashMap<u64, usize> = HashMap::new();
         let mut rest = Vec::new();
-        for letter in self.setup.post.take(self.index) {
-            match letter {
-                Letter::Room(room, frame) => {
+        for envelope in self.setup.mailboxes.take(self.index) {
+            match envelope {
+                Envelope::Room(room, frame) => {
                     let index = *known.entry(room.id).or_insert(rooms.len());
                     if index == rooms.len() {
                         rooms.push((room, Vec::new()));
                     }
                     rooms[index].1.push(frame);
                 }
-                letter => rest.push(letter),
+                envelope => rest.push(envelope),
             }
         }
         for (room, frames) in rooms {
             // At once a piece of bounded size.
             frames.chunks(PARCEL_FRAMES_MAX).for_each(|frames| self.deliver_room(&room, frames));
         }
-        rest.into_iter().for_each(|letter| self.open(letter));
+        rest.into_iter().for_each(|envelope| self.open(envelope));
     }
 
-    fn open(&self, letter: Letter) {
-        match letter {
-            Letter::Push(addresses, frame) => self.push(&addresses, &frame),
-            Letter::Mqtt(targets, message) => self.distribute(targets, &message),
-            Letter::MqttRoom(client) => self.send_waiting(&client),
-            Letter::Bound(tickets, confirmed) => {
+    fn open(&self, envelope: Envelope) {
+        match envelope {
+            Envelope::Push(addresses, frame) => self.push(&addresses, &frame),
+            Envelope::Mqtt(targets, message) => self.distribute(targets, &message),
+            Envelope::MqttRoom(client) => self.send_waiting(&client),
+            Envelope::Bound(tickets, confirmed) => {
                 for ticket in tickets {
                     let connection = self.places.find(ticket.address);
                     connection.iter().for_each(|c| c.bound(ticket, confirmed));
                 }
             }
-            Letter::Room(room, frame) => self.deliver_room(&room, &[frame]),
-            Letter::End(address) => {
+            Envelope::Room(room, frame) => self.deliver_room(&room, &[frame]),
+            Envelope::End(address) => {
                 self.places.find(address).iter().for_each(Connection::send_away);
             }
-            Letter::Broadcast(number, body) => {
+            Envelope::Broadcast(number, body) => {
                 self.broadcast(&im::broadcast("admin", number, sent_ns(), Some(&body)));
             }
         }

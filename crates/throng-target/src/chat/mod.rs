@@ -6,10 +6,10 @@
 //! connection gracefully.
 
 pub(crate) mod codec;
-mod hall;
+mod rooms;
 
 pub(crate) use codec::KIND_AT;
-pub(crate) use hall::{Hall, Room};
+pub(crate) use rooms::{Room, Rooms};
 
 #[cfg(test)]
 pub(crate) use codec::tests as packets;

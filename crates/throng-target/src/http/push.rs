@@ -125,7 +125,7 @@ fn push(setup: &Setup, service: &Service, body: &[u8]) -> Result<(u16, Value), R
             let Some(address) = service.presence.find(&Device::new(&name)) else {
                 return Err(Refused(404, format!("`{name}` is not online")));
             };
-            if !service.pusher.push_one(&setup.post, frame, address) {
+            if !service.pusher.push_one(&setup.mailboxes, frame, address) {
                 return Err(behind(TooMany));
             }
             Ok((202, begun(1, None)))

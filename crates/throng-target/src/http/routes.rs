@@ -21,11 +21,11 @@ use throng_base::{Random, Said};
 use super::shop::{self, Call};
 use super::{Digest, Events, Head, Pieces, Refusal, Tail};
 use super::{chat, push};
-use crate::board::Board;
 use crate::options::{BODY_BYTES_MAX, Kind};
 use crate::output::{Finish, write_filler};
 use crate::queue::{Question, Refused};
 use crate::setup::Setup;
+use crate::stats::WorkerStats;
 
 /// Maximum `sleep`: a day in milliseconds.
 const SLEEP_MS_MAX: u64 = 86_400_000;
@@ -340,7 +340,7 @@ const ADMIN_PATHS: &[u8] =
 impl Admin {
     /// Executes the request, and returns the response.
     pub(crate) fn perform(self, setup: &Setup, body: &[u8]) -> Plan {
-        let board = &setup.board;
+        let worker_stats = &setup.worker_stats;
         let text = match self {
             Admin::Stats => serde_json::to_string(&setup.stats()).unwrap_or_default(),
             Admin::Reset => {
@@ -363,7 +363,7 @@ impl Admin {
                 };
                 match said {
                     Some((status, json)) => return Plan::Service(status, json),
-                    None if path_of(&target).0 == "/online" => online(board),
+                    None if path_of(&target).0 == "/online" => online(worker_stats),
                     None => return Plan::Missing,
                 }
             }
@@ -391,9 +391,9 @@ fn law(setup: &Setup, query: &str) -> (u16, String) {
     }
 }
 
-fn online(board: &Board) -> String {
-    let connections = board.stats().logged_in;
-    json!({ "online": connections, "users": board.people.online() }).to_string()
+fn online(worker_stats: &WorkerStats) -> String {
+    let connections = worker_stats.stats().logged_in;
+    json!({ "online": connections, "users": worker_stats.people.online() }).to_string()
 }
 
 /// The response to an invalid request; it closes the connection.

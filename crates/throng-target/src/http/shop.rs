@@ -111,7 +111,7 @@ impl Call {
             What::Authorize => match field("ssoid").filter(|ssoid| !ssoid.is_empty()) {
                 None => refusal(400, 1, "`ssoid` is missing"),
                 Some(ssoid) => {
-                    setup.board.account(&ssoid);
+                    setup.worker_stats.account(&ssoid);
                     good(200, &json!({ "grant": sealed(Seal::Grant, setup, random) }))
                 }
             },
@@ -165,7 +165,7 @@ impl Call {
         if password == WRONG_PASSWORD {
             return refusal(401, 3, "wrong name or password");
         }
-        setup.board.account(&user);
+        setup.worker_stats.account(&user);
         let token = sealed(Seal::Token, setup, random);
         let cookie = Some(format!("session={token}; Path=/; HttpOnly"));
         Said { cookie, ..good(200, &json!({ "token": token, "user": user })) }

@@ -12,7 +12,7 @@ use super::client::{Client, How, Message, Target};
 use super::codec::Connect;
 use super::topics::{Topics, is_filter, shared};
 use crate::address::Address;
-use crate::board::{MqttStats, lock};
+use crate::stats::{MqttStats, lock};
 use crate::sums::Sums;
 
 /// If there are more workers, they share counts.

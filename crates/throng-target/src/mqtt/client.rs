@@ -8,7 +8,7 @@ use throng_base::Time;
 
 use super::codec::{self, Publish, Version};
 use crate::address::Address;
-use crate::board::lock;
+use crate::stats::lock;
 
 /// Maximum number of queued messages per client.
 const QUEUE_MAX: usize = 10_000;

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use super::codec;
-use crate::board::MqttStats;
+use crate::stats::MqttStats;
 use crate::tests::{connect, end_of, options, until};
 use crate::{FaultOptions, Kind, Options, Running, Stats, start};
 

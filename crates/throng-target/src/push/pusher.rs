@@ -10,11 +10,11 @@ use throng_base::{Clock, Time};
 
 use super::codec::push_frame;
 use crate::address::Address;
-use crate::board::lock;
-use crate::mail::{Letter, Post, Stamped};
+use crate::mail::{Envelope, Mailboxes, Stamped};
 use crate::options::PushOptions;
 use crate::presence::Presence;
 use crate::redis::Ticket;
+use crate::stats::lock;
 
 /// Maximum number of concurrent pushes to many devices.
 const JOBS_MAX: usize = 64;
@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(2);
 /// Devices per tick of a push without a rate, so that workers have time for other work.
 const UNPACED_PER_TICK: usize = 2_000;
 /// Maximum number of devices in a letter, which are written one after another.
-const LETTER_ADDRESSES_MAX: usize = 256;
+const ENVELOPE_ADDRESSES_MAX: usize = 256;
 /// The first ID of automatic pushes, which distinguishes them from the admin's.
 const OWN_IDS_FROM: u64 = 1 << 32;
 
@@ -127,9 +127,9 @@ impl Pusher {
     }
 
     /// Pushes to one device immediately. Returns false if its worker's mailbox is full.
-    pub(crate) fn push_one(&self, post: &Post, frame: Stamped, address: Address) -> bool {
-        let letter = Letter::Push(Box::new([address]), Arc::new(frame));
-        let taken = post.send(address.worker, letter);
+    pub(crate) fn push_one(&self, mailboxes: &Mailboxes, frame: Stamped, address: Address) -> bool {
+        let envelope = Envelope::Push(Box::new([address]), Arc::new(frame));
+        let taken = mailboxes.send(address.worker, envelope);
         self.addressed.fetch_add(u64::from(taken), Ordering::Relaxed);
         taken
     }
@@ -166,13 +166,13 @@ impl Pusher {
     }
 
     /// Runs until it is stopped.
-    pub(crate) fn run(&self, post: &Post, presence: &Presence) {
+    pub(crate) fn run(&self, mailboxes: &Mailboxes, presence: &Presence) {
         let mut queue = self.lock();
         while !queue.stopped {
             let now = self.clock.now();
             self.push_own(&mut queue, presence, now);
-            queue.jobs.retain_mut(|job| advance(job, post, now));
-            end_patience(&mut queue, post, now);
+            queue.jobs.retain_mut(|job| advance(job, mailboxes, now));
+            end_patience(&mut queue, mailboxes, now);
             let next = queue.next();
             let time = if queue.jobs.is_empty() { next - now } else { TICK };
             let waited = self.wake.wait_timeout(queue, time);
@@ -219,7 +219,7 @@ impl Queue {
 
 /// Sends the pushes that are due, and returns whether any are left. Pushes that a full mailbox
 /// rejects are sent at the next tick.
-fn advance(job: &mut Job, post: &Post, now: Time) -> bool {
+fn advance(job: &mut Job, mailboxes: &Mailboxes, now: Time) -> bool {
     let due = job.due(now);
     let until = job.done + due;
     let mut refused = Vec::new();
@@ -228,8 +228,8 @@ fn advance(job: &mut Job, post: &Post, now: Time) -> bool {
         &job.addresses[job.done..until],
         |address| address.worker,
         |worker, addresses| {
-            for part in addresses.chunks(LETTER_ADDRESSES_MAX) {
-                if !post.send(worker, Letter::Push(part.into(), Arc::clone(frame))) {
+            for part in addresses.chunks(ENVELOPE_ADDRESSES_MAX) {
+                if !mailboxes.send(worker, Envelope::Push(part.into(), Arc::clone(frame))) {
                     refused.extend_from_slice(part);
                 }
             }
@@ -240,7 +240,7 @@ fn advance(job: &mut Job, post: &Post, now: Time) -> bool {
     job.done < job.addresses.len()
 }
 
-fn end_patience(queue: &mut Queue, post: &Post, now: Time) {
+fn end_patience(queue: &mut Queue, mailboxes: &Mailboxes, now: Time) {
     let over = queue.tickets.partition_point(|(until, _)| *until <= now);
     if over == 0 {
         return;
@@ -250,7 +250,7 @@ fn end_patience(queue: &mut Queue, post: &Post, now: Time) {
         &over,
         |ticket| ticket.address.worker,
         |worker, tickets| {
-            post.send(worker, Letter::Bound(tickets.into(), false));
+            mailboxes.send(worker, Envelope::Bound(tickets.into(), false));
         },
     );
 }
@@ -288,11 +288,11 @@ mod tests {
         push_frame(1, b"{}").unwrap()
     }
 
-    fn places(post: &Post) -> Vec<u32> {
-        let letters = (0..2).flat_map(|worker| post.take(worker));
-        let mut places: Vec<u32> = letters
-            .flat_map(|letter| match letter {
-                Letter::Push(addresses, _) => addresses.into_vec(),
+    fn places(mailboxes: &Mailboxes) -> Vec<u32> {
+        let envelopes = (0..2).flat_map(|worker| mailboxes.take(worker));
+        let mut places: Vec<u32> = envelopes
+            .flat_map(|envelope| match envelope {
+                Envelope::Push(addresses, _) => addresses.into_vec(),
                 other => panic!("{other:?}"),
             })
             .map(|address| address.place)
@@ -303,14 +303,14 @@ mod tests {
 
     #[test]
     fn a_paced_push_keeps_its_rate_and_reaches_each_device_once() {
-        let post = Post::new(2).unwrap();
+        let mailboxes = Mailboxes::new(2).unwrap();
         let (frame, started) = (Arc::new(frame()), Time::ZERO);
         let mut job =
             Job { frame, addresses: addresses(1000), done: 0, started, rate: Some(1000.0) };
         let mut all = Vec::new();
         for (ms, sent) in [(0, 1), (0, 1), (100, 101), (101, 102), (5000, 1000)] {
-            let left = advance(&mut job, &post, Time(ms * 1_000_000));
-            all.extend(places(&post));
+            let left = advance(&mut job, &mailboxes, Time(ms * 1_000_000));
+            all.extend(places(&mailboxes));
             assert_eq!((all.len(), job.done, left), (sent, sent, sent < 1000), "at {ms} ms");
         }
         all.sort_unstable();
@@ -319,8 +319,8 @@ mod tests {
 
     #[test]
     fn pushes_rejected_by_a_full_mailbox_are_sent_again() {
-        let post = Post::new(2).unwrap();
-        while post.send(0, Letter::Push(Box::new([]), Arc::new(frame()))) {}
+        let mailboxes = Mailboxes::new(2).unwrap();
+        while mailboxes.send(0, Envelope::Push(Box::new([]), Arc::new(frame()))) {}
         let started = Time::ZERO;
         let mut job = Job {
             frame: Arc::new(frame()),
@@ -329,10 +329,10 @@ mod tests {
             started,
             rate: None,
         };
-        assert!(advance(&mut job, &post, Time::ZERO));
-        assert_eq!((job.done, places(&post).len()), (5, 5));
-        assert!(!advance(&mut job, &post, Time::ZERO));
-        assert_eq!(places(&post), [0, 2, 4, 6, 8]);
+        assert!(advance(&mut job, &mailboxes, Time::ZERO));
+        assert_eq!((job.done, places(&mailboxes).len()), (5, 5));
+        assert!(!advance(&mut job, &mailboxes, Time::ZERO));
+        assert_eq!(places(&mailboxes), [0, 2, 4, 6, 8]);
     }
 
     #[test]
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn binds_time_out_in_order() {
-        let (clock, post) = (Clock::simulated(), Post::new(2).unwrap());
+        let (clock, mailboxes) = (Clock::simulated(), Mailboxes::new(2).unwrap());
         let pusher = Pusher::new(clock.clone(), &PushOptions::default());
         let [first, second] =
             [0, 1].map(|seq| Ticket { address: addresses(1)[0], seq, arrived: Time::ZERO });
@@ -357,9 +357,9 @@ mod tests {
         pusher.watch(second);
         let queue = &mut *pusher.lock();
         assert_eq!(queue.next(), Time::from_secs(1));
-        end_patience(queue, &post, Time::from_secs(1));
-        let letters = post.take(0);
-        let [Letter::Bound(tickets, false)] = &letters[..] else { panic!("{letters:?}") };
+        end_patience(queue, &mailboxes, Time::from_secs(1));
+        let envelopes = mailboxes.take(0);
+        let [Envelope::Bound(tickets, false)] = &envelopes[..] else { panic!("{envelopes:?}") };
         assert_eq!(tickets[..], [first]);
         assert_eq!(queue.tickets.len(), 1);
     }

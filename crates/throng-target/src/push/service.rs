@@ -11,10 +11,10 @@ use throng_base::Clock;
 use super::counts::PushStats;
 use super::pusher::Pusher;
 use crate::address::Address;
-use crate::board::lock;
 use crate::options::PushOptions;
 use crate::presence::Presence;
 use crate::redis::{Mirror, Ticket};
+use crate::stats::lock;
 use crate::sums::Sums;
 
 /// If there are more workers, they share counts.

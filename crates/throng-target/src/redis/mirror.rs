@@ -12,8 +12,8 @@ use serde::Serialize;
 use throng_base::{Clock, Time};
 
 use crate::address::Address;
-use crate::board::lock;
 use crate::presence::{Device, Presence};
+use crate::stats::lock;
 use throng_redis::{Link, RedisAddress, write_command, write_head, write_word};
 
 /// The set that has the names of all devices that are online.

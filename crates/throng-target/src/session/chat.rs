@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::address::Address;
-use crate::board::ChatStats;
 use crate::chat::Room;
 use crate::chat::codec::{self, Breach, Message, Packet, TEXT_BYTES_MAX};
 use crate::http::Tail;
-use crate::mail::Letter;
+use crate::mail::Envelope;
 use crate::output::Finish;
 use crate::setup::Setup;
+use crate::stats::ChatStats;
 use crate::turn::{Fault, Turn};
 
 /// The codes of `joined` and `done`.
@@ -46,7 +46,7 @@ impl Chat {
     /// Takes whoever is here out of the room.
     pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
         if let Some(member) = self.member.take().filter(|member| !member.forgotten) {
-            setup.hall.leave(member.user, &member.room, address);
+            setup.rooms.leave(member.user, &member.room, address);
         }
     }
 
@@ -110,7 +110,7 @@ impl Chat {
     }
 
     fn join(&mut self, seq: u32, room: u64, user: u64, token: &str, turn: &mut Turn<'_>) {
-        let hall = &turn.setup.hall;
+        let rooms = &turn.setup.rooms;
         let fault = turn.fault();
         let (code, online) = if fault == Fault::Reset {
             return turn.reset();
@@ -119,7 +119,7 @@ impl Chat {
         } else if token.strip_prefix("t-").and_then(|rest| rest.parse().ok()) != Some(user) {
             turn.chat().joins_refused += 1;
             (WRONG_TOKEN, 0)
-        } else if let Some(room) = hall.open(room) {
+        } else if let Some(room) = rooms.open(room) {
             (OK, self.enter(user, room, turn))
         } else {
             (NO_ROOM, 0)
@@ -143,10 +143,10 @@ impl Chat {
             self.member = Some(Member { user, room, forgotten: true });
             return online;
         }
-        let joined = setup.hall.join(user, &room, turn.address);
+        let joined = setup.rooms.join(user, &room, turn.address);
         if let Some(before) = joined.before {
             turn.counts.double_logins += 1;
-            setup.post.send(before.worker, Letter::End(before));
+            setup.mailboxes.send(before.worker, Envelope::End(before));
         }
         turn.room = Some(Some(room.id));
         self.member = Some(Member { user, room: joined.room, forgotten: false });
@@ -181,9 +181,9 @@ impl Member {
     /// bytes are made once, and written by each worker to its own.
     fn fan_out(&self, frame: &Arc<[u8]>, setup: &Setup) {
         self.room.workers(|worker, count| {
-            let letter = Letter::Room(Arc::clone(&self.room), Arc::clone(frame));
-            if !setup.post.send(worker, letter) {
-                setup.post.drop_deliveries(count);
+            let envelope = Envelope::Room(Arc::clone(&self.room), Arc::clone(frame));
+            if !setup.mailboxes.send(worker, envelope) {
+                setup.mailboxes.drop_deliveries(count);
             }
         });
     }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use throng_base::Time;
 
 use crate::address::Address;
-use crate::board::MqttStats;
 use crate::http::Tail;
-use crate::mail::Letter;
+use crate::mail::Envelope;
 use crate::mqtt::codec::{
     self, ALIAS_MAX, Ack, Broken, Connect, PROTOCOL_ERROR, Packet, Publish, Version,
 };
 use crate::mqtt::{Accepted, Broker, Client, Message};
 use crate::output::Finish;
 use crate::setup::Setup;
+use crate::stats::MqttStats;
 use crate::turn::{Fault, Turn};
 
 /// The codes of refusals.
@@ -200,7 +200,7 @@ impl Mqtt {
         turn.counts.logins += 1;
         if let Some(before) = before {
             turn.counts.double_logins += 1;
-            turn.setup.post.send(before.worker, Letter::End(before));
+            turn.setup.mailboxes.send(before.worker, Envelope::End(before));
         }
         // Not delayed: a message must not come before it.
         let mut out = Vec::new();
@@ -316,7 +316,7 @@ impl Link<'_> {
     /// What waits for the client is delivered as all other messages are.
     fn send_waiting(&self, turn: &mut Turn<'_>) {
         if self.client.state().has_waiting() {
-            turn.setup.post.send(turn.worker, Letter::MqttRoom(Arc::clone(self.client)));
+            turn.setup.mailboxes.send(turn.worker, Envelope::MqttRoom(Arc::clone(self.client)));
         }
     }
 

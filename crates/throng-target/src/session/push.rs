@@ -4,7 +4,7 @@ use throng_base::Time;
 
 use crate::address::Address;
 use crate::http::Tail;
-use crate::mail::Letter;
+use crate::mail::Envelope;
 use crate::output::Finish;
 use crate::presence::Device;
 use crate::push::Service;
@@ -147,7 +147,7 @@ impl Push {
         if let Some(earlier) = service.presence.enter(&device, address) {
             turn.counts.double_logins += 1;
             count(|counts| counts.kicked += 1);
-            setup.post.send(earlier.worker, Letter::End(earlier));
+            setup.mailboxes.send(earlier.worker, Envelope::End(earlier));
         }
         let waits = service.options.redis_wait && service.mirror.is_some();
         let ticket = Ticket { address, seq, arrived: turn.arrival.at };

@@ -69,7 +69,10 @@ impl Worker {
         if let Some(at) = orders.look_at {
             self.timer.at(at, Due::Queue);
         }
-        orders.wake.iter().for_each(|worker| self.setup.post.bell(usize::from(*worker)).ring());
+        orders
+            .wake
+            .iter()
+            .for_each(|worker| self.setup.mailboxes.bell(usize::from(*worker)).ring());
     }
 }
 

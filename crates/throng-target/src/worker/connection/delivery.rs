@@ -10,11 +10,11 @@ use throng_base::Time;
 
 use crate::address::Address;
 use crate::arrival::Arrival;
-use crate::board::DeliveryStats;
 use crate::faults::Mishap;
 use crate::output::{Finish, Segment};
 use crate::redis::Ticket;
 use crate::session::{Role, Session};
+use crate::stats::DeliveryStats;
 use crate::worker::Due;
 
 use super::{Connection, End, LINGER_TIME_MAX, Phase, State, try_write};

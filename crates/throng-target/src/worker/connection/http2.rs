@@ -20,13 +20,13 @@ use tokio::task::{spawn_local, yield_now};
 
 use super::{Connection, End, Phase};
 use crate::arrival::Arrival;
-use crate::board::Figures;
 use crate::http::Pieces;
 use crate::http::{
     self as http1, After, Content, DRAINED_BODY_BYTES_MAX, Events, HEAD_BYTES_MAX,
     KEPT_BODY_BYTES_MAX, Plan, Refusal, Reply,
 };
 use crate::output::Finish;
+use crate::stats::Figures;
 use crate::turn::Fault;
 
 /// How much of bodies a client may send before it hears that there is room for more.

@@ -16,12 +16,12 @@ use throng_base::{Random, Time};
 
 use super::{Gone, PollReset, Stream, send_data};
 use crate::arrival::Arrival;
-use crate::board::GrpcStats;
 use crate::grpc::{
     CountRequest, Encoding, MESSAGE_BYTES_MAX, Messages, Method, ReflectionRequest, SayReply,
     SayRequest, Status, timeout, write_message,
 };
 use crate::queue::Refused;
+use crate::stats::GrpcStats;
 use crate::turn::{Fault, WAITING_ANSWERS_MAX};
 use crate::worker::{Due, Place};
 

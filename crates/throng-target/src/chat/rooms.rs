@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::address::Address;
-use crate::board::{ChatStats, DeliveryStats, lock};
 use crate::faults::Faults;
+use crate::stats::{ChatStats, DeliveryStats, lock};
 use crate::sums::Sums;
 
 /// Maximum number of rooms.
@@ -16,7 +16,7 @@ const ROOMS_MAX: u64 = 1_000_000;
 /// Partitions with separate locks, so that workers rarely contend.
 const PARTS: usize = 64;
 
-pub(crate) struct Hall {
+pub(crate) struct Rooms {
     rooms: Vec<Mutex<HashMap<u64, Arc<Room>>>>,
     users: Vec<Mutex<HashMap<u64, Presence>>>,
     rooms_open: AtomicU64,
@@ -70,9 +70,9 @@ impl Count {
     }
 }
 
-impl Hall {
-    pub(crate) fn new() -> Hall {
-        Hall {
+impl Rooms {
+    pub(crate) fn new() -> Rooms {
+        Rooms {
             rooms: (0..PARTS).map(|_| Mutex::default()).collect(),
             users: (0..PARTS).map(|_| Mutex::default()).collect(),
             rooms_open: AtomicU64::new(0),
@@ -208,32 +208,32 @@ mod tests {
 
     #[test]
     fn a_user_is_in_one_room_on_one_connection() {
-        let hall = Hall::new();
-        let (one, two) = (hall.open(1).unwrap(), hall.open(2).unwrap());
-        assert_eq!(hall.join(7, &one, at(0, 1)).before, None);
-        assert_eq!(hall.join(8, &one, at(1, 1)).online, 2);
-        let again = hall.join(7, &two, at(1, 2));
+        let rooms = Rooms::new();
+        let (one, two) = (rooms.open(1).unwrap(), rooms.open(2).unwrap());
+        assert_eq!(rooms.join(7, &one, at(0, 1)).before, None);
+        assert_eq!(rooms.join(8, &one, at(1, 1)).online, 2);
+        let again = rooms.join(7, &two, at(1, 2));
         assert_eq!((again.online, again.before), (1, Some(at(0, 1))));
         assert_eq!((one.online(), two.online()), (1, 1));
         // The first connection is notified and leaves; the user stays.
-        hall.leave(7, &one, at(0, 1));
+        rooms.leave(7, &one, at(0, 1));
         assert_eq!((one.online(), two.online()), (1, 1));
-        hall.leave(7, &two, at(1, 2));
+        rooms.leave(7, &two, at(1, 2));
         assert_eq!((one.online(), two.online()), (1, 0));
         let mut workers = Vec::new();
         one.workers(|worker, count| workers.push((worker, count)));
         two.workers(|worker, count| workers.push((worker, count)));
         assert_eq!(workers, [(1, 1)]);
-        assert_eq!(hall.online(), 1);
+        assert_eq!(rooms.online(), 1);
     }
 
     #[test]
     fn only_rooms_with_joins_have_statistics() {
-        let hall = Hall::new();
-        hall.open(5).unwrap().messages.add(3);
-        assert_eq!(hall.tell(5).unwrap()["messages"], 3);
-        assert!(hall.tell(6).is_none());
-        hall.reset();
-        assert_eq!(hall.tell(5).unwrap()["messages"], 0);
+        let rooms = Rooms::new();
+        rooms.open(5).unwrap().messages.add(3);
+        assert_eq!(rooms.tell(5).unwrap()["messages"], 3);
+        assert!(rooms.tell(6).is_none());
+        rooms.reset();
+        assert_eq!(rooms.tell(5).unwrap()["messages"], 0);
     }
 }

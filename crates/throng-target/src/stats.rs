@@ -252,7 +252,7 @@ pub struct ServiceTime {
 }
 
 /// The statistics of all workers, and the users that are online.
-pub(crate) struct Board {
+pub(crate) struct WorkerStats {
     /// By worker; the last entry is the admin's, which is never reported.
     figures: Vec<Mutex<Figures>>,
     pub(crate) people: People,
@@ -270,9 +270,9 @@ pub(crate) struct Figures {
     pub(crate) deliveries: DeliveryStats,
 }
 
-impl Board {
-    pub(crate) fn new(workers: usize) -> Board {
-        Board {
+impl WorkerStats {
+    pub(crate) fn new(workers: usize) -> WorkerStats {
+        WorkerStats {
             figures: (0..=workers).map(|_| Mutex::default()).collect(),
             people: People::new(),
             accounts: People::new(),
@@ -426,16 +426,19 @@ mod tests {
 
     #[test]
     fn reset_keeps_the_gauges() {
-        let board = Board::new(2);
+        let worker_stats = WorkerStats::new(2);
         for worker in 0..2 {
-            let mut figures = board.figures(worker);
+            let mut figures = worker_stats.figures(worker);
             figures.counts.connections.open = 3;
             figures.counts.requests = 5;
             figures.service.record(1000);
         }
-        assert_eq!((board.stats().requests, board.stats().service_time.count), (10, 2));
-        board.reset();
-        let stats = board.stats();
+        assert_eq!(
+            (worker_stats.stats().requests, worker_stats.stats().service_time.count),
+            (10, 2)
+        );
+        worker_stats.reset();
+        let stats = worker_stats.stats();
         assert_eq!((stats.connections.open, stats.requests, stats.service_time.count), (6, 0, 0));
     }
 }
