@@ -2,8 +2,8 @@
 //! left in the state for others.
 
 mod beats;
+mod dispatch;
 mod ended;
-mod hear;
 mod running;
 mod secure;
 mod streamed;
@@ -12,8 +12,8 @@ use std::io;
 use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
 use std::task::{Context, Poll};
 
-use hear::From;
-use hear::answered::{answered, begun};
+use dispatch::From;
+use dispatch::answered::{answered, begun};
 use streamed::answer_received;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
@@ -23,13 +23,13 @@ use super::connection::backlog::Backlog;
 use super::exchange::answer::{Ended as Over, Reading};
 use super::exchange::{Awaits, Exchange};
 use super::task::{Doing, Task, Which, at};
+use super::verb::messages::awaited;
 use super::verb::stay;
-use super::verb::talk::awaited;
 use super::{Turn, User};
 use crate::failure::Ended;
 use crate::shard::Lane;
 use crate::system::Received;
-use crate::user::verb::talk;
+use crate::user::verb::messages;
 
 impl User {
     /// Writes what waits and reads what has arrived, until nothing is left or the session can
@@ -127,7 +127,7 @@ impl<'u> Inbound<'u, '_> {
             && self.user.state.lines.get(self.line).is_taken()
         {
             self.user.state.now = self.shard.clock.now();
-            talk::sent(&mut self.user.session(self.shard));
+            messages::sent(&mut self.user.session(self.shard));
             return Turn::Again;
         }
         if self.user.state.agenda.is_some() && self.user.state.lines.get(self.line).is_taken() {
@@ -244,7 +244,7 @@ impl<'u> Inbound<'u, '_> {
                     Ok(Some(Event::Message(answer))) => Some(answer),
                     _ => None,
                 };
-                talk::stream_came(
+                messages::stream_came(
                     &mut self.user.session(self.shard),
                     &bytes[..bytes.len() - left],
                     answer,

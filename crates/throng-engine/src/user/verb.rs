@@ -5,12 +5,12 @@ pub(super) mod close_mode;
 mod control;
 mod grpc;
 pub(super) mod http;
+pub(super) mod messages;
 pub(super) mod opening;
 pub(super) mod rendezvous;
 pub(super) mod secure;
 mod sql;
 pub(super) mod stay;
-pub(super) mod talk;
 pub(super) mod unanswered;
 
 use std::task::Context;
@@ -98,7 +98,7 @@ pub(super) fn stream_complete(active: &mut Active<'_>) {
 /// What a task has asked is answered in full.
 pub(super) fn answered(active: &mut Active<'_>, answer: &Answered<'_>) {
     match (answer, Acknowledgement::of(answer, active.instruction().checks())) {
-        (_, Some(acknowledgement)) => talk::acknowledged(active, &acknowledgement),
+        (_, Some(acknowledgement)) => messages::acknowledged(active, &acknowledgement),
         (Answered::Sql(reply), None) => sql::done(active, reply),
         _ => {}
     }
@@ -149,9 +149,11 @@ impl Active<'_> {
                 close_mode::end_by(self, line, *how, cx);
             }
             (Instruction::Do(Statement::Secure(secure)), _) => secure::secure(self, secure),
-            (Instruction::Do(Statement::Send(send)), _) => talk::send(self, send, cx),
-            (Instruction::Do(Statement::Expect(expect)), _) => talk::expect(self, expect),
-            (Instruction::Do(Statement::Request(request)), _) => talk::request(self, request, cx),
+            (Instruction::Do(Statement::Send(send)), _) => messages::send(self, send, cx),
+            (Instruction::Do(Statement::Expect(expect)), _) => messages::expect(self, expect),
+            (Instruction::Do(Statement::Request(request)), _) => {
+                messages::request(self, request, cx)
+            }
             (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)) => {
                 Staying { active: self, stay }.begin(plan);
             }

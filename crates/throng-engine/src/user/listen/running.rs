@@ -15,9 +15,9 @@ use crate::user::exchange::Awaits;
 use crate::user::flow::Session;
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing, Task, Which, at};
+use crate::user::verb::messages;
 use crate::user::verb::opening::opened;
 use crate::user::verb::stay;
-use crate::user::verb::talk;
 
 /// Turns of a body before it yields.
 const TURNS_MAX: u32 = 1000;
@@ -163,7 +163,7 @@ impl User {
             && let Some(place) = agenda.tasks().iter().position(sends)
         {
             self.state.now = shard.clock.now();
-            self.with(Which::Other(place), shard, cx, talk::sent);
+            self.with(Which::Other(place), shard, cx, messages::sent);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::user::flow::Session;
 use crate::user::listen::Inbound;
 use crate::user::send::wire_bytes;
 use crate::user::task::{Doing, Which, at};
-use crate::user::verb::talk;
+use crate::user::verb::messages;
 use crate::user::{State, User};
 
 pub(super) struct Message<'m, 'l, 'u, 'c> {
@@ -44,7 +44,8 @@ impl<'u> Message<'_, '_, 'u, '_> {
         let handled = unsure && self.handler().is_some();
         if let Some(which) = self.who_awaits(handled) {
             let Message { inbound: Inbound { user, cx, .. }, looked, packet } = self;
-            return user.with(which, shard, cx, |active| talk::answer_came(active, looked, packet));
+            return user
+                .with(which, shard, cx, |active| messages::answer_came(active, looked, packet));
         }
         if self.packet.is_some() && self.answers_beat() {
             return;

@@ -24,10 +24,10 @@ use crate::user::connection::{Came, Connection};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::flow::Session;
 use crate::user::listen::Inbound;
-use crate::user::listen::hear::message::Message;
+use crate::user::listen::dispatch::message::Message;
 use crate::user::outcome::Onward;
 use crate::user::task::{Doing, Task, Which, at};
-use crate::user::verb::talk;
+use crate::user::verb::messages;
 use crate::user::{State, User};
 
 /// Source of a message.
@@ -225,7 +225,7 @@ impl Inbound<'_, '_> {
                     Doing::Exchange(exchange) if goes_on && asks => {
                         exchange.found(finding, self.shard);
                     }
-                    _ => talk::message_came(active, Err(finding)),
+                    _ => messages::message_came(active, Err(finding)),
                 }
             });
         }
