@@ -713,7 +713,7 @@ impl LinkPlan {
         let subscribes = keeps_session || schemes().any(Scheme::subscribes);
         let can_receive = !subscribes || session.can_receive(number);
         // Background tasks use connections of their own if they have to.
-        let besides = code.beside().iter();
+        let background = code.background().iter();
         let asks = |one: &Instruction| {
             let opens = matches!(one, Instruction::Do(statement) if statement.opens_itself());
             opens && one.link() == Some(number)
@@ -724,7 +724,7 @@ impl LinkPlan {
         LinkPlan {
             first: 0,
             multiplexes,
-            width: match besides.filter(|one| asks(one)).count() {
+            width: match background.filter(|one| asks(one)).count() {
                 0 if shares => SHARED_WIDTH,
                 0 => 1,
                 _ => link.width.unwrap_or(sessions::HTTP_WIDTH).max(1),

@@ -276,12 +276,12 @@ impl Ends {
 #[derive(Clone, Debug)]
 pub struct Every {
     pub time: Duration,
-    pub body: Beside,
+    pub body: TaskBody,
 }
 
 /// Background steps of a user: a task of their own runs them.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct TaskBody {
     /// Its number in its session, by which the compiler identifies its position.
     pub number: u32,
     pub steps: Block,
@@ -355,7 +355,7 @@ pub struct Handler {
     pub checks: Vec<Check>,
     pub saves: Vec<Save>,
     /// Background steps for the message.
-    pub body: Option<Beside>,
+    pub body: Option<TaskBody>,
     pub failing: Failing,
 }
 

@@ -66,9 +66,9 @@ pub use delivery::{Audience, Begins, Delivery, Mark};
 pub use event::{Action, Change, HttpCall, Steering, TimedEvent, Trigger};
 pub use failing::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
 pub use flow::{
-    Beat, BeatFault, Beside, Block, Body, Connect, DigestAuth, Ends, EventRequest, Every, Expect,
-    Handler, Heartbeat, Http, LINKS_MAX, Link, Message, Pause, Rendezvous, Request, Secure, Send,
-    Session, Slow, Statement, Stay, Until, Way, Which,
+    Beat, BeatFault, Block, Body, Connect, DigestAuth, Ends, EventRequest, Every, Expect, Handler,
+    Heartbeat, Http, LINKS_MAX, Link, Message, Pause, Rendezvous, Request, Secure, Send, Session,
+    Slow, Statement, Stay, TaskBody, Until, Way, Which,
 };
 pub use load::{
     Amount, Arrivals, Churn, CloseMode, Coming, Drive, Iterations, Load, Phase, Start, Users,

@@ -128,18 +128,19 @@ impl Session {
         };
         let branches = |number: u8| {
             let of = |one: &Statement| match one {
-                Statement::Parallel(_) => asking(&one.beside(), number),
+                Statement::Parallel(_) => asking(&one.background(), number),
                 _ => 0,
             };
             self.own().map(of).max().unwrap_or(0)
         };
-        let mut beside: Vec<&[Statement]> = self.links.iter().flat_map(Link::beside).collect();
+        let mut background: Vec<&[Statement]> =
+            self.links.iter().flat_map(Link::background).collect();
         let stays = self.own().filter(|one| matches!(one, Statement::Stay(_)));
-        beside.extend(stays.flat_map(Statement::beside));
+        background.extend(stays.flat_map(Statement::background));
         let of_link = |(number, link): (u8, &Link)| {
             let most = usize::from(link.width.unwrap_or(HTTP_WIDTH));
             let steps = opens(self.own(), number).max(branches(number));
-            (steps + asking(&beside, number).min(1)).min(most)
+            (steps + asking(&background, number).min(1)).min(most)
         };
         (0..).zip(&self.links).map(of_link).sum::<usize>().max(1)
     }

@@ -75,7 +75,7 @@ impl Statement {
     }
 
     /// The nested blocks of other tasks: branches, and background tasks while it lasts.
-    pub fn beside(&self) -> Vec<&[Statement]> {
+    pub fn background(&self) -> Vec<&[Statement]> {
         match self {
             Statement::Stay(stay) => bodies(&stay.handlers, &stay.every).collect(),
             Statement::Parallel(branches) => branches.iter().map(|steps| &**steps).collect(),
@@ -207,7 +207,7 @@ impl<'p> Iterator for Statements<'p> {
                 continue;
             };
             if self.is_all {
-                self.open.extend(statement.beside().into_iter().rev().map(<[_]>::iter));
+                self.open.extend(statement.background().into_iter().rev().map(<[_]>::iter));
             }
             self.open.extend(statement.inner().into_iter().rev().map(<[_]>::iter));
             return Some(statement);
@@ -242,7 +242,7 @@ impl Session {
 
     /// All statements of its users.
     pub fn all(&self) -> Statements<'_> {
-        let of_links = self.links.iter().flat_map(Link::beside).map(<[_]>::iter);
+        let of_links = self.links.iter().flat_map(Link::background).map(<[_]>::iter);
         let mut open: Vec<_> = of_links.collect();
         open.reverse();
         open.extend(self.own().open);
@@ -281,7 +281,7 @@ impl Session {
 
 impl Link {
     /// The blocks that run while it is open.
-    pub fn beside(&self) -> Vec<&[Statement]> {
+    pub fn background(&self) -> Vec<&[Statement]> {
         bodies(&self.handlers, &self.every).collect()
     }
 

@@ -7,12 +7,12 @@
 //! - [`conditions`]: which messages are meant.
 //! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
-//!   [`beside::slow`]: whether those are done in time.
+//!   [`background::slow`]: whether those are done in time.
 //! - [`ends`]: of connections, which are wanted.
 //! - [`used`]: rows of data.
 
 mod act;
-mod beside;
+mod background;
 mod conditions;
 mod ends;
 mod flow;
@@ -51,11 +51,11 @@ use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
 pub(crate) use act::parse_byte_rate;
-pub(crate) use beside::slow::warn_slow;
+pub(crate) use background::slow::warn_slow;
 pub(crate) use conditions::{read_conditions, read_reply_conditions};
 
-use beside::Inside;
-use beside::slow::Body;
+use background::Inside;
+use background::slow::Body;
 use links::Links;
 use meeting::Meetings;
 use pause::Wait;

@@ -12,8 +12,9 @@ use throng_expression::{Answer, EvaluationError, Scope, Value};
 use throng_metrics::DeliveryCounter;
 use throng_metrics::{Counter, Measure, Subject};
 use throng_program::{
-    Beat, Begins, Beside, Body, Check, CloseMode, Coming, Content, Drive, Extractor, Handler,
-    Matcher, Message, MessageKind, Program, Scheme, SourceBlock, Statement, StepKind, Until, Users,
+    Beat, Begins, Body, Check, CloseMode, Coming, Content, Drive, Extractor, Handler, Matcher,
+    Message, MessageKind, Program, Scheme, SourceBlock, Statement, StepKind, TaskBody, Until,
+    Users,
 };
 
 use crate::keys::{self, Shape};
@@ -628,7 +629,7 @@ load: [{users: 1, for: 10m}]
     assert_eq!(heard.saves.len(), 3);
     let names: Vec<&str> = session.slots.iter().map(String::as_str).collect();
     assert_eq!(names, ["x", "message.id", "message.text", "message.from"]);
-    let body = |body: &Beside| format!("{:?}", body.steps);
+    let body = |body: &TaskBody| format!("{:?}", body.steps);
     assert!(matches!(
         heard.body.as_ref().unwrap().steps[..],
         [Statement::Log(_), Statement::If { .. }]

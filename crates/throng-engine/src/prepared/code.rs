@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_base::StepId;
 use throng_expression::Expression;
-use throng_program::{Beside, Check, Every, Failing, Handler, Save, Session, Statement, Way};
+use throng_program::{Check, Every, Failing, Handler, Save, Session, Statement, TaskBody, Way};
 
 /// The next instruction of a task.
 #[derive(Clone, Debug)]
@@ -161,7 +161,7 @@ impl Code {
     }
 
     /// Where a body starts.
-    pub(crate) fn begin_of(&self, body: &Beside) -> u32 {
+    pub(crate) fn begin_of(&self, body: &TaskBody) -> u32 {
         self.bodies.get(body.number as usize).copied().unwrap_or(self.last)
     }
 
@@ -171,7 +171,7 @@ impl Code {
     }
 
     /// The instructions of other tasks.
-    pub(crate) fn beside(&self) -> &[Instruction] {
+    pub(crate) fn background(&self) -> &[Instruction] {
         &self.all[self.last as usize..]
     }
 }
@@ -394,13 +394,13 @@ mod tests {
             message: Which::default(),
             checks: Vec::new(),
             saves: Vec::new(),
-            body: Some(Beside { number, steps }),
+            body: Some(TaskBody { number, steps }),
             failing: Failing::default(),
         }
     }
 
     fn every(number: u32, steps: Block) -> Every {
-        Every { time: Duration::from_secs(1), body: Beside { number, steps } }
+        Every { time: Duration::from_secs(1), body: TaskBody { number, steps } }
     }
 
     fn stay(handlers: Vec<Handler>, every: Vec<Every>) -> Statement {
@@ -521,7 +521,7 @@ mod tests {
         });
         let want = "repeat r0 1, /repeat r0 0, unless 5, 1, jump 2, unless 7, 2";
         assert_eq!((layout(&code).as_str(), code.begin, code.end, code.last), (want, 2, 5, 7));
-        assert_eq!((code.own().len(), code.beside().len()), (7, 0));
+        assert_eq!((code.own().len(), code.background().len()), (7, 0));
     }
 
     #[test]
@@ -552,7 +552,7 @@ mod tests {
         });
         let want = "stay, 1, 2, 3, stay, return, 4, return, 7, return, return, 5, return";
         assert_eq!((layout(&code).as_str(), code.end, code.last), (want, 2, 3));
-        let begin_of = |number| code.begin_of(&Beside { number, steps: Vec::new() });
+        let begin_of = |number| code.begin_of(&TaskBody { number, steps: Vec::new() });
         assert_eq!([0, 1, 2, 3, 4].map(begin_of), [6, 3, 11, 10, 8]);
     }
 
@@ -588,14 +588,14 @@ mod tests {
                     Statement::Parallel((0..count).map(|_| self.block(deeper)).collect())
                 }
                 10 => {
-                    let (handlers, every) = self.beside(deeper);
+                    let (handlers, every) = self.background(deeper);
                     stay(handlers, every)
                 }
                 _ => step(number),
             }
         }
 
-        fn beside(&mut self, depth: u32) -> (Vec<Handler>, Vec<Every>) {
+        fn background(&mut self, depth: u32) -> (Vec<Handler>, Vec<Every>) {
             self.bodies += 2;
             let number = self.bodies - 2;
             let handlers = vec![handler(number, self.block(depth))];
@@ -674,7 +674,9 @@ mod tests {
                         self.tree(steps)?;
                         self.does(2000 + step.0)?;
                     }
-                    _ => statement.beside().into_iter().try_for_each(|steps| self.tree(steps))?,
+                    _ => {
+                        statement.background().into_iter().try_for_each(|steps| self.tree(steps))?
+                    }
                 }
             }
             Some(())
@@ -734,7 +736,7 @@ mod tests {
     fn every_tree_is_flattened_soundly_and_behaves_the_same() {
         for seed in 0..2_000 {
             let mut draw = Draw { random: Random::new(seed), bodies: 0, branches: 0 };
-            let (handlers, every) = draw.beside(2);
+            let (handlers, every) = draw.background(2);
             let session = Session {
                 before: draw.block(3),
                 steps: draw.block(5),
@@ -767,7 +769,7 @@ mod tests {
         let (mut from, mut begins, mut first) = (code.last, Vec::new(), 0);
         let own = [(0, code.begin), (code.begin, code.end), (code.end, code.last)];
         let mut parts: Vec<(u32, u32)> = own.into();
-        for body in code.beside().split_inclusive(is_return) {
+        for body in code.background().split_inclusive(is_return) {
             assert!(body.last().is_some_and(is_return), "seed {seed}");
             begins.push(from);
             // The steps of a body are followed by its `Return`.
@@ -777,7 +779,7 @@ mod tests {
         assert!(!code.own().iter().any(is_return), "seed {seed}");
         assert_eq!(begins.len(), drawn.bodies as usize + drawn.branches, "seed {seed}");
         let mut known: Vec<u32> = (0..drawn.bodies)
-            .map(|number| code.begin_of(&Beside { number, steps: Vec::new() }))
+            .map(|number| code.begin_of(&TaskBody { number, steps: Vec::new() }))
             .collect();
         for (part, (from, to)) in parts.into_iter().enumerate() {
             let all = &code.all[from as usize..to as usize];

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use throng_base::Said;
 use throng_program::{
-    Beside, Block, Composed, Content, Every, Failing, Handler, Message, Save, Segment, Send,
-    Statement, StepKind, Text, Which,
+    Block, Composed, Content, Every, Failing, Handler, Message, Save, Segment, Send, Statement,
+    StepKind, TaskBody, Text, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -21,7 +21,7 @@ use crate::scope::{Heard, Kinds};
 use crate::step::failing::{read_loss, usual_timeout};
 use crate::step::via::Via;
 use crate::steps::Coder;
-use crate::steps::beside::Inside;
+use crate::steps::background::Inside;
 use crate::steps::conditions::{read_conditions, read_pattern};
 use crate::syntax::{Key, Place};
 
@@ -263,7 +263,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         steps: Option<&Steps<'n>>,
         first: &dyn Fn(&mut Self, &mut Context<'_>) -> Block,
     ) -> Handler {
-        let (body, saves): (Beside, Vec<Save>) =
+        let (body, saves): (TaskBody, Vec<Save>) =
             cx.with_heard(Heard::new(kinds, cx.scope.spoken), |cx| {
                 let first = first(self, cx);
                 self.body(cx, steps, first, Inside::On).0

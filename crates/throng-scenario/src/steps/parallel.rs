@@ -7,7 +7,7 @@ use throng_program::{Block, Statement, StepKind};
 use crate::ast;
 use crate::read::Context;
 use crate::steps::Coder;
-use crate::steps::beside::Inside;
+use crate::steps::background::Inside;
 use crate::steps::rest::Flow;
 use crate::syntax::Node;
 

@@ -2,7 +2,7 @@
 //! ends.
 
 use throng_program::{
-    Amount, Beat, BeatFault, Beside, Churn, Every, OnError, Rendezvous, Retry, RetryOn,
+    Amount, Beat, BeatFault, Churn, Every, OnError, Rendezvous, Retry, RetryOn, TaskBody,
 };
 
 use super::*;
@@ -55,7 +55,7 @@ fn member(heartbeat: Heartbeat, want: &str) -> Session {
     }
     let place = Rendezvous { step: StepId(5), place: 0, users: 7, timeout: 250 * MS };
     let meets = transaction(4, vec![ask_again, Statement::Rendezvous(Arc::new(place))]);
-    let body = Beside { number: 0, steps: vec![asks_besides] };
+    let body = TaskBody { number: 0, steps: vec![asks_besides] };
     let mut session = session(vec![connect(), meets, there], 1);
     session.links[0].every = vec![Every { time: 150 * MS, body }];
     session

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use throng_program::{
-    Beat, BeatFault, Beside, Composed, Content, Every, Expect, Handler, OnError, Save, Send, Slow,
+    Beat, BeatFault, Composed, Content, Every, Expect, Handler, OnError, Save, Send, Slow, TaskBody,
 };
 use throng_protocol::framed::declaration::{
     Counts, Endian, Field, Framing, Message as Kind, Place, Placed, Role, Transport, Type,
@@ -149,13 +149,13 @@ pub(super) fn which(kind: MessageId) -> Which {
 
 /// The body of a handler is the first of its session.
 pub(super) fn handler(message: Which, steps: Block) -> Handler {
-    let (body, failing) = (Some(Beside { number: 0, steps }), Failing::default());
+    let (body, failing) = (Some(TaskBody { number: 0, steps }), Failing::default());
     Handler { step: StepId(4), message, checks: Vec::new(), saves: Vec::new(), body, failing }
 }
 
 /// The body of an `every` is the second.
 fn every(time: Duration, steps: Block) -> Every {
-    Every { time, body: Beside { number: 1, steps } }
+    Every { time, body: TaskBody { number: 1, steps } }
 }
 
 fn beat(protocol: &Protocol, every: Duration) -> Heartbeat {

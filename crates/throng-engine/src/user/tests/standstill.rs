@@ -1,6 +1,6 @@
 //! Users that nothing would ever wake end the run; users that wait for a long time do not.
 
-use throng_program::{Beside, Every, Rendezvous};
+use throng_program::{Every, Rendezvous, TaskBody};
 
 use super::*;
 use crate::control::StoppedBy;
@@ -102,7 +102,7 @@ fn users_that_finish_their_work_are_not_stuck() {
         Arc::make_mut(request).timeout = 25 * S;
     }
     let mut one = session(vec![connect(), pause(S)], 1);
-    let body = Beside { number: 0, steps: vec![asks] };
+    let body = TaskBody { number: 0, steps: vec![asks] };
     one.links[0].every = vec![Every { time: 50 * S, body }];
     let inner = chat_server(0);
     let silent: Server = Box::new(move |asked, random| match asked.starts_with(b"GET ") {

@@ -1,7 +1,7 @@
 //! Users with several connections: they log in over HTTP, stay on a WebSocket, and send HTTP
 //! requests in addition; all counts add up, whatever is lost.
 
-use throng_program::{Amount, Beat, BeatFault, Beside, Churn, Every, Handler, OnError};
+use throng_program::{Amount, Beat, BeatFault, Churn, Every, Handler, OnError, TaskBody};
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn member(stays: Duration, then: OnError) -> Session {
         (there.link, there.time) = (CHAT, Some(stays));
     }
     let code = vec![call(0, 200 * MS), open, request, call(5, 200 * MS), there, think()];
-    let calls = |number, step| Beside { number, steps: vec![call(step, 300 * MS)] };
+    let calls = |number, step| TaskBody { number, steps: vec![call(step, 300 * MS)] };
     let handler = Handler {
         step: StepId(7),
         message: Which { checks: vec![body("push")], ..Which::default() },

@@ -5,7 +5,7 @@ pub(super) mod slow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_program::{Beside, Block, Content, Statement};
+use throng_program::{Block, Content, Statement, TaskBody};
 use throng_protocol::framed::Protocol;
 
 use crate::ast::{Steps, Verb};
@@ -68,7 +68,7 @@ impl<'n> Coder<'_, 'n> {
         steps: Option<&Steps<'n>>,
         first: Block,
         inside: Inside,
-    ) -> (Beside, Flow) {
+    ) -> (TaskBody, Flow) {
         let block = std::mem::replace(&mut self.block, first);
         let outer = self.inside.replace(inside);
         let section = std::mem::replace(&mut self.section, Section::Steps);
@@ -84,7 +84,7 @@ impl<'n> Coder<'_, 'n> {
         }
         let steps = std::mem::replace(&mut self.block, block);
         (self.inside, self.section) = (outer, section);
-        (Beside { number, steps }, flow)
+        (TaskBody { number, steps }, flow)
     }
 
     /// Whether the verb can stand in the body that is being compiled.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use throng_base::units::write_duration;
 use throng_program::statement;
 use throng_program::{
-    Audience, Beat, Beside, Content, Delivery, Every, Handler, Heartbeat, Link, Message, Session,
-    Statement, Stay,
+    Audience, Beat, Content, Delivery, Every, Handler, Heartbeat, Link, Message, Session,
+    Statement, Stay, TaskBody,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
@@ -80,7 +80,7 @@ impl Known<'_> {
         }
     }
 
-    fn body(&self, of: &Beside) -> Option<&Body> {
+    fn body(&self, of: &TaskBody) -> Option<&Body> {
         let is_it = |body: &&Body| body.session == self.number && body.number == of.number;
         self.bodies.iter().find(is_it)
     }
@@ -125,7 +125,7 @@ impl Known<'_> {
     }
 
     /// The body of the handler that surely gets these messages.
-    fn taker<'h>(&self, handlers: &[&'h Handler], coming: &Coming) -> Option<&'h Beside> {
+    fn taker<'h>(&self, handlers: &[&'h Handler], coming: &Coming) -> Option<&'h TaskBody> {
         let takes = |kinds: &[MessageId], one: Option<&MessageId>| {
             kinds.is_empty() || one.is_none_or(|one| kinds.contains(one))
         };
@@ -147,7 +147,7 @@ impl Known<'_> {
             first.body.as_ref().filter(|_| first.message.checks.is_empty())
         });
         let first = takers.next()??;
-        let is_first = |other: Option<&Beside>| other.is_some_and(|it| it.number == first.number);
+        let is_first = |other: Option<&TaskBody>| other.is_some_and(|it| it.number == first.number);
         takers.all(is_first).then_some(first)
     }
 
