@@ -60,7 +60,7 @@ pub use form::form_decoded;
 pub use ids::{SessionId, ShardId, StepId, UserId};
 pub use language::Language;
 pub use random::Random;
-pub use said::{Argument, Said, Speak, Told};
+pub use said::{Argument, Said, SaidError, Speak};
 pub use secret::Secrets;
 pub use share::{Dealt, LoadPart, Share};
 pub use status::*;

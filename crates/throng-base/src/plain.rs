@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use crate::said::Told;
+use crate::said::SaidError;
 use crate::system;
 
 /// Paths by which a shell passes open files, which the user wants to read.
@@ -67,8 +67,9 @@ fn read_all(file: impl io::Read, bytes_max: usize) -> io::Result<Vec<u8>> {
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, Told(say!("it is not UTF-8 text"))))
+    String::from_utf8(bytes).map_err(|_| {
+        io::Error::new(io::ErrorKind::InvalidData, SaidError(say!("it is not UTF-8 text")))
+    })
 }
 
 fn too_large(bytes_max: usize) -> io::Error {
@@ -77,7 +78,7 @@ fn too_large(bytes_max: usize) -> io::Error {
         true => say!("it is larger than {} MiB", bytes_max / MIB),
         false => say!("it is larger than {bytes_max} bytes"),
     };
-    io::Error::new(io::ErrorKind::FileTooLarge, Told(said))
+    io::Error::new(io::ErrorKind::FileTooLarge, SaidError(said))
 }
 
 fn fit(data: &std::fs::Metadata) -> io::Result<()> {
@@ -86,7 +87,7 @@ fn fit(data: &std::fs::Metadata) -> io::Result<()> {
         () if kind.is_file() => Ok(()),
         // The error of reading a directory.
         () if kind.is_dir() => Err(io::Error::from_raw_os_error(system::EISDIR)),
-        () => Err(io::Error::new(io::ErrorKind::InvalidInput, Told(system::unreadable(kind)))),
+        () => Err(io::Error::new(io::ErrorKind::InvalidInput, SaidError(system::unreadable(kind)))),
     }
 }
 

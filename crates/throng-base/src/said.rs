@@ -82,7 +82,7 @@ impl Said {
 
     /// The same without `(os error 111)`.
     pub fn reason(error: &io::Error) -> Said {
-        if let Some(Told(said)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        if let Some(SaidError(said)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
             return said.clone();
         }
         let mut text = error.to_string();
@@ -212,15 +212,15 @@ fn is_beside_space(c: char) -> bool {
 
 /// A message as the reason of a library's error, such as an I/O error.
 #[derive(Debug)]
-pub struct Told(pub Said);
+pub struct SaidError(pub Said);
 
-impl fmt::Display for Told {
+impl fmt::Display for SaidError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.english())
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for SaidError {}
 
 /// The English text.
 impl fmt::Debug for Said {
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(said, "Connection refused (os error 111)");
         assert_eq!(said.render(Language::Chinese), "连接被拒绝（os error 111）");
         assert_eq!(Said::reason(&refused).render(Language::Chinese), "连接被拒绝");
-        let told = io::Error::other(Told(say!("a duration is missing")));
+        let told = io::Error::other(SaidError(say!("a duration is missing")));
         assert_eq!(Said::of_error(&told).render(Language::Chinese), "缺少时长");
     }
 

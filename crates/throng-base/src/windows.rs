@@ -8,7 +8,7 @@ use std::os::windows::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::said::{Said, Told};
+use crate::said::{Said, SaidError};
 
 // Never opened: see `listen` and `connect`.
 pub use std::net::{TcpListener as LocalListener, TcpStream as LocalStream};
@@ -60,7 +60,7 @@ pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
 
 fn without_sockets<T>() -> io::Result<T> {
     let told = say!("Unix sockets need Linux or macOS");
-    Err(io::Error::new(io::ErrorKind::Unsupported, Told(told)))
+    Err(io::Error::new(io::ErrorKind::Unsupported, SaidError(told)))
 }
 
 pub fn listen(_: &Path) -> io::Result<LocalListener> {

@@ -269,7 +269,7 @@ impl Options {
             .or_else(|| self.capacity.fault(self.latency));
         match fault {
             Some(fault) => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, throng_base::Told(fault)))
+                Err(io::Error::new(io::ErrorKind::InvalidInput, throng_base::SaidError(fault)))
             }
             None => Ok(()),
         }

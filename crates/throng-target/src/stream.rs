@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use socket2::SockRef;
-use throng_base::Told;
+use throng_base::SaidError;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
@@ -203,7 +203,7 @@ pub(crate) fn self_signed(
     protocols: &[&[u8]],
 ) -> io::Result<Arc<ServerConfig>> {
     let made = throng_certificates::self_signed(names);
-    let (certificate, key) = made.map_err(|said| io::Error::other(Told(said)))?;
+    let (certificate, key) = made.map_err(|said| io::Error::other(SaidError(said)))?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.pkcs8().to_vec()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)

@@ -7,7 +7,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use throng_base::Told;
+use throng_base::SaidError;
 
 use socket2::Socket;
 use tokio::io::{Interest, Ready};
@@ -95,7 +95,7 @@ fn told(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ECONNREFUSED) => {
             let text = say!("no program listens on this port (ICMP port unreachable)");
-            io::Error::new(io::ErrorKind::ConnectionRefused, Told(text))
+            io::Error::new(io::ErrorKind::ConnectionRefused, SaidError(text))
         }
         _ => error,
     }
@@ -109,7 +109,7 @@ fn unsent(error: io::Error, bytes: usize) -> io::Error {
                 "a datagram of {bytes} bytes is too large: the maximum is {DATAGRAM_BYTES_MAX}, \
                  and the network may allow fewer"
             );
-            io::Error::new(io::ErrorKind::InvalidInput, Told(text))
+            io::Error::new(io::ErrorKind::InvalidInput, SaidError(text))
         }
         _ => told(error),
     }

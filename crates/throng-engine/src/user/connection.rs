@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use throng_base::{Said, StepId, Time, Told};
+use throng_base::{Said, SaidError, StepId, Time};
 use throng_metrics::Cause;
 use throng_program::Slow;
 use throng_protocol::framed::MessageId;
@@ -221,7 +221,7 @@ impl Loss {
 
 /// A write that the memory budget rejects.
 fn no_memory((_, detail): Finding) -> io::Error {
-    io::Error::new(io::ErrorKind::OutOfMemory, Told(detail))
+    io::Error::new(io::ErrorKind::OutOfMemory, SaidError(detail))
 }
 
 impl Connection {
@@ -270,7 +270,7 @@ impl Connection {
                     "the target is not reading data: {UNSENT_BYTES_MAX} bytes are waiting to be \
                      sent"
                 );
-                return Err(io::Error::new(io::ErrorKind::TimedOut, Told(text)));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, SaidError(text)));
             }
             unsent.add(own, shared);
             return self.pay(waiting, purse).map(|()| 0).map_err(no_memory);

@@ -3,7 +3,7 @@
 use std::io;
 use std::task::Context;
 
-use throng_base::Told;
+use throng_base::SaidError;
 use throng_protocol::http1::RequestKind;
 use throng_protocol::http2::{Ask, Body, ErrorCode, Refused, Token};
 use throng_protocol::machine::Machine;
@@ -112,7 +112,7 @@ impl Outbound<'_> {
 }
 
 fn refusal(refused: Refused) -> io::Error {
-    io::Error::other(Told(match refused {
+    io::Error::other(SaidError(match refused {
         Refused::Streams { max } => say!("the target allows at most {max} concurrent streams"),
         Refused::GoingAway => say!("the target accepts no more requests on this connection"),
         Refused::IdsUsedUp => say!("all stream IDs of this connection are used up"),
