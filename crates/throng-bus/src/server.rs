@@ -224,7 +224,7 @@ pub async fn is_durable(keys: &Keys) -> Result<bool, BusError> {
     let known = link.wait_for(|link| matches!(link, Link::Up | Link::Refused(_)));
     let _ = tokio::time::timeout(READY_TIME, known).await;
     let answer = system.ask_server("$SYS.REQ.SERVER.PING.JSZ").await?;
-    Answer::parse(&answer).ok_or(BusError::Cut)
+    ServerReply::parse(&answer).ok_or(BusError::Cut)
 }
 
 /// What must be said where it does not.
@@ -237,7 +237,7 @@ pub fn not_durable() -> Said {
 
 /// The part of the server's answer that counts.
 #[derive(Deserialize)]
-struct Answer {
+struct ServerReply {
     data: Data,
 }
 
@@ -252,9 +252,9 @@ struct Config {
     sync_always: bool,
 }
 
-impl Answer {
+impl ServerReply {
     fn parse(bytes: &[u8]) -> Option<bool> {
-        let answer: Answer = serde_json::from_slice(bytes).ok()?;
+        let answer: ServerReply = serde_json::from_slice(bytes).ok()?;
         Some(answer.data.config.sync_always)
     }
 }

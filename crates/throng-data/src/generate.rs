@@ -28,13 +28,13 @@ pub enum Generator {
 /// two rows have the same text: the combinations are shuffled, not thrown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
-    parts: Arc<[Part]>,
+    parts: Arc<[PatternPart]>,
     /// None when there are more combinations than numbers of 64 bits.
     combinations: Option<Permutation>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum PatternPart {
     Literal(Box<str>),
     /// One character of these.
     OneOf(&'static [u8]),
@@ -87,10 +87,10 @@ impl Generator {
 }
 
 impl Pattern {
-    fn new(parts: Vec<Part>) -> Pattern {
+    fn new(parts: Vec<PatternPart>) -> Pattern {
         let combinations = parts.iter().try_fold(1u64, |product, part| match part {
-            Part::Literal(_) => Some(product),
-            Part::OneOf(letters) => product.checked_mul(letters.len() as u64),
+            PatternPart::Literal(_) => Some(product),
+            PatternPart::OneOf(letters) => product.checked_mul(letters.len() as u64),
         });
         Pattern { parts: parts.into(), combinations: combinations.map(Permutation::new) }
     }
@@ -119,8 +119,8 @@ impl Pattern {
     fn write(&self, text: &mut String, mut draw: impl FnMut(u64) -> u64) {
         for part in &*self.parts {
             match part {
-                Part::Literal(literal) => text.push_str(literal),
-                Part::OneOf(letters) => {
+                PatternPart::Literal(literal) => text.push_str(literal),
+                PatternPart::OneOf(letters) => {
                     let letter = letters[draw(letters.len() as u64) as usize];
                     text.push(char::from(letter));
                 }
@@ -183,15 +183,15 @@ fn parse_pattern(text: &str) -> Result<Generator, DataError> {
             }
         };
         if !literal.is_empty() {
-            parts.push(Part::Literal(std::mem::take(&mut literal).into()));
+            parts.push(PatternPart::Literal(std::mem::take(&mut literal).into()));
         }
-        parts.push(Part::OneOf(letters));
+        parts.push(PatternPart::OneOf(letters));
     }
     if parts.is_empty() {
         return Ok(Generator::Constant(Value::Text(literal.into())));
     }
     if !literal.is_empty() {
-        parts.push(Part::Literal(literal.into()));
+        parts.push(PatternPart::Literal(literal.into()));
     }
     Ok(Generator::Pattern(Pattern::new(parts)))
 }

@@ -40,7 +40,7 @@ pub(crate) use socket::tests::begin_all;
 use crate::failure::shown;
 use crate::failure::{Failure, cause_of, client_refused, io_failure, tls_error};
 use crate::network::routes::Route;
-use crate::network::sources::Kind;
+use crate::network::sources::SourceKind;
 use crate::network::{Connector, Network};
 use crate::recorder::spent::Times;
 use crate::shard::Lane;
@@ -473,7 +473,7 @@ async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
     let address = place.address;
     let failed = |error: io::Error| refused(address, &error);
     let begun = shard.clock.now();
-    let socket = begin(place, Kind::Stream, begun)?;
+    let socket = begin(place, SourceKind::Stream, begun)?;
     let stream = stream::register(socket, place.network.stamps.is_some()).map_err(failed)?;
     let ready = stream.ready(Interest::WRITABLE).await.map_err(failed)?;
     // A failed connection is "closed" immediately; only then is a system call made to find out why.
@@ -492,7 +492,7 @@ async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
 
 /// A UDP socket that sends to its target and receives only from it. Opening it sends no packet.
 fn udp(place: &Place<'_>, now: Time) -> Result<UdpSocket, Failure> {
-    let socket = begin(place, Kind::Datagram, now)?;
+    let socket = begin(place, SourceKind::Datagram, now)?;
     if place.network.stamps.is_some() {
         // Without kernel timestamps, a datagram arrives when it is read.
         let _ = system::stamp_arrivals(&socket);

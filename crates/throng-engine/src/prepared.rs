@@ -77,9 +77,9 @@ pub(crate) struct PreparedTarget {
 
 impl PreparedTarget {
     /// The place for which a user's cookie jar is read.
-    pub(crate) fn jar_place(&self, unix_seconds: u64) -> cookies::Place<'_> {
+    pub(crate) fn jar_place(&self, unix_seconds: u64) -> cookies::CookiePlace<'_> {
         let (host, secure) = (self.target.host_alone(), self.secure_cookies);
-        cookies::Place { host, secure, unix_seconds }
+        cookies::CookiePlace { host, secure, unix_seconds }
     }
 }
 

@@ -94,7 +94,7 @@ struct Looking<'a> {
 
 /// The result of a selector.
 #[derive(Debug)]
-pub(crate) enum Seen<'a> {
+pub(crate) enum Extracted<'a> {
     Nothing,
     Bytes(&'a [u8]),
     Value(Value),
@@ -104,12 +104,12 @@ pub(crate) enum Seen<'a> {
     Unreadable(Said),
 }
 
-impl Seen<'_> {
+impl Extracted<'_> {
     fn is_nothing(&self) -> bool {
         match self {
-            Seen::Nothing => true,
-            Seen::Values(values) => values.is_empty(),
-            Seen::Bytes(_) | Seen::Value(_) | Seen::Unreadable(_) => false,
+            Extracted::Nothing => true,
+            Extracted::Values(values) => values.is_empty(),
+            Extracted::Bytes(_) | Extracted::Value(_) | Extracted::Unreadable(_) => false,
         }
     }
 }
@@ -165,77 +165,81 @@ impl<'a> Looking<'a> {
         extractor: &Extractor,
         all: bool,
         scope: &mut UserScope<'_>,
-    ) -> Result<Seen<'a>, EvaluationError> {
+    ) -> Result<Extracted<'a>, EvaluationError> {
         let looked = self.looked;
         let document = &looked.document;
         let bytes = document.bytes();
-        let one = |value: Option<Value>| value.map_or(Seen::Nothing, Seen::Value);
+        let one = |value: Option<Value>| value.map_or(Extracted::Nothing, Extracted::Value);
         Ok(match extractor {
             Extractor::Status => match looked.status {
                 // Sets of statuses contain the numbers that record files use.
-                Some(status) => Seen::Value(Value::Int(i64::from(status))),
-                None => Seen::Nothing,
+                Some(status) => Extracted::Value(Value::Int(i64::from(status))),
+                None => Extracted::Nothing,
             },
             Extractor::Header(name) => match looked.said(name) {
-                Some(Field::Bytes(bytes)) => Seen::Bytes(bytes),
-                Some(field) => Seen::Value(value_of(field)),
-                None => Seen::Nothing,
+                Some(Field::Bytes(bytes)) => Extracted::Bytes(bytes),
+                Some(field) => Extracted::Value(value_of(field)),
+                None => Extracted::Nothing,
             },
             Extractor::Result(name) => one(looked.said(name).map(value_of)),
             Extractor::Cookie(name) => {
                 let value = looked.cookies.as_ref().and_then(|cookies| cookies.value(name));
-                value.map_or(Seen::Nothing, Seen::Bytes)
+                value.map_or(Extracted::Nothing, Extracted::Bytes)
             }
-            Extractor::Body => Seen::Bytes(bytes),
+            Extractor::Body => Extracted::Bytes(bytes),
             Extractor::Json(path) => match (self.check_plan.paths.is_some(), all) {
                 (true, _) => self.see_field(index),
-                (false, _) if document.json().is_none() => Seen::Unreadable(not_json(document)),
+                (false, _) if document.json().is_none() => {
+                    Extracted::Unreadable(not_json(document))
+                }
                 (false, true) => match path.parts() {
                     // A path to a single value: the items of a list are counted.
                     Some(_) => one(path.first_in(document)),
-                    None => Seen::Values(path.all_in(document)),
+                    None => Extracted::Values(path.all_in(document)),
                 },
                 (false, false) => one(path.first_in(document)),
             },
             Extractor::Field(paths) => one(looked.field(paths)),
             Extractor::Kind(kinds, _) => one(looked.kind(kinds)),
             Extractor::Proto(path) => one(looked.proto_field(path)),
-            Extractor::XPath(path) if all => Seen::Values(path.all(document.page())),
+            Extractor::XPath(path) if all => Extracted::Values(path.all(document.page())),
             Extractor::XPath(path) => one(path.first(document.page())),
-            Extractor::Css(selector) if all => Seen::Values(selector.all(document.page())),
+            Extractor::Css(selector) if all => Extracted::Values(selector.all(document.page())),
             Extractor::Css(selector) => one(selector.first(document.page())),
-            Extractor::Pattern(pattern) if all => Seen::Values(pattern.all(bytes)),
+            Extractor::Pattern(pattern) if all => Extracted::Values(pattern.all(bytes)),
             Extractor::Pattern(pattern) => one(pattern.first(bytes)),
             Extractor::Size => {
                 let size = looked.tally.map_or(bytes.len() as u64, |tally| tally.bytes);
-                Seen::Value(Value::Int(size as i64))
+                Extracted::Value(Value::Int(size as i64))
             }
-            Extractor::Time => Seen::Value(Value::Float(looked.elapsed.as_nanos() as f64)),
+            Extractor::Time => Extracted::Value(Value::Float(looked.elapsed.as_nanos() as f64)),
             Extractor::Digest(digest) => {
                 let digits = looked.tally.and_then(|tally| tally.digits(*digest));
                 let digits = digits.unwrap_or_else(|| digest.of(bytes));
-                Seen::Value(Value::Text(digits.into()))
+                Extracted::Value(Value::Text(digits.into()))
             }
             Extractor::Expression(expression) => {
-                Seen::Value(scope.with(looked, |scope| expression.evaluate(scope))?)
+                Extracted::Value(scope.with(looked, |scope| expression.evaluate(scope))?)
             }
         })
     }
 
     /// A JSON field; all are read in one pass when the first is needed.
-    fn see_field(&mut self, index: usize) -> Seen<'a> {
+    fn see_field(&mut self, index: usize) -> Extracted<'a> {
         let (Some(paths), Some(Some(place))) =
             (&self.check_plan.paths, self.check_plan.places.get(index))
         else {
-            return Seen::Nothing;
+            return Extracted::Nothing;
         };
         let read = self.read.get_or_insert_with(|| {
             self.found.resize(paths.paths().len(), None);
             paths.read(self.looked.document.bytes(), self.found)
         });
         match read {
-            Ok(()) => self.found[usize::from(*place)].clone().map_or(Seen::Nothing, Seen::Value),
-            Err(_) => Seen::Unreadable(not_json(&self.looked.document)),
+            Ok(()) => {
+                self.found[usize::from(*place)].clone().map_or(Extracted::Nothing, Extracted::Value)
+            }
+            Err(_) => Extracted::Unreadable(not_json(&self.looked.document)),
         }
     }
 
@@ -292,13 +296,13 @@ impl<'a> Looking<'a> {
 }
 
 /// The value that is saved.
-fn kept(seen: Seen<'_>, all: bool) -> Option<Value> {
+fn kept(seen: Extracted<'_>, all: bool) -> Option<Value> {
     match seen {
-        Seen::Nothing | Seen::Unreadable(_) => None,
-        Seen::Bytes(bytes) => Some(text_of(bytes)),
-        Seen::Value(value) if all => Some(Value::List([value].into())),
-        Seen::Value(value) => Some(value),
-        Seen::Values(values) if values.is_empty() => None,
-        Seen::Values(values) => Some(Value::List(values.into())),
+        Extracted::Nothing | Extracted::Unreadable(_) => None,
+        Extracted::Bytes(bytes) => Some(text_of(bytes)),
+        Extracted::Value(value) if all => Some(Value::List([value].into())),
+        Extracted::Value(value) => Some(value),
+        Extracted::Values(values) if values.is_empty() => None,
+        Extracted::Values(values) => Some(Value::List(values.into())),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn lower(tree: &Tree<'_>, names: &mut dyn Names) -> Result<Node, Box<
 }
 
 /// A node and its properties.
-struct Part {
+struct SourcePart {
     node: Node,
     start: usize,
     end: usize,
@@ -43,17 +43,17 @@ struct Part {
     outermost_loop: usize,
 }
 
-impl Part {
-    fn constant(value: Value, span: (usize, usize)) -> Part {
-        Part::new(Node::Constant(value), span, true)
+impl SourcePart {
+    fn constant(value: Value, span: (usize, usize)) -> SourcePart {
+        SourcePart::new(Node::Constant(value), span, true)
     }
 
-    fn new(node: Node, span: (usize, usize), is_constant: bool) -> Part {
-        Part { node, start: span.0, end: span.1, is_constant, outermost_loop: usize::MAX }
+    fn new(node: Node, span: (usize, usize), is_constant: bool) -> SourcePart {
+        SourcePart { node, start: span.0, end: span.1, is_constant, outermost_loop: usize::MAX }
     }
 
     /// Adds the properties of a nested part.
-    fn with(mut self, inner: &Facts) -> Part {
+    fn with(mut self, inner: &Facts) -> SourcePart {
         self.is_constant &= inner.is_constant;
         self.outermost_loop = self.outermost_loop.min(inner.outermost_loop);
         self
@@ -81,7 +81,7 @@ impl Facts {
     }
 }
 
-type Lowered = Result<Part, Box<CompileError>>;
+type Lowered = Result<SourcePart, Box<CompileError>>;
 
 struct Lowering<'a> {
     names: &'a mut dyn Names,
@@ -99,7 +99,7 @@ impl<'a> Lowering<'a> {
         }
         let span = (tree.start, tree.end);
         match &tree.shape {
-            Shape::Value(value) => Ok(Part::constant(value.clone(), span)),
+            Shape::Value(value) => Ok(SourcePart::constant(value.clone(), span)),
             Shape::Name(name) => Ok(self.lower_local(name, span)),
             Shape::Field { of, name, .. } => self.lower_field(of, name, span),
             Shape::Index(parts) => self.lower_index(parts, span),
@@ -124,7 +124,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Computes a constant part. One without a value is doubtful, unless a nested part already was.
-    fn fold(&mut self, mut part: Part, doubts_before: usize) -> Part {
+    fn fold(&mut self, mut part: SourcePart, doubts_before: usize) -> SourcePart {
         let known = part.is_constant && part.outermost_loop >= self.locals.len();
         if !known || matches!(part.node, Node::Constant(_)) {
             return part;
@@ -152,9 +152,9 @@ impl<'a> Lowering<'a> {
         (self.steps_left > 0).then_some(result)
     }
 
-    fn lower_local(&mut self, name: &str, span: (usize, usize)) -> Part {
+    fn lower_local(&mut self, name: &str, span: (usize, usize)) -> SourcePart {
         let depth = self.locals.iter().rposition(|local| *local == name).unwrap_or_default();
-        let mut part = Part::new(Node::Local(depth as u16), span, true);
+        let mut part = SourcePart::new(Node::Local(depth as u16), span, true);
         part.outermost_loop = depth;
         part
     }
@@ -170,7 +170,7 @@ impl<'a> Lowering<'a> {
         let span = (path.start(), path.end());
         Some(path.node(self.names, &mut self.doubts).map(|node| {
             let is_constant = is_known(&node);
-            Part::new(node, span, is_constant)
+            SourcePart::new(node, span, is_constant)
         }))
     }
 
@@ -180,7 +180,7 @@ impl<'a> Lowering<'a> {
         // A missing field is the result here, not an error.
         self.doubts.truncate(doubts_before);
         let facts = part.facts();
-        let part = Part::new(Node::Has(Box::new(part.node)), span, true).with(&facts);
+        let part = SourcePart::new(Node::Has(Box::new(part.node)), span, true).with(&facts);
         Ok(self.fold(part, doubts_before))
     }
 
@@ -189,7 +189,7 @@ impl<'a> Lowering<'a> {
         let operand = self.lower(of)?;
         let facts = operand.facts();
         let node = Node::Select { operand: Box::new(operand.node), field: name.into() };
-        Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
+        Ok(self.fold(SourcePart::new(node, span, true).with(&facts), doubts_before))
     }
 
     fn lower_list(&mut self, elements: &'a [Tree<'a>], span: (usize, usize)) -> Lowered {
@@ -201,7 +201,7 @@ impl<'a> Lowering<'a> {
             facts = facts.and(item.facts());
             items.push(item.node);
         }
-        let part = Part::new(Node::List(items.into()), span, true).with(&facts);
+        let part = SourcePart::new(Node::List(items.into()), span, true).with(&facts);
         Ok(self.fold(part, doubts_before))
     }
 
@@ -218,7 +218,7 @@ impl<'a> Lowering<'a> {
             facts = facts.and(key.facts()).and(value.facts());
             entries.push((key.node, value.node));
         }
-        let part = Part::new(Node::Map(entries.into()), span, true).with(&facts);
+        let part = SourcePart::new(Node::Map(entries.into()), span, true).with(&facts);
         Ok(self.fold(part, doubts_before))
     }
 
@@ -272,7 +272,7 @@ impl<'a> Lowering<'a> {
     fn lower_function(
         &mut self,
         function: &'static FunctionDoc,
-        target: Option<Part>,
+        target: Option<SourcePart>,
         trees: &'a [Tree<'a>],
         span: (usize, usize),
     ) -> Lowered {
@@ -281,7 +281,7 @@ impl<'a> Lowering<'a> {
             return Err(wrong_count(function, count, span));
         }
         let doubts_before = self.doubts.len();
-        let mut parts: Vec<Part> = Vec::with_capacity(count);
+        let mut parts: Vec<SourcePart> = Vec::with_capacity(count);
         parts.extend(target);
         for tree in trees {
             parts.push(self.lower(tree)?);
@@ -298,11 +298,11 @@ impl<'a> Lowering<'a> {
         let mut part = match self.constant_pattern(function, &parts) {
             Some(pattern) => {
                 let text = parts.remove(0);
-                Part::new(Node::Matches(Box::new((text.node, pattern))), span, true)
+                SourcePart::new(Node::Matches(Box::new((text.node, pattern))), span, true)
             }
             None => {
                 let arguments = parts.into_iter().map(|part| part.node).collect();
-                Part::new(Node::Call(function, arguments), span, true)
+                SourcePart::new(Node::Call(function, arguments), span, true)
             }
         }
         .with(&facts);
@@ -320,7 +320,11 @@ impl<'a> Lowering<'a> {
     }
 
     /// The compiled pattern of a `matches` with a constant pattern.
-    fn constant_pattern(&mut self, function: &FunctionDoc, parts: &[Part]) -> Option<regex::Regex> {
+    fn constant_pattern(
+        &mut self,
+        function: &FunctionDoc,
+        parts: &[SourcePart],
+    ) -> Option<regex::Regex> {
         let pattern = parts.get(1).filter(|_| function.name == "matches")?;
         let Node::Constant(Value::Text(text)) = &pattern.node else { return None };
         let span = (pattern.start, pattern.end);
@@ -350,7 +354,7 @@ impl<'a> Lowering<'a> {
         let facts = condition.facts().and(yes.facts()).and(no.facts());
         let span = (condition.start, no.end);
         let node = Node::Conditional(Box::new([condition.node, yes.node, no.node]));
-        Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
+        Ok(self.fold(SourcePart::new(node, span, true).with(&facts), doubts_before))
     }
 
     fn lower_logic(&mut self, deciding: bool, [left, right]: &'a [Tree<'a>; 2]) -> Lowered {
@@ -364,12 +368,12 @@ impl<'a> Lowering<'a> {
         let span = (left.start, right.end);
         if matches!(left.node, Node::Constant(Value::Bool(value)) if value == deciding) {
             self.doubts.truncate(doubts_of_left);
-            return Ok(Part::constant(Value::Bool(deciding), span));
+            return Ok(SourcePart::constant(Value::Bool(deciding), span));
         }
         let facts = left.facts().and(right.facts());
         let operands = Box::new([left.node, right.node]);
         let node = if deciding { Node::Or(operands) } else { Node::And(operands) };
-        Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
+        Ok(self.fold(SourcePart::new(node, span, true).with(&facts), doubts_before))
     }
 
     fn lower_not(&mut self, operand: &'a Tree<'a>, span: (usize, usize)) -> Lowered {
@@ -377,7 +381,7 @@ impl<'a> Lowering<'a> {
         let operand = self.lower(operand)?;
         self.expect_bool(&operand, "!");
         let facts = operand.facts();
-        let part = Part::new(Node::Not(Box::new(operand.node)), span, true).with(&facts);
+        let part = SourcePart::new(Node::Not(Box::new(operand.node)), span, true).with(&facts);
         Ok(self.fold(part, doubts_before))
     }
 
@@ -390,11 +394,11 @@ impl<'a> Lowering<'a> {
             self.doubt((operand.start, operand.end), error);
         }
         let facts = operand.facts();
-        let part = Part::new(Node::Negate(Box::new(operand.node)), span, true).with(&facts);
+        let part = SourcePart::new(Node::Negate(Box::new(operand.node)), span, true).with(&facts);
         Ok(self.fold(part, doubts_before))
     }
 
-    fn expect_bool(&mut self, part: &Part, operator: &str) {
+    fn expect_bool(&mut self, part: &SourcePart, operator: &str) {
         let types = part.node.types();
         if !types.may_be(Types::BOOL) {
             let found = types.name();
@@ -413,7 +417,7 @@ impl<'a> Lowering<'a> {
         let key = self.lower(key)?;
         let facts = container.facts().and(key.facts());
         let node = Node::Index(Box::new([container.node, key.node]));
-        Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
+        Ok(self.fold(SourcePart::new(node, span, true).with(&facts), doubts_before))
     }
 
     fn lower_in(&mut self, [item, container]: &'a [Tree<'a>; 2]) -> Lowered {
@@ -422,7 +426,7 @@ impl<'a> Lowering<'a> {
         let container = self.lower(container)?;
         let (facts, span) = (item.facts().and(container.facts()), (item.start, container.end));
         let node = Node::In(Box::new([item.node, container.node]));
-        Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
+        Ok(self.fold(SourcePart::new(node, span, true).with(&facts), doubts_before))
     }
 
     fn lower_binary(&mut self, operator: Operator, [left, right]: &'a [Tree<'a>; 2]) -> Lowered {
@@ -448,7 +452,7 @@ impl<'a> Lowering<'a> {
             }));
         }
         let node = Node::Binary(operator, Box::new([left.node, right.node]));
-        Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
+        Ok(self.fold(SourcePart::new(node, span, true).with(&facts), doubts_before))
     }
 
     fn lower_each(&mut self, each: &'a Loop<'a>, span: (usize, usize)) -> Lowered {
@@ -466,7 +470,10 @@ impl<'a> Lowering<'a> {
         let (condition, result, facts) = inner?;
         let facts = facts.and(range.facts());
         let each = Each { kind: each.kind, range: range.node, condition, result };
-        Ok(self.fold(Part::new(Node::Each(Box::new(each)), span, true).with(&facts), doubts_before))
+        Ok(self.fold(
+            SourcePart::new(Node::Each(Box::new(each)), span, true).with(&facts),
+            doubts_before,
+        ))
     }
 
     fn lower_body(
@@ -476,7 +483,7 @@ impl<'a> Lowering<'a> {
     ) -> Result<(Node, Node, Facts), Box<CompileError>> {
         let condition = match &each.condition {
             Some(tree) => self.lower(tree)?,
-            None => Part::constant(Value::Bool(true), (0, 0)),
+            None => SourcePart::constant(Value::Bool(true), (0, 0)),
         };
         self.expect_bool(&condition, "a loop");
         let result = match &each.result {

@@ -53,10 +53,10 @@ impl Digest {
 
 /// A digest of bytes that arrive in pieces.
 #[derive(Clone)]
-pub struct Hasher(State);
+pub struct Hasher(DigestState);
 
 #[derive(Clone)]
-enum State {
+enum DigestState {
     Md5(md5::Context),
     Sha(Context),
     Crc32(crc32fast::Hasher),
@@ -65,28 +65,28 @@ enum State {
 impl Hasher {
     pub fn new(digest: Digest) -> Hasher {
         Hasher(match digest {
-            Digest::Md5 => State::Md5(md5::Context::new()),
-            Digest::Sha1 => State::Sha(Context::new(&SHA1_FOR_LEGACY_USE_ONLY)),
-            Digest::Sha256 => State::Sha(Context::new(&SHA256)),
-            Digest::Sha512 => State::Sha(Context::new(&SHA512)),
-            Digest::Crc32 => State::Crc32(crc32fast::Hasher::new()),
+            Digest::Md5 => DigestState::Md5(md5::Context::new()),
+            Digest::Sha1 => DigestState::Sha(Context::new(&SHA1_FOR_LEGACY_USE_ONLY)),
+            Digest::Sha256 => DigestState::Sha(Context::new(&SHA256)),
+            Digest::Sha512 => DigestState::Sha(Context::new(&SHA512)),
+            Digest::Crc32 => DigestState::Crc32(crc32fast::Hasher::new()),
         })
     }
 
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            State::Md5(state) => state.consume(bytes),
-            State::Sha(state) => state.update(bytes),
-            State::Crc32(state) => state.update(bytes),
+            DigestState::Md5(state) => state.consume(bytes),
+            DigestState::Sha(state) => state.update(bytes),
+            DigestState::Crc32(state) => state.update(bytes),
         }
     }
 
     /// The digest of the bytes so far.
     pub fn digits(&self) -> String {
         match self.0.clone() {
-            State::Md5(state) => hex(&*state.finalize()),
-            State::Sha(state) => hex(state.finish().as_ref()),
-            State::Crc32(state) => format!("{:08x}", state.finalize()),
+            DigestState::Md5(state) => hex(&*state.finalize()),
+            DigestState::Sha(state) => hex(state.finish().as_ref()),
+            DigestState::Crc32(state) => format!("{:08x}", state.finalize()),
         }
     }
 }

@@ -26,7 +26,7 @@ pub const AGENTS_MAX: usize = 10_000;
 pub struct Incarnation(pub u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PresenceState {
     There,
     Suspected,
     Lost,
@@ -52,7 +52,7 @@ pub enum News {
 struct Agent {
     incarnation: Incarnation,
     heard: Time,
-    state: State,
+    state: PresenceState,
 }
 
 #[derive(Clone, Debug)]
@@ -74,20 +74,20 @@ impl Presence {
             if self.agents.len() == AGENTS_MAX {
                 return Some(News::TooMany);
             }
-            let agent = Agent { incarnation: life, heard: now, state: State::There };
+            let agent = Agent { incarnation: life, heard: now, state: PresenceState::There };
             self.agents.insert(name.to_string(), agent);
             return Some(News::Joined);
         };
         if life < agent.incarnation {
             return Some(News::Twice(life));
         }
-        let was = std::mem::replace(&mut agent.state, State::There);
+        let was = std::mem::replace(&mut agent.state, PresenceState::There);
         agent.heard = agent.heard.max(now);
         if life > agent.incarnation {
             agent.incarnation = life;
             return Some(News::Restarted(life));
         }
-        (was != State::There).then_some(News::Back)
+        (was != PresenceState::There).then_some(News::Back)
     }
 
     /// What the silence of some means by now.
@@ -96,10 +96,12 @@ impl Presence {
         for (name, agent) in &mut self.agents {
             let silent = now.since(agent.heard);
             let (state, what) = match agent.state {
-                State::There | State::Suspected if silent >= self.lost_after => {
-                    (State::Lost, News::Lost)
+                PresenceState::There | PresenceState::Suspected if silent >= self.lost_after => {
+                    (PresenceState::Lost, News::Lost)
                 }
-                State::There if silent >= SUSPECT_AFTER => (State::Suspected, News::Suspected),
+                PresenceState::There if silent >= SUSPECT_AFTER => {
+                    (PresenceState::Suspected, News::Suspected)
+                }
                 _ => continue,
             };
             agent.state = state;
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(presence.heard("a", FIRST, at(6)), Some(News::Back));
         assert_eq!(presence.look(at(40)), vec![("a", News::Suspected)]);
         assert_eq!(presence.look(at(41)), vec![("a", News::Lost)]);
-        assert_eq!(presence.agents["a"].state, State::Lost);
+        assert_eq!(presence.agents["a"].state, PresenceState::Lost);
         assert_eq!(presence.heard("a", FIRST, at(42)), Some(News::Back));
     }
 

@@ -39,11 +39,11 @@ struct Shares {
     since: Duration,
     /// What this process used since then and until the last reading.
     cpu_ns: u64,
-    told: Told,
+    told: HostFigures,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct HostFigures {
     shard: f64,
     process: f64,
     host: Option<HostShare>,
@@ -176,7 +176,7 @@ impl Monitor {
         let own = of(self.shares.cpu_ns, self.host_processors);
         let traffic = Traffic::read(&self.root);
         let before = std::mem::replace(&mut self.traffic, traffic);
-        self.shares.told = Told {
+        self.shares.told = HostFigures {
             shard: of(shard_cpu_max_ns, 1.0),
             process: of(self.shares.cpu_ns, self.processors),
             host: host.or(self.shares.told.host),

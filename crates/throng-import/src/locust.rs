@@ -10,7 +10,7 @@ use crate::json::Json;
 use crate::model::{Auth, Body, Check, Exchange, Item, LeftOut, Recording, Save, Session, Think};
 use crate::script::walk::Walk;
 use crate::script::world::{Known, World};
-use crate::script::{Argument, Class, Expr, Kind, Statement, argument, python};
+use crate::script::{Argument, Class, Expr, ScriptKind, Statement, argument, python};
 use crate::text::Text;
 
 /// Bases of classes that are users.
@@ -18,7 +18,7 @@ const USERS: [&str; 4] = ["HttpUser", "FastHttpUser", "HttpLocust", "FastHttpLoc
 
 pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
     let statements = python(&source.text);
-    let mut reader = Reader { world: World::new(), classes: Vec::new() };
+    let mut reader = LocustReader { world: World::new(), classes: Vec::new() };
     reader.world.recording.name = options.stem.clone();
     reader.declare(&statements);
     let classes = reader.classes.clone();
@@ -40,12 +40,12 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
     reader.world.finish(source, "locust")
 }
 
-struct Reader {
+struct LocustReader {
     world: World,
     classes: Vec<Class>,
 }
 
-impl Walk for Reader {
+impl Walk for LocustReader {
     fn world(&mut self) -> &mut World {
         &mut self.world
     }
@@ -87,7 +87,7 @@ impl Walk for Reader {
     ) {
         let fails = |body: &[Statement]| {
             body.iter().any(|one| {
-                matches!(&one.kind, Kind::Expr(value)
+                matches!(&one.kind, ScriptKind::Expr(value)
                 if value.call().is_some_and(|(path, _)| path.ends_with(".failure")))
             })
         };
@@ -133,11 +133,11 @@ impl Walk for Reader {
     }
 }
 
-impl Reader {
+impl LocustReader {
     fn declare(&mut self, statements: &[Statement]) {
         for statement in statements {
             match &statement.kind {
-                Kind::Class(class) => {
+                ScriptKind::Class(class) => {
                     if class
                         .bases
                         .iter()
@@ -149,19 +149,19 @@ impl Reader {
                     }
                     self.classes.push(class.clone());
                 }
-                Kind::Function(function) if function.decorators.is_empty() => {
+                ScriptKind::Function(function) if function.decorators.is_empty() => {
                     self.world.set_global(&function.name, Known::Function(function.clone()));
                 }
-                Kind::Function(function) => {
+                ScriptKind::Function(function) => {
                     self.left_out(statement.line, say!("the function `{}`", &function.name));
                 }
-                Kind::Let(names, value) => {
+                ScriptKind::Let(names, value) => {
                     let known = self.world.value(value);
                     if let [name] = names.as_slice() {
                         self.world.set_global(name, known);
                     }
                 }
-                Kind::If(Expr::Bool(true), body, _) => self.declare(&body.clone()),
+                ScriptKind::If(Expr::Bool(true), body, _) => self.declare(&body.clone()),
                 _ => {}
             }
         }
@@ -197,7 +197,7 @@ impl Reader {
         }
         for statement in &class.body {
             // What a class has of its own replaces what it would inherit.
-            if let Kind::Function(function) = &statement.kind {
+            if let ScriptKind::Function(function) = &statement.kind {
                 out.retain(|known| !known.is_function(&function.name));
             }
             out.push(statement.clone());
@@ -214,7 +214,7 @@ impl Reader {
         let mut think = None;
         self.declare_methods(&members);
         for statement in &members {
-            let Kind::Let(names, value) = &statement.kind else { continue };
+            let ScriptKind::Let(names, value) = &statement.kind else { continue };
             match names.first().map(String::as_str) {
                 Some("host") => {
                     let host = self.world.text(value);
@@ -261,7 +261,7 @@ impl Reader {
 
     fn declare_methods(&mut self, members: &[Statement]) {
         for statement in members {
-            if let Kind::Function(function) = &statement.kind {
+            if let ScriptKind::Function(function) = &statement.kind {
                 let known = Known::Function(function.clone());
                 self.world.set_global(&format!("self.{}", function.name), known);
             }
@@ -276,18 +276,18 @@ impl Reader {
         let mut tasks: Vec<(u64, Vec<Item>)> = Vec::new();
         for statement in members {
             match &statement.kind {
-                Kind::Function(function) => {
+                ScriptKind::Function(function) => {
                     if let Some(weight) = self.weight(&function.decorators) {
                         let steps = self.function(function);
                         tasks.push((weight, steps));
                     }
                 }
-                Kind::Class(class) => {
+                ScriptKind::Class(class) => {
                     let weight = self.weight(&class.decorators).unwrap_or(1);
                     let steps = self.task_set(class, depth);
                     tasks.push((weight, steps));
                 }
-                Kind::Let(names, value)
+                ScriptKind::Let(names, value)
                     if names.first().is_some_and(|name| name == "tasks" || name == "task_set") =>
                 {
                     self.listed(value, depth, &mut tasks);
@@ -331,7 +331,7 @@ impl Reader {
         let mut is_sequential =
             class.bases.iter().filter_map(Expr::path).any(|base| base.contains("Sequential"));
         is_sequential |= members.iter().any(|one| {
-            matches!(&one.kind, Kind::Function(function)
+            matches!(&one.kind, ScriptKind::Function(function)
             if function.decorators.iter().any(is_sequence_step))
         });
         if !is_sequential {
@@ -339,7 +339,7 @@ impl Reader {
         }
         let mut steps = Vec::new();
         for statement in &members {
-            if let Kind::Function(function) = &statement.kind
+            if let ScriptKind::Function(function) = &statement.kind
                 && let Some(times) = self.weight(&function.decorators)
             {
                 let inner = self.function(function);

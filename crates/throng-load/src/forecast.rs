@@ -66,7 +66,7 @@ impl Assumed {
 /// The forecast of a run.
 pub struct Forecast<'p> {
     program: &'p Program,
-    loads: Vec<Part<'p>>,
+    loads: Vec<ForecastPart<'p>>,
     /// The estimate of each session.
     pub sessions: Vec<SessionExpected>,
     /// The share of users that run each session; the sum is 1.
@@ -74,12 +74,12 @@ pub struct Forecast<'p> {
 }
 
 /// One load of a run.
-struct Part<'p> {
+struct ForecastPart<'p> {
     load: &'p Load,
     planned: Vec<Planned>,
 }
 
-impl Part<'_> {
+impl ForecastPart<'_> {
     /// The number of users that stay at this time; at a phase boundary, the larger one.
     fn staying_at(&self, time: f64) -> f64 {
         let last = self.planned.len().saturating_sub(1);
@@ -159,7 +159,7 @@ impl<'p> Forecast<'p> {
         let all = plan(&program.loads);
         let part = |(number, load): (usize, &'p Load)| {
             let planned = all.iter().filter(|one| one.load == number).cloned().collect();
-            Part { load, planned }
+            ForecastPart { load, planned }
         };
         Forecast {
             program,
@@ -184,7 +184,7 @@ impl<'p> Forecast<'p> {
         let add = |sum: (u64, u64), (staying, arriving): (u64, u64)| {
             (sum.0.saturating_add(staying), sum.1.saturating_add(arriving))
         };
-        self.loads.iter().map(Part::users).fold((0, 0), add)
+        self.loads.iter().map(ForecastPart::users).fold((0, 0), add)
     }
 
     /// The maximum number of concurrent users. [`Bound::Least`] assumes the shortest pauses,
@@ -202,7 +202,7 @@ impl<'p> Forecast<'p> {
             })
             .collect();
         let of = |time: f64| {
-            let load = |(part, arriving): (&Part<'_>, &Option<Presence>)| {
+            let load = |(part, arriving): (&ForecastPart<'_>, &Option<Presence>)| {
                 let arriving = arriving.as_ref().filter(|_| time <= part.end());
                 let present = arriving.map_or(0.0, |(flow, it)| flow.present_at(time, it));
                 let present = match part.is_by_chance() {
@@ -218,7 +218,7 @@ impl<'p> Forecast<'p> {
 
     /// The maximum number of users that stay at once, if the phases are long enough to add them.
     pub fn staying_at_once(&self) -> u64 {
-        let most = |part: &Part<'_>| {
+        let most = |part: &ForecastPart<'_>| {
             part.planned.iter().map(|one| one.users.0.max(one.users.1)).max().unwrap_or(0)
         };
         self.loads.iter().map(most).fold(0, u64::saturating_add)
@@ -227,7 +227,7 @@ impl<'p> Forecast<'p> {
     /// The arrivals of each load, with the share and the duration of each session.
     fn presences(&self, bound: Bound, answer_seconds: f64) -> Vec<Option<Presence>> {
         let assumed = Assumed { answer_seconds, bound: bound.opposite() };
-        let of = |(number, part): (usize, &Part<'_>)| {
+        let of = |(number, part): (usize, &ForecastPart<'_>)| {
             let mut parts: Vec<(f64, f64)> = Vec::new();
             let arriving = part.users().1.max(1) as f64;
             let users = users_of_sessions(self.program, number, arriving);
@@ -268,7 +268,7 @@ impl<'p> Forecast<'p> {
     /// unknown.
     pub fn rows(&self, source: u16, most: &Course) -> Option<u64> {
         let take = self.program.data.get(usize::from(source))?.take;
-        let last = |(number, part): (usize, &Part<'_>)| {
+        let last = |(number, part): (usize, &ForecastPart<'_>)| {
             let users = part.planned.iter().map(|one| part.coming(one, Bound::Most)).sum();
             self.program.last_user_with(number, source, users) as f64
         };

@@ -26,24 +26,24 @@ pub(super) struct Tool {
 
 struct Field {
     name: &'static str,
-    kind: Kind,
+    kind: ToolKind,
     about: Said,
     is_required: bool,
 }
 
 impl Field {
-    const fn optional(name: &'static str, kind: Kind, about: Said) -> Field {
+    const fn optional(name: &'static str, kind: ToolKind, about: Said) -> Field {
         Field { name, kind, about, is_required: false }
     }
 
-    const fn required(name: &'static str, kind: Kind, about: Said) -> Field {
+    const fn required(name: &'static str, kind: ToolKind, about: Said) -> Field {
         Field { name, kind, about, is_required: true }
     }
 }
 
 /// What a field holds, and the words that it becomes.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ToolKind {
     /// A text that stands by itself.
     Word,
     /// Several of them.
@@ -64,39 +64,39 @@ enum Kind {
 
 const SCENARIO_TEXT: Field = Field::optional(
     TEXT,
-    Kind::Input,
+    ToolKind::Input,
     say!("the scenario as YAML text; paths in it are relative to the server's working directory"),
 );
 const SCENARIO_FILE: Field =
-    Field::optional(FILE, Kind::Word, say!("path of the scenario file, instead of `scenario`"));
+    Field::optional(FILE, ToolKind::Word, say!("path of the scenario file, instead of `scenario`"));
 const SET: Field = Field::optional(
     "set",
-    Kind::Pairs("--set"),
+    ToolKind::Pairs("--set"),
     say!("values for variables of the scenario, by name"),
 );
 const USERS: Field = Field::optional(
     "users",
-    Kind::Count("--users"),
+    ToolKind::Count("--users"),
     say!("peak number of users, instead of the scenario's"),
 );
 const RATE: Field = Field::optional(
     "rate",
-    Kind::Option("--rate"),
+    ToolKind::Option("--rate"),
     say!("peak rate of arrivals or iterations, such as `500/s`, instead of the scenario's"),
 );
 const TIME: Field = Field::optional(
     "for",
-    Kind::Option("--for"),
+    ToolKind::Option("--for"),
     say!("duration of the load, such as `30s`, instead of the scenario's"),
 );
 const SEED: Field = Field::optional(
     "seed",
-    Kind::Count("--seed"),
+    ToolKind::Count("--seed"),
     say!("random seed, to reproduce the random choices of another run"),
 );
 const RUN: Field = Field::optional(
     "run",
-    Kind::Word,
+    ToolKind::Word,
     say!("the run directory; by default the newest in `throng-runs`"),
 );
 
@@ -137,12 +137,12 @@ pub(super) static TOOLS: [Tool; 8] = [
             SEED,
             Field::optional(
                 "session",
-                Kind::Option("--session"),
+                ToolKind::Option("--session"),
                 say!("name of the only session to run"),
             ),
             Field::optional(
                 "full",
-                Kind::Switch("--full"),
+                ToolKind::Switch("--full"),
                 say!("show all data that is sent and received in full"),
             ),
         ],
@@ -167,10 +167,14 @@ pub(super) static TOOLS: [Tool; 8] = [
             SEED,
             Field::optional(
                 "thresholds",
-                Kind::Options("--threshold"),
+                ToolKind::Options("--threshold"),
                 say!("thresholds in addition to those of the scenario, such as `http p99 < 50ms`"),
             ),
-            Field::optional("labels", Kind::Pairs("--label"), say!("labels of the run, by name")),
+            Field::optional(
+                "labels",
+                ToolKind::Pairs("--label"),
+                say!("labels of the run, by name"),
+            ),
         ],
         sends: true,
         json: true,
@@ -194,7 +198,7 @@ pub(super) static TOOLS: [Tool; 8] = [
             RUN,
             Field::optional(
                 "slowest",
-                Kind::Switch("--slowest"),
+                ToolKind::Switch("--slowest"),
                 say!("show where the time of the slowest attempts went instead"),
             ),
         ],
@@ -206,11 +210,11 @@ pub(super) static TOOLS: [Tool; 8] = [
         title: say!("Compare runs"),
         about: say!("Compares recorded runs with a baseline and reports changes beyond noise."),
         fields: &[
-            Field::required("baseline", Kind::Word, say!("run directory of the baseline")),
-            Field::required("runs", Kind::Words, say!("run directories to compare with it")),
+            Field::required("baseline", ToolKind::Word, say!("run directory of the baseline")),
+            Field::required("runs", ToolKind::Words, say!("run directories to compare with it")),
             Field::optional(
                 "fail_if",
-                Kind::Options("--fail-if"),
+                ToolKind::Options("--fail-if"),
                 say!("conditions that fail the comparison, such as `http p99 > +10%`"),
             ),
         ],
@@ -226,7 +230,7 @@ pub(super) static TOOLS: [Tool; 8] = [
         ),
         fields: &[Field::optional(
             "code",
-            Kind::Word,
+            ToolKind::Word,
             say!("the code; by default, all codes are listed"),
         )],
         sends: false,
@@ -323,18 +327,18 @@ fn mistake(message: Said, help: Said) -> Diagnostic {
 impl Field {
     fn schema(&self) -> Value {
         let mut schema = match self.kind {
-            Kind::Word | Kind::Input | Kind::Option(_) => json!({"type": "string"}),
-            Kind::Count(_) => json!({"type": "integer", "minimum": 0}),
-            Kind::Switch(_) => json!({"type": "boolean"}),
-            Kind::Words | Kind::Options(_) => {
+            ToolKind::Word | ToolKind::Input | ToolKind::Option(_) => json!({"type": "string"}),
+            ToolKind::Count(_) => json!({"type": "integer", "minimum": 0}),
+            ToolKind::Switch(_) => json!({"type": "boolean"}),
+            ToolKind::Words | ToolKind::Options(_) => {
                 json!({"type": "array", "items": {"type": "string"}})
             }
-            Kind::Pairs(_) => {
+            ToolKind::Pairs(_) => {
                 let types = ["string", "number", "boolean"];
                 json!({"type": "object", "additionalProperties": {"type": types}})
             }
         };
-        if self.kind == Kind::Words {
+        if self.kind == ToolKind::Words {
             schema["minItems"] = json!(1);
         }
         schema["description"] = json!(self.about.spoken());
@@ -344,23 +348,23 @@ impl Field {
     /// None of a value of another kind.
     fn add(&self, value: &Value, words: &mut Words) -> Option<()> {
         match self.kind {
-            Kind::Input => words.input = Some(value.as_str()?.to_string()),
-            Kind::Word => words.operands.push(value.as_str()?.into()),
-            Kind::Words => {
+            ToolKind::Input => words.input = Some(value.as_str()?.to_string()),
+            ToolKind::Word => words.operands.push(value.as_str()?.into()),
+            ToolKind::Words => {
                 let given = texts(value)?;
                 words.operands.extend((!given.is_empty()).then_some(given)?);
             }
-            Kind::Option(flag) => words.options.push(option(flag, value.as_str()?)),
-            Kind::Count(flag) => words.options.push(option(flag, &value.as_u64()?.to_string())),
-            Kind::Switch(flag) => {
+            ToolKind::Option(flag) => words.options.push(option(flag, value.as_str()?)),
+            ToolKind::Count(flag) => words.options.push(option(flag, &value.as_u64()?.to_string())),
+            ToolKind::Switch(flag) => {
                 words.options.extend(value.as_bool()?.then(|| OsString::from(flag)));
             }
-            Kind::Options(flag) => {
+            ToolKind::Options(flag) => {
                 for text in texts(value)? {
                     words.options.push(option(flag, text.to_str()?));
                 }
             }
-            Kind::Pairs(flag) => {
+            ToolKind::Pairs(flag) => {
                 for (name, value) in value.as_object()? {
                     words.options.push(option(flag, &format!("{name}={}", plain(value)?)));
                 }
@@ -370,14 +374,14 @@ impl Field {
     }
 }
 
-impl Kind {
+impl ToolKind {
     fn described(self) -> Said {
         match self {
-            Kind::Word | Kind::Input | Kind::Option(_) => say!("a text"),
-            Kind::Count(_) => say!("a whole number"),
-            Kind::Switch(_) => say!("true or false"),
-            Kind::Words | Kind::Options(_) => say!("a list of strings"),
-            Kind::Pairs(_) => say!("an object of names and values"),
+            ToolKind::Word | ToolKind::Input | ToolKind::Option(_) => say!("a text"),
+            ToolKind::Count(_) => say!("a whole number"),
+            ToolKind::Switch(_) => say!("true or false"),
+            ToolKind::Words | ToolKind::Options(_) => say!("a list of strings"),
+            ToolKind::Pairs(_) => say!("an object of names and values"),
         }
     }
 }

@@ -86,7 +86,7 @@ impl Remote {
             drop(closed);
         });
         let (output, input) = (child.stdout.take(), child.stdin.take());
-        let reader = Reader { tell, program: Some((own, input)), last: ended.1 };
+        let reader = RemoteReader { tell, program: Some((own, input)), last: ended.1 };
         in_thread(move || reader.work(output));
         Ok(Remote { child, told, last_words: words, kept: VecDeque::new() })
     }
@@ -219,7 +219,7 @@ fn line(from: &mut impl io::BufRead) -> Option<String> {
 }
 
 /// Takes readings from an output.
-struct Reader {
+struct RemoteReader {
     tell: SyncSender<Heard>,
     /// What is copied where it is needed, and where to.
     program: Option<(File, Option<ChildStdin>)>,
@@ -227,7 +227,7 @@ struct Reader {
     last: Receiver<()>,
 }
 
-impl Reader {
+impl RemoteReader {
     fn work(mut self, output: Option<impl io::Read>) {
         let cause = output.and_then(|output| self.read(&mut BufReader::new(output)));
         // The cause may still be on its way.
@@ -290,9 +290,9 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn reader() -> (Reader, Receiver<Heard>) {
+    fn reader() -> (RemoteReader, Receiver<Heard>) {
         let (tell, told) = sync_channel(WAITING_MAX);
-        (Reader { tell, program: None, last: channel().1 }, told)
+        (RemoteReader { tell, program: None, last: channel().1 }, told)
     }
 
     #[test]

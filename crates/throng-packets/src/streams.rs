@@ -177,7 +177,7 @@ impl Conversation {
             Direction::Up => (&mut self.up, &mut self.down),
             Direction::Down => (&mut self.down, &mut self.up),
         };
-        let told = Told { ends: self.ends, direction };
+        let told = EventSide { ends: self.ends, direction };
         let Carried::Segment { sequence, acknowledged, syn, fin, rst } = frame.carried else {
             sink(told.event(frame.time_ns, false, What::Datagram(frame.payload)));
             return 0;
@@ -186,7 +186,7 @@ impl Conversation {
         if fin {
             half.finish(sequence.wrapping_add(u32::from(syn)), frame);
         }
-        let opposite = Told { ends: self.ends, direction: direction.opposite() };
+        let opposite = EventSide { ends: self.ends, direction: direction.opposite() };
         if let Some(acknowledged) = acknowledged {
             peer.lose_patience(acknowledged, &opposite, sink);
         }
@@ -203,7 +203,7 @@ impl Conversation {
     fn flush(&mut self, sink: Sink<'_>) {
         for (half, direction) in [(&mut self.up, Direction::Up), (&mut self.down, Direction::Down)]
         {
-            let told = Told { ends: self.ends, direction };
+            let told = EventSide { ends: self.ends, direction };
             let time_ns = half.held.values().map(|held| held.time_ns).max().unwrap_or(0);
             half.flush(&told, sink);
             half.end_if_done(time_ns, &told, sink);
@@ -221,12 +221,12 @@ impl Direction {
 }
 
 /// Whose events they are.
-struct Told {
+struct EventSide {
     ends: Ends,
     direction: Direction,
 }
 
-impl Told {
+impl EventSide {
     fn event<'a>(&self, time_ns: u64, is_midway: bool, what: What<'a>) -> Event<'a> {
         Event { ends: self.ends, direction: self.direction, time_ns, is_midway, what }
     }
@@ -239,7 +239,7 @@ impl Half {
         sequence: u32,
         syn: bool,
         frame: &Frame<'_>,
-        told: &Told,
+        told: &EventSide,
         sink: Sink<'_>,
     ) -> bool {
         let sequence = sequence.wrapping_add(u32::from(syn));
@@ -288,7 +288,14 @@ impl Half {
         }
     }
 
-    fn deliver(&mut self, time_ns: u64, bytes: &[u8], cut_bytes: u64, told: &Told, sink: Sink<'_>) {
+    fn deliver(
+        &mut self,
+        time_ns: u64,
+        bytes: &[u8],
+        cut_bytes: u64,
+        told: &EventSide,
+        sink: Sink<'_>,
+    ) {
         self.advance(bytes.len() as u64);
         sink(told.event(time_ns, self.is_midway, What::Bytes(bytes)));
         if cut_bytes > 0 {
@@ -304,7 +311,7 @@ impl Half {
     }
 
     /// What is held and has no hole before it any more.
-    fn deliver_held(&mut self, told: &Told, sink: Sink<'_>) {
+    fn deliver_held(&mut self, told: &EventSide, sink: Sink<'_>) {
         while let Some(entry) = self.held.first_entry()
             && *entry.key() <= self.read
         {
@@ -318,7 +325,7 @@ impl Half {
     }
 
     /// Gives up the first hole.
-    fn skip_hole(&mut self, told: &Told, sink: Sink<'_>) {
+    fn skip_hole(&mut self, told: &EventSide, sink: Sink<'_>) {
         let Some((begin, held)) = self.held.first_key_value() else { return };
         let (missing, time_ns) = (begin.saturating_sub(self.read), held.time_ns);
         self.advance(missing);
@@ -329,7 +336,7 @@ impl Half {
     }
 
     /// The peer has got what is missing here, for long enough.
-    fn lose_patience(&mut self, acknowledged: u32, told: &Told, sink: Sink<'_>) {
+    fn lose_patience(&mut self, acknowledged: u32, told: &EventSide, sink: Sink<'_>) {
         let Some(hole_end) = self.held.first_key_value().map(|(begin, _)| *begin) else { return };
         if self.position(acknowledged).is_ok_and(|position| position >= hole_end) {
             self.waited += 1;
@@ -348,19 +355,19 @@ impl Half {
         }
     }
 
-    fn flush(&mut self, told: &Told, sink: Sink<'_>) {
+    fn flush(&mut self, told: &EventSide, sink: Sink<'_>) {
         while !self.held.is_empty() {
             self.skip_hole(told, sink);
         }
     }
 
-    fn end_if_done(&mut self, time_ns: u64, told: &Told, sink: Sink<'_>) {
+    fn end_if_done(&mut self, time_ns: u64, told: &EventSide, sink: Sink<'_>) {
         if self.end.is_some_and(|end| self.read >= end) {
             self.close(time_ns, false, told, sink);
         }
     }
 
-    fn close(&mut self, time_ns: u64, reset: bool, told: &Told, sink: Sink<'_>) {
+    fn close(&mut self, time_ns: u64, reset: bool, told: &EventSide, sink: Sink<'_>) {
         if !self.ended && self.next.is_some() {
             self.ended = true;
             sink(told.event(time_ns, self.is_midway, What::End { reset }));

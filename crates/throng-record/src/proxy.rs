@@ -26,7 +26,7 @@ use crate::exchange::{Exchange, Passing, Way};
 use crate::har::Har;
 use crate::headers;
 use crate::sockets::relay;
-use crate::upstream::{First, Place, Service, Upstream};
+use crate::upstream::{Destination, First, Service, Upstream};
 use crate::{Event, Judge, Passed, Setup, Verdict};
 
 /// Connections of clients at a time; others wait.
@@ -79,7 +79,7 @@ struct Proxy {
 
 /// A tunnel whose requests are read.
 struct Tunnel {
-    place: Place,
+    place: Destination,
     /// The connection that was opened for it, or why there is none, until a request takes it.
     first: Mutex<Option<First>>,
 }
@@ -116,19 +116,19 @@ impl Proxy {
         let (Some("http"), Some(authority)) = (request.uri().scheme_str(), authority) else {
             return Ok(self.own_page(request.uri().path()));
         };
-        let place = Place::find(Service::new(false, &authority)).await;
+        let place = Destination::find(Service::new(false, &authority)).await;
         Ok(match self.judged(&place) {
             Verdict::Refuse(list) => self.refused(&place, &list),
             verdict => self.pass(&place, None, request, verdict == Verdict::Record).await,
         })
     }
 
-    fn judged(&self, place: &Place) -> Verdict {
+    fn judged(&self, place: &Destination) -> Verdict {
         let addresses = place.addresses.as_deref().unwrap_or_default();
         (self.judge)(&place.service.host, addresses)
     }
 
-    fn refused(&self, place: &Place, list: &str) -> Response<Passing> {
+    fn refused(&self, place: &Destination, list: &str) -> Response<Passing> {
         let host = &place.service.host;
         self.tell_once(Event::Refused { host: host.clone(), list: list.to_string() });
         let text = say!("{host} is not allowed by {list}");
@@ -156,7 +156,7 @@ impl Proxy {
         let Some(authority) = authority else {
             return reply(StatusCode::BAD_REQUEST, "CONNECT host:port\n");
         };
-        let place = Place::find(Service::new(true, authority)).await;
+        let place = Destination::find(Service::new(true, authority)).await;
         let verdict = self.judged(&place);
         if let Verdict::Refuse(list) = verdict {
             return self.refused(&place, &list);
@@ -171,7 +171,7 @@ impl Proxy {
     }
 
     /// Finds out what a tunnel carries. A service that speaks first has neither TLS nor HTTP.
-    async fn tunnel(self: Arc<Self>, client: Upgraded, place: Place, is_recorded: bool) {
+    async fn tunnel(self: Arc<Self>, client: Upgraded, place: Destination, is_recorded: bool) {
         let mut client = TokioIo::new(client);
         let mut service = place.dial().await;
         let mut head = vec![0; SNIFF_BYTES];
@@ -206,7 +206,8 @@ impl Proxy {
                 let (read, write) = tokio::io::split(client);
                 let client = tokio::io::join(io::Cursor::new(head).chain(read), write);
                 let is_secure = carried == Carried::Tls;
-                let place = Place { service: Service { is_secure, ..place.service }, ..place };
+                let place =
+                    Destination { service: Service { is_secure, ..place.service }, ..place };
                 let tunnel = Arc::new(Tunnel { place, first: Mutex::new(Some(service)) });
                 match is_secure {
                     true => self.be_host(client, tunnel).await,
@@ -268,7 +269,7 @@ impl Proxy {
     /// Passes a request on, and its response back.
     async fn pass(
         &self,
-        place: &Place,
+        place: &Destination,
         first: Option<First>,
         mut request: Request<Incoming>,
         is_recorded: bool,
@@ -312,7 +313,7 @@ impl Proxy {
     /// A request as it goes to the service, and what is known of it.
     fn prepared(
         &self,
-        place: &Place,
+        place: &Destination,
         request: Request<Incoming>,
         is_socket: bool,
         is_recorded: bool,

@@ -60,20 +60,20 @@ impl Service {
 
 /// A service and its addresses, or why it has none.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Destination {
     pub(crate) service: Service,
     pub(crate) addresses: Result<Vec<SocketAddr>, Said>,
 }
 
-impl Place {
-    pub(crate) async fn find(service: Service) -> Place {
+impl Destination {
+    pub(crate) async fn find(service: Service) -> Destination {
         let found = tokio::net::lookup_host((service.host.as_str(), service.port));
         let addresses = match timeout(LOOKUP_TIME_MAX, found).await {
             Ok(Ok(addresses)) => Ok(addresses.collect()),
             Ok(Err(error)) => Err(Said::of_error(&error)),
             Err(_) => Err(no_connection(LOOKUP_TIME_MAX)),
         };
-        Place { service, addresses }
+        Destination { service, addresses }
     }
 
     /// A connection to the first address that takes one.
@@ -139,7 +139,7 @@ impl Upstream {
     /// was opened already.
     pub(crate) async fn send(
         &self,
-        place: &Place,
+        place: &Destination,
         first: Option<First>,
         request: Request<Passing>,
     ) -> Result<Response<Incoming>, Said> {
@@ -166,7 +166,7 @@ impl Upstream {
     /// The response to a request that asks to go on with another protocol.
     pub(crate) async fn upgrade(
         &self,
-        place: &Place,
+        place: &Destination,
         first: Option<First>,
         request: Request<Passing>,
     ) -> Result<Response<Incoming>, Said> {
@@ -236,14 +236,14 @@ impl Upstream {
         response
     }
 
-    async fn stream(&self, place: &Place, first: Option<First>) -> Result<TcpStream, Said> {
+    async fn stream(&self, place: &Destination, first: Option<First>) -> Result<TcpStream, Said> {
         match first {
             Some(first) => first,
             None => place.dial().await,
         }
     }
 
-    async fn connect(&self, place: &Place, first: Option<First>) -> Result<Sender, Said> {
+    async fn connect(&self, place: &Destination, first: Option<First>) -> Result<Sender, Said> {
         let stream = self.stream(place, first).await?;
         if !place.service.is_secure {
             return single(stream).await.map(Sender::Single);

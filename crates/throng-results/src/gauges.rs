@@ -17,24 +17,24 @@ pub struct AllGauges {
 
 /// By machine and load. Serialized as a list of pairs, because JSON keys are strings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<((u16, usize), Part)>", into = "Vec<((u16, usize), Part)>")]
-struct Parts(BTreeMap<(u16, usize), Part>);
+#[serde(from = "Vec<((u16, usize), LoadGauges)>", into = "Vec<((u16, usize), LoadGauges)>")]
+struct Parts(BTreeMap<(u16, usize), LoadGauges>);
 
-impl From<Vec<((u16, usize), Part)>> for Parts {
-    fn from(parts: Vec<((u16, usize), Part)>) -> Parts {
+impl From<Vec<((u16, usize), LoadGauges)>> for Parts {
+    fn from(parts: Vec<((u16, usize), LoadGauges)>) -> Parts {
         Parts(parts.into_iter().collect())
     }
 }
 
-impl From<Parts> for Vec<((u16, usize), Part)> {
-    fn from(parts: Parts) -> Vec<((u16, usize), Part)> {
+impl From<Parts> for Vec<((u16, usize), LoadGauges)> {
+    fn from(parts: Parts) -> Vec<((u16, usize), LoadGauges)> {
         parts.0.into_iter().collect()
     }
 }
 
 /// The gauges of one load on one machine in its latest phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Part {
+struct LoadGauges {
     phase: u16,
     gauges: Gauges,
 }
@@ -54,7 +54,7 @@ impl AllGauges {
         let Some((_, parts)) = known else { return interval.gauges.clone() };
         let part = parts.0.entry((interval.machine, load)).or_default();
         if part.phase < interval.phase {
-            *part = Part { phase: interval.phase, gauges: interval.gauges.clone() };
+            *part = LoadGauges { phase: interval.phase, gauges: interval.gauges.clone() };
         } else if part.phase == interval.phase {
             part.gauges.merge(&interval.gauges);
         }

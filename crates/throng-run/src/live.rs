@@ -27,7 +27,7 @@ const WAITING_MAX: usize = 120;
 const NICE: i32 = 5;
 
 /// A message to the thread.
-enum Told {
+enum LiveNews {
     Begun(Box<Begun>),
     Line(Box<Interval>),
     Event(Box<Event>),
@@ -55,7 +55,7 @@ struct End {
 /// The page of a run that has not ended.
 pub(crate) struct Live {
     /// `None` after the run.
-    lines: Option<Sender<Told>>,
+    lines: Option<Sender<LiveNews>>,
     thread: JoinHandle<()>,
     end: Arc<Mutex<Option<End>>>,
     /// Lines dropped since the last one that was sent.
@@ -96,20 +96,20 @@ impl Live {
         asked: UnboundedSender<Asked>,
     ) {
         let (info, directory) = (info.clone(), directory.map(Path::to_path_buf));
-        self.tell(Told::Begun(Box::new(Begun { info, directory, asked })));
+        self.tell(LiveNews::Begun(Box::new(Begun { info, directory, asked })));
     }
 
     pub(crate) fn line(&mut self, interval: Box<Interval>) {
-        self.tell(Told::Line(interval));
+        self.tell(LiveNews::Line(interval));
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
-        self.tell(Told::Event(Box::new(event.clone())));
+        self.tell(LiveNews::Event(Box::new(event.clone())));
     }
 
-    fn tell(&mut self, told: Told) {
+    fn tell(&mut self, told: LiveNews) {
         let Some(lines) = &self.lines else { return };
-        if self.missed > 0 && lines.try_send(Told::Missed(self.missed)).is_ok() {
+        if self.missed > 0 && lines.try_send(LiveNews::Missed(self.missed)).is_ok() {
             self.missed = 0;
         }
         self.missed += u64::from(lines.try_send(told).is_err());

@@ -39,7 +39,7 @@ pub(crate) async fn do_once(
     let keep = Kept::default();
     let options = Options { shards: Some(1), keep: Some(keep.clone()), ..options.clone() };
     let mut run = start(&Arc::new(program.of_once(once)), &options)?;
-    let mut seen = Seen::default();
+    let mut seen = OnceProgress::default();
     let mut stops = 0;
     loop {
         tokio::select! {
@@ -113,13 +113,13 @@ pub(crate) async fn not_begun(
 
 /// What the engine reported.
 #[derive(Default)]
-struct Seen {
+struct OnceProgress {
     sum: Interval,
     first: Option<Example>,
     stopped: Option<Said>,
 }
 
-impl Seen {
+impl OnceProgress {
     fn update(&mut self, conduct: &Conduct<'_>, update: Update) {
         match update {
             Update::Interval(interval) => self.sum.merge_later(&interval),

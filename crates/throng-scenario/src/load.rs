@@ -208,7 +208,7 @@ fn read_phases(
     let items = items.unwrap_or_default();
     let mut names = HashSet::new();
     let mut state =
-        State { scheme: stage.scheme, population: 0, first: true, last: false, churn: None };
+        LoadState { scheme: stage.scheme, population: 0, first: true, last: false, churn: None };
     for (i, item) in items.iter().enumerate() {
         (state.first, state.last) = (i == 0, i + 1 == items.len());
         let failed = cx.errors();
@@ -271,7 +271,7 @@ fn brings_users(phase: &Node) -> bool {
 }
 
 /// What phases know of those before them.
-struct State {
+struct LoadState {
     scheme: Option<Scheme>,
     /// How many users there are before the phase, and then after it.
     population: u64,
@@ -281,7 +281,12 @@ struct State {
     churn: Option<Place>,
 }
 
-fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State) -> Option<Phase> {
+fn read_phase(
+    cx: &mut Context<'_>,
+    node: &Node,
+    index: usize,
+    state: &mut LoadState,
+) -> Option<Phase> {
     let fields = ast::Phase::read(cx, node)?;
     let name = match fields.name.node() {
         Some(node) => cx.text(node, say!("the name of a phase"))?,
@@ -314,7 +319,11 @@ fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State
     Some(Phase { name, drive, time, churn, measured })
 }
 
-fn read_drive(cx: &mut Context<'_>, fields: &ast::Phase<'_>, state: &mut State) -> Option<Drive> {
+fn read_drive(
+    cx: &mut Context<'_>,
+    fields: &ast::Phase<'_>,
+    state: &mut LoadState,
+) -> Option<Drive> {
     // `iterations` have `users` beside them; `arrivals` go with neither.
     ast::one_of(cx, &[fields.arrivals, fields.iterations]);
     if !fields.iterations.is_there() {

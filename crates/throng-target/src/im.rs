@@ -23,7 +23,7 @@ struct Login<'a> {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ImReply<'a> {
     seq: Option<&'a RawValue>,
     cmd: &'a str,
     response: Response,
@@ -105,7 +105,7 @@ impl<'a> Message<'a> {
 
     /// Writes the reply as JSON.
     pub(crate) fn answer(&self, outcome: Outcome, out: &mut Vec<u8>) {
-        let answer = Answer {
+        let answer = ImReply {
             seq: self.0.as_ref().and_then(|fields| fields.seq),
             cmd: self.0.as_ref().map_or("", |fields| &fields.cmd),
             response: outcome.response(),

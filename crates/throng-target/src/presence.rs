@@ -84,13 +84,13 @@ fn mixed(number: u64) -> u64 {
 }
 
 #[derive(Default)]
-struct Part {
+struct PresencePart {
     numbers: HashMap<u64, Address, BuildHasherDefault<NumberHasher>>,
     names: HashMap<Box<str>, Address>,
 }
 
 pub(crate) struct Presence {
-    parts: Vec<Mutex<Part>>,
+    parts: Vec<Mutex<PresencePart>>,
 }
 
 impl Presence {
@@ -125,7 +125,7 @@ impl Presence {
     }
 
     pub(crate) fn online(&self) -> u64 {
-        let count = |part: &Part| part.numbers.len() + part.names.len();
+        let count = |part: &PresencePart| part.numbers.len() + part.names.len();
         self.parts.iter().map(|part| count(&lock(part)) as u64).sum()
     }
 
@@ -153,7 +153,7 @@ impl Presence {
         addresses
     }
 
-    fn part(&self, device: &Device) -> MutexGuard<'_, Part> {
+    fn part(&self, device: &Device) -> MutexGuard<'_, PresencePart> {
         let hash = match device {
             Device::Number(number) => mixed(*number),
             Device::Name(name) => {
@@ -167,7 +167,7 @@ impl Presence {
     }
 }
 
-impl Part {
+impl PresencePart {
     fn get(&self, device: &Device) -> Option<Address> {
         match device {
             Device::Number(number) => self.numbers.get(number).copied(),
@@ -245,7 +245,7 @@ mod tests {
             presence.enter(&Device::Number(number), at(1, number as u32));
         }
         let entry_bytes = size_of::<(u64, Address)>() + 1;
-        let buckets = |part: &Mutex<Part>| lock(part).numbers.capacity() * 8 / 7;
+        let buckets = |part: &Mutex<PresencePart>| lock(part).numbers.capacity() * 8 / 7;
         let bytes: usize = presence.parts.iter().map(|p| buckets(p) * entry_bytes).sum();
         assert!(bytes <= 39_000_000, "{bytes}");
         assert_eq!(size_of::<Device>(), 16);

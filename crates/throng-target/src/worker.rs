@@ -41,7 +41,7 @@ use crate::websocket::{self, Opcode};
 use connection::{Connection, Parcel, Serve};
 
 use places::Places;
-pub(crate) use queued::Place;
+pub(crate) use queued::QueuePlace;
 use queued::Queued;
 use timer::Timer;
 

@@ -61,11 +61,11 @@ pub struct Terminal {
     json: bool,
     quiet: bool,
     wants_dashboard: bool,
-    state: RefCell<State>,
+    state: RefCell<TerminalState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TerminalState {
     clock: Option<Clock>,
     /// The line of the second that goes on.
     second: Option<Live>,
@@ -137,7 +137,7 @@ impl Terminal {
     /// On the dashboard if there is one, or else as a line of its own.
     fn tell(&self, text: impl FnOnce() -> String, line: impl FnOnce()) {
         let mut state = self.state.borrow_mut();
-        let State { dashboard, clock, .. } = &mut *state;
+        let TerminalState { dashboard, clock, .. } = &mut *state;
         if let (Some(dashboard), Some(clock)) = (dashboard, clock) {
             return dashboard.tell(clock.now(), &text());
         }
@@ -180,7 +180,8 @@ impl Terminal {
     }
 
     fn draw(&self, progress: Option<&Progress>) {
-        let State { dashboard, keys, clock, progress_drawn, .. } = &mut *self.state.borrow_mut();
+        let TerminalState { dashboard, keys, clock, progress_drawn, .. } =
+            &mut *self.state.borrow_mut();
         if keys.as_ref().is_some_and(Keys::keep)
             && let Some(dashboard) = dashboard
         {
@@ -212,7 +213,7 @@ impl Terminal {
         self.clear(&mut self.state.borrow_mut());
     }
 
-    fn clear(&self, state: &mut State) {
+    fn clear(&self, state: &mut TerminalState) {
         if std::mem::take(&mut state.progress_drawn) {
             self.screen.redraw("");
         }
@@ -232,7 +233,7 @@ impl Operator for Terminal {
             Line::Bug(reason) => bug::tell(&reason),
             Line::Began { info, clock } => self.begin(&info, clock),
             Line::Interval { interval, gauges } => {
-                let State { second, dashboard, .. } = &mut *self.state.borrow_mut();
+                let TerminalState { second, dashboard, .. } = &mut *self.state.borrow_mut();
                 second.iter_mut().for_each(|second| second.add(&interval));
                 dashboard.iter_mut().for_each(|it| it.interval(&interval, &gauges));
             }

@@ -169,10 +169,10 @@ impl Body for Content {
 
 /// One client's connection.
 #[derive(Clone)]
-pub struct Connection(Rc<State>);
+pub struct Connection(Rc<ServerState>);
 
 #[derive(Default)]
-struct State {
+struct ServerState {
     gone: Notify,
     is_heard: Cell<bool>,
     is_stream: Cell<bool>,
@@ -197,7 +197,7 @@ pub struct Server {
 pub struct Connections {
     open: Rc<Cell<usize>>,
     busy: Rc<Cell<usize>>,
-    silent: Rc<RefCell<VecDeque<Weak<State>>>>,
+    silent: Rc<RefCell<VecDeque<Weak<ServerState>>>>,
 }
 
 impl Connections {
@@ -291,7 +291,7 @@ impl Server {
             if !connections.make_room() {
                 continue;
             }
-            let state = Rc::new(State::default());
+            let state = Rc::new(ServerState::default());
             connections.silent.borrow_mut().push_back(Rc::downgrade(&state));
             let (answer, connections) = (Rc::clone(&answer), connections.clone());
             let tls = self.tls.clone();
@@ -338,7 +338,7 @@ pub fn in_thread(work: impl Future<Output = ()>) {
 
 async fn serve_one<F, Fut>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    state: Rc<State>,
+    state: Rc<ServerState>,
     answer: Rc<F>,
     connections: &Connections,
 ) where

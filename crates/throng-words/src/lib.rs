@@ -14,7 +14,7 @@ mod template;
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 
-use template::{Place, Template};
+use template::{Template, TemplatePlace};
 
 /// A sentence with its values, which is rendered where it is read.
 #[proc_macro]
@@ -105,7 +105,11 @@ fn call(name: &str, inner: TokenStream) -> TokenStream {
 }
 
 /// The values of the places, each as an `Argument`.
-fn values(places: &[Place], given: Vec<TokenStream>, span: Span) -> Result<TokenStream, Mistake> {
+fn values(
+    places: &[TemplatePlace],
+    given: Vec<TokenStream>,
+    span: Span,
+) -> Result<TokenStream, Mistake> {
     let given: Vec<(Option<String>, TokenStream)> = given.into_iter().map(named).collect();
     let mut is_used = vec![false; given.len()];
     let mut turn = 0;

@@ -4,11 +4,11 @@
 pub(crate) struct Template {
     /// With `{}` for every value, and other braces as they come out.
     pub(crate) key: String,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<TemplatePlace>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct TemplatePlace {
     /// The name or number of the value; empty for the next one.
     pub(crate) name: String,
     /// How it is printed, `{:.1}`; empty for a value as it is.
@@ -33,7 +33,7 @@ impl Template {
             let (name, format) = inner.split_once(':').unwrap_or((inner, ""));
             let format = if format.is_empty() { String::new() } else { format!("{{:{format}}}") };
             template.key.push_str("{}");
-            template.places.push(Place { name: name.trim().to_string(), format });
+            template.places.push(TemplatePlace { name: name.trim().to_string(), format });
             rest = after;
         }
         template.key.push_str(rest);
@@ -65,7 +65,7 @@ mod tests {
     fn keys_and_places_are_found() {
         let found = |text| {
             let template = Template::parse(text).unwrap();
-            let place = |place: Place| (place.name, place.format);
+            let place = |place: TemplatePlace| (place.name, place.format);
             (template.key, template.places.into_iter().map(place).collect::<Vec<_>>())
         };
         let place = |name: &str, format: &str| (name.to_string(), format.to_string());

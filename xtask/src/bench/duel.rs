@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::contest::{self, Entrant, Row};
 use super::report::{self, Gate};
 use super::server::{self, Server};
-use super::tool::{self, Kind, Load, Places, Tool};
+use super::tool::{self, Load, Places, Tool, ToolKind};
 use super::{Options, machine, memory};
 use crate::packages;
 
@@ -25,7 +25,7 @@ struct Case {
     title: &'static str,
     unit: &'static str,
     server: Served,
-    kind: Kind,
+    kind: ToolKind,
     connections: u32,
     tools: &'static [Tool],
     base: Tool,
@@ -58,7 +58,7 @@ const KEPT: Case = Case {
     title: "Keep-alive, 64 connections",
     unit: "request",
     server: Served::Nginx(""),
-    kind: Kind::KeepAlive,
+    kind: ToolKind::KeepAlive,
     connections: 64,
     tools: &[Tool::Throng, SCENARIO, Tool::Wrk, Tool::Ab, Tool::H2load, Tool::Hey, Tool::K6],
     base: Tool::Wrk,
@@ -67,7 +67,7 @@ const KEPT: Case = Case {
 const SHORT: Case = Case {
     part: "short",
     title: "A connection per request, 64 at a time",
-    kind: Kind::Short,
+    kind: ToolKind::Short,
     tools: &[Tool::Throng, Tool::Wrk, Tool::Ab, Tool::H2load, Tool::Hey, Tool::K6],
     base: Tool::Ab,
     thresholds: &[(Tool::Throng, 0.95)],
@@ -78,7 +78,7 @@ const STREAMS: Case = Case {
     part: "requests",
     title: "64 connections, 1 request at a time on each",
     server: Served::Nginx(" http2"),
-    kind: Kind::Streams(1),
+    kind: ToolKind::Streams(1),
     tools: &[Tool::Throng, Tool::H2load],
     base: Tool::H2load,
     thresholds: &[(Tool::Throng, 1.1)],
@@ -103,7 +103,7 @@ static CASES: [Case; 9] = [
         title: "WebSocket echo of `hello`, 64 connections, npm's ws",
         unit: "message",
         server: Served::Echo,
-        kind: Kind::Echo,
+        kind: ToolKind::Echo,
         tools: &[Tool::Throng, Tool::K6],
         base: Tool::K6,
         thresholds: &[],
@@ -112,7 +112,7 @@ static CASES: [Case; 9] = [
     STREAMS,
     Case {
         title: "8 connections, 32 concurrent requests on each",
-        kind: Kind::Streams(32),
+        kind: ToolKind::Streams(32),
         connections: 8,
         ..STREAMS
     },
@@ -121,7 +121,7 @@ static CASES: [Case; 9] = [
         title: "Unary gRPC calls to throng's own target, 64 users",
         unit: "call",
         server: Served::Target(&["http"], "grpc"),
-        kind: Kind::Call,
+        kind: ToolKind::Call,
         tools: &[Tool::Throng, Tool::Ghz],
         base: Tool::Ghz,
         thresholds: &[(Tool::Throng, 0.5)],
@@ -185,7 +185,7 @@ impl Case {
     fn hold(&self, number: usize, options: &Options, places: &Places) -> Result<Vec<Row>, String> {
         let (server, scheme) = self.server.start(places)?;
         let seconds = match self.kind {
-            Kind::Short => options.seconds.min(SHORT_SECONDS_MAX),
+            ToolKind::Short => options.seconds.min(SHORT_SECONDS_MAX),
             _ => options.seconds,
         };
         let load = Load {
@@ -209,7 +209,7 @@ impl Case {
                 // Ports wait a minute after a connection; another address has all of its own.
                 let turn = (number * 5 + round as usize) * count + turn;
                 let address = match self.kind {
-                    Kind::Short => 1 + (turn % usize::from(server::ADDRESSES)) as u8,
+                    ToolKind::Short => 1 + (turn % usize::from(server::ADDRESSES)) as u8,
                     _ => 1,
                 };
                 tool.measure(&Load { url: server.url(scheme, address), ..load.clone() }, &places)

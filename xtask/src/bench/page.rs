@@ -50,13 +50,13 @@ pub(super) fn run(options: &Options, places: &Places) -> Result<String, String> 
     Ok(text)
 }
 
-type Told<'a> = (&'a mut String, &'a mut Vec<Gate>);
+type PageParts<'a> = (&'a mut String, &'a mut Vec<Gate>);
 
 fn report(
     options: &Options,
     places: &Places,
     folder: &Path,
-    (text, gates): Told<'_>,
+    (text, gates): PageParts<'_>,
 ) -> Result<(), String> {
     let record = day(places, folder)?;
     let page = folder.join("report.html");
@@ -160,7 +160,7 @@ fn live(
     options: &Options,
     places: &Places,
     folder: &Path,
-    (text, gates): Told<'_>,
+    (text, gates): PageParts<'_>,
 ) -> Result<(), String> {
     let program = Tool::Throng.program(places)?;
     let target = server::throng_target(&program, folder, &["http"])?;

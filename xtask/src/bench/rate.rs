@@ -6,7 +6,7 @@ use super::contest::{self, Entrant, Row, Spread, Starts};
 use super::report::{self, Gate, spaced};
 use super::served;
 use super::server::{self, Server};
-use super::tool::{Kind, Load, Places, Tool};
+use super::tool::{Load, Places, Tool, ToolKind};
 use super::{Options, machine};
 
 const TOOLS: [Tool; 7] = [
@@ -97,7 +97,7 @@ fn preface(options: &Options) -> String {
 impl Case {
     fn hold(rate: u32, tools: &[Tool], options: &Options, places: &Places, nginx: &Server) -> Case {
         let (url, seconds) = (nginx.url("http", 1), options.seconds);
-        let load = Load::new(url, Kind::KeepAlive, CONNECTIONS, seconds);
+        let load = Load::new(url, ToolKind::KeepAlive, CONNECTIONS, seconds);
         let load = Load { rate: Some(rate), pinned: rate < RATE_UNPINNED, ..load };
         let entrant = |tool: &Tool| {
             let (tool, load) = (*tool, &load);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::contest::{self, Entrant, Row, Sample};
 use super::report::{Gate, spaced};
 use super::server;
-use super::tool::{Kind, Load, Places, Tool};
+use super::tool::{Load, Places, Tool, ToolKind};
 use super::{Options, machine};
 
 /// Either is good enough.
@@ -166,7 +166,7 @@ fn preface(title: &str) -> String {
 }
 
 fn load(connections: u32, rate: Option<u32>, seconds: u32) -> Load {
-    Load { rate, ..Load::new(String::new(), Kind::KeepAlive, connections, seconds) }
+    Load { rate, ..Load::new(String::new(), ToolKind::KeepAlive, connections, seconds) }
 }
 
 pub(super) fn truth(options: &Options, places: &Places) -> Result<String, String> {

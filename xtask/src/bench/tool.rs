@@ -46,7 +46,7 @@ pub(super) enum Tool {
 
 /// What is done over and over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ToolKind {
     KeepAlive,
     /// A connection for each request.
     Short,
@@ -61,7 +61,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) url: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ToolKind,
     pub(super) connections: u32,
     pub(super) seconds: u32,
     /// Requests a second, of all connections together; as many as can be if left out.
@@ -144,7 +144,7 @@ impl Tool {
 
     /// Makes the load once.
     pub(super) fn measure(self, load: &Load, places: &Places) -> Result<Sample, String> {
-        if self == Tool::H2load && load.kind == Kind::Short {
+        if self == Tool::H2load && load.kind == ToolKind::Short {
             // Seen with 1.52: it opens connections for ever and does not end.
             return Err("does not end if the server closes connections".to_string());
         }
@@ -183,12 +183,12 @@ impl Tool {
             Tool::Scenario(_, file) => return Ok(scenario(file, load, places)),
             Tool::Wrk => {
                 command.args(["-t1", "-c", &connections, "-d", &time]);
-                if load.kind == Kind::Short {
+                if load.kind == ToolKind::Short {
                     command.args(["-H", "Connection: close"]);
                 }
             }
             Tool::Ab => {
-                if load.kind != Kind::Short {
+                if load.kind != ToolKind::Short {
                     command.arg("-k");
                 }
                 // `-t` implies a small `-n`, so `-n` comes after it.
@@ -196,7 +196,7 @@ impl Tool {
             }
             Tool::H2load => {
                 match load.kind {
-                    Kind::Streams(streams) => command.args(["-m", &streams.to_string()]),
+                    ToolKind::Streams(streams) => command.args(["-m", &streams.to_string()]),
                     _ => command.arg("--h1"),
                 };
                 command.args(["-t", &threads, "-c", &connections, "-D", &seconds]);
@@ -207,7 +207,7 @@ impl Tool {
             }
             Tool::Hey => {
                 command.args(["-z", &time, "-c", &connections]);
-                if load.kind == Kind::Short {
+                if load.kind == ToolKind::Short {
                     command.arg("-disable-keepalive");
                 }
             }
@@ -243,17 +243,17 @@ impl Tool {
             add(&["--precision", precision]);
         }
         match load.kind {
-            Kind::KeepAlive => {}
-            Kind::Short => add(&["--no-keepalive"]),
-            Kind::Streams(streams) => add(&["--http2", "--streams", &streams.to_string()]),
-            Kind::Call => add(&["--body", MESSAGE]),
-            Kind::Echo => add(&["--body", "hello"]),
+            ToolKind::KeepAlive => {}
+            ToolKind::Short => add(&["--no-keepalive"]),
+            ToolKind::Streams(streams) => add(&["--http2", "--streams", &streams.to_string()]),
+            ToolKind::Call => add(&["--body", MESSAGE]),
+            ToolKind::Echo => add(&["--body", "hello"]),
         }
         if load.served.is_some() {
             add(&["--warm-up", WARM_UP.0]);
         }
         let more: Vec<&str> = more.iter().chain(&load.more).map(String::as_str).collect();
-        let method = if load.kind == Kind::Call { METHOD } else { "" };
+        let method = if load.kind == ToolKind::Call { METHOD } else { "" };
         let url = format!("{}{method}", load.url);
         throng::bench(&places.throng, &url, load.connections, load.seconds, &more)
     }
@@ -308,7 +308,7 @@ fn vegeta(mut command: Command, load: &Load, places: &Places) -> Result<Command,
 
 impl Load {
     /// On a core of its own, and as fast as it can.
-    pub(super) fn new(url: String, kind: Kind, connections: u32, seconds: u32) -> Load {
+    pub(super) fn new(url: String, kind: ToolKind, connections: u32, seconds: u32) -> Load {
         let (rate, served, more) = (None, None, Vec::new());
         Load { url, kind, connections, seconds, rate, pinned: true, served, more }
     }
@@ -344,7 +344,7 @@ fn k6_script(load: &Load) -> String {
     let Load { url, connections, seconds, kind, .. } = load;
     let summary = "export function handleSummary(data) \
                    { return { stdout: JSON.stringify(data) }; }\n";
-    if *kind == Kind::Echo {
+    if *kind == ToolKind::Echo {
         return format!(
             "import ws from 'k6/ws';\n\
              export const options = {{ scenarios: {{ echo: {{ executor: 'per-vu-iterations', \
@@ -361,7 +361,7 @@ fn k6_script(load: &Load) -> String {
          export const options = {{ vus: {connections}, duration: '{seconds}s', \
          noConnectionReuse: {} }};\n\
          export default function () {{ http.get('{url}'); }}\n{summary}",
-        *kind == Kind::Short
+        *kind == ToolKind::Short
     )
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use throng_base::language::entries;
 
 use super::Finding;
-use super::tokens::{Kind, Token, tokens};
+use super::tokens::{Token, TokenKind, tokens};
 
 pub(super) const FILE: &str = "crates/throng-base/words/zh.txt";
 
@@ -39,15 +39,15 @@ pub(super) fn check(catalogue: &str, sources: &[(String, String)]) -> Vec<Findin
 /// paragraphs of long texts, and doc comments as clap makes its help of them.
 fn texts(tokens: &[Token]) -> impl Iterator<Item = String> {
     let doc = |token: &Token| match &token.kind {
-        Kind::Doc(text) => Some(text.clone()),
+        TokenKind::Doc(text) => Some(text.clone()),
         _ => None,
     };
     (0..tokens.len()).flat_map(move |at| match &tokens[at].kind {
-        Kind::Text(text) => {
+        TokenKind::Text(text) => {
             let paragraphs = text.split("\n\n").map(|part| part.trim_end_matches('\n').to_string());
             paragraphs.chain([template(text)]).collect()
         }
-        Kind::Doc(_) if at == 0 || doc(&tokens[at - 1]).is_none() => {
+        TokenKind::Doc(_) if at == 0 || doc(&tokens[at - 1]).is_none() => {
             let lines: Vec<String> = tokens[at..].iter().map_while(doc).collect();
             vec![lines.join(" ").trim_end_matches('.').to_string()]
         }

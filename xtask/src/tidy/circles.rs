@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
-use super::tokens::{Kind, Token, tokens};
+use super::tokens::{Token, TokenKind, tokens};
 
 /// How often a name that is handed on is followed.
 const HANDED_ON_MAX: usize = 8;
@@ -100,7 +100,7 @@ pub(super) fn test_item_length(tokens: &[Token]) -> usize {
 
 /// What stands in a source.
 fn read(file: &str, text: &str) -> Module {
-    let is_code = |token: &Token| matches!(token.kind, Kind::Word(_) | Kind::Mark(_));
+    let is_code = |token: &Token| matches!(token.kind, TokenKind::Word(_) | TokenKind::Mark(_));
     let tokens: Vec<Token> = tokens(text).into_iter().filter(is_code).collect();
     let mut module = Module { file: file.to_string(), paths: Vec::new(), tests: BTreeSet::new() };
     let mut at = 0;
@@ -109,7 +109,7 @@ fn read(file: &str, text: &str) -> Module {
         at += if is_of_tests(rest) {
             let item = &rest[ONLY_TESTS.len()..];
             let declared =
-                item.iter().take_while(|token| !matches!(token.kind, Kind::Mark(';' | '{')));
+                item.iter().take_while(|token| !matches!(token.kind, TokenKind::Mark(';' | '{')));
             let mut name = declared.skip_while(|token| !token.is_word("mod")).skip(1);
             module.tests.extend(name.next().and_then(Token::word).map(str::to_string));
             test_item_length(rest)
@@ -126,8 +126,8 @@ fn read(file: &str, text: &str) -> Module {
 
 fn spells(tokens: &[Token], marks: &[&str]) -> bool {
     let same = |(token, mark): (&Token, &&str)| match &token.kind {
-        Kind::Word(word) => word == mark,
-        Kind::Mark(own) => mark.chars().eq([*own]),
+        TokenKind::Word(word) => word == mark,
+        TokenKind::Mark(own) => mark.chars().eq([*own]),
         _ => false,
     };
     tokens.len() >= marks.len() && tokens.iter().zip(marks).all(same)
@@ -138,10 +138,10 @@ fn item_length(tokens: &[Token]) -> usize {
     let mut depth = 0usize;
     for (at, token) in tokens.iter().enumerate() {
         match token.kind {
-            Kind::Mark('{' | '(' | '[') => depth += 1,
-            Kind::Mark('}') if depth <= 1 => return at + 1,
-            Kind::Mark('}' | ')' | ']') => depth = depth.saturating_sub(1),
-            Kind::Mark(';') if depth == 0 => return at + 1,
+            TokenKind::Mark('{' | '(' | '[') => depth += 1,
+            TokenKind::Mark('}') if depth <= 1 => return at + 1,
+            TokenKind::Mark('}' | ')' | ']') => depth = depth.saturating_sub(1),
+            TokenKind::Mark(';') if depth == 0 => return at + 1,
             _ => {}
         }
     }
@@ -185,16 +185,16 @@ impl Tree<'_> {
         let mut name = None;
         while let Some(token) = self.tokens.get(self.at) {
             match &token.kind {
-                Kind::Word(word) if word == "as" => {
+                TokenKind::Word(word) if word == "as" => {
                     name = self.tokens.get(self.at + 1).and_then(Token::word).map(str::to_string);
                     self.at += 2;
                 }
-                Kind::Word(word) => {
+                TokenKind::Word(word) => {
                     before.push(word.clone());
                     self.at += 1;
                 }
-                Kind::Mark(':') => self.at += 1,
-                Kind::Mark('{') => {
+                TokenKind::Mark(':') => self.at += 1,
+                TokenKind::Mark('{') => {
                     self.at += 1;
                     while !self.takes('}') && self.at < self.tokens.len() {
                         self.read(before, paths);
@@ -203,7 +203,7 @@ impl Tree<'_> {
                     before.truncate(depth);
                     return;
                 }
-                Kind::Mark('*') => {
+                TokenKind::Mark('*') => {
                     before.push("*".to_string());
                     self.at += 1;
                 }

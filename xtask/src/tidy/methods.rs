@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use super::circles::{self, Path, Uses};
-use super::tokens::{Kind, Token, tokens};
+use super::tokens::{Token, TokenKind, tokens};
 
 /// What is allowed above the limits, one line each.
 pub(super) const FILE: &str = "xtask/src/tidy/methods.txt";
@@ -166,7 +166,7 @@ fn read_all(sources: &[(String, String)]) -> Vec<Source<'_>> {
     let code = sources.iter().filter_map(|(file, text)| {
         let (folder, path) = circles::place(file)?;
         let is_test = tests.iter().any(|(of, module)| *of == folder && path.starts_with(module));
-        (!is_test).then(|| Reader::new(text).read(file, folder, path))
+        (!is_test).then(|| MethodReader::new(text).read(file, folder, path))
     });
     code.collect()
 }
@@ -290,15 +290,15 @@ fn uses<'s>(folder: &str, sources: &'s [Source<'s>], owners: &Owners<'s>) -> Use
 }
 
 /// Reads the methods and calls of a source.
-struct Reader {
+struct MethodReader {
     tokens: Vec<Token>,
     at: usize,
 }
 
-impl Reader {
-    fn new(text: &str) -> Reader {
-        let is_code = |token: &Token| matches!(token.kind, Kind::Word(_) | Kind::Mark(_));
-        Reader { tokens: tokens(text).into_iter().filter(is_code).collect(), at: 0 }
+impl MethodReader {
+    fn new(text: &str) -> MethodReader {
+        let is_code = |token: &Token| matches!(token.kind, TokenKind::Word(_) | TokenKind::Mark(_));
+        MethodReader { tokens: tokens(text).into_iter().filter(is_code).collect(), at: 0 }
     }
 
     fn read<'s>(mut self, file: &'s str, folder: &'s str, path: Path) -> Source<'s> {
@@ -308,31 +308,33 @@ impl Reader {
         let mut depth = 0usize;
         while let Some(token) = self.tokens.get(self.at) {
             match &token.kind {
-                Kind::Mark('{') => depth += 1,
-                Kind::Mark('}') => {
+                TokenKind::Mark('{') => depth += 1,
+                TokenKind::Mark('}') => {
                     depth = depth.saturating_sub(1);
                     within = within.filter(|(.., body)| depth >= *body);
                 }
-                Kind::Mark('#') if circles::is_of_tests(&self.tokens[self.at..]) => {
+                TokenKind::Mark('#') if circles::is_of_tests(&self.tokens[self.at..]) => {
                     self.at += circles::test_item_length(&self.tokens[self.at..]);
                     continue;
                 }
-                Kind::Mark('.') => source.calls.extend(self.call(within.as_ref())),
-                Kind::Word(word) if within.is_none() && word == "impl" && self.begins_item() => {
+                TokenKind::Mark('.') => source.calls.extend(self.call(within.as_ref())),
+                TokenKind::Word(word)
+                    if within.is_none() && word == "impl" && self.begins_item() =>
+                {
                     if let Some((of, is_trait)) = self.head() {
                         within = Some((of, is_trait, depth + 1));
                         continue;
                     }
                 }
-                Kind::Word(word) if word.starts_with(OURS) => {
+                TokenKind::Word(word) if word.starts_with(OURS) => {
                     source.crates.insert(word.clone());
                 }
-                Kind::Word(word) if word == "struct" || word == "enum" => {
+                TokenKind::Word(word) if word == "struct" || word == "enum" => {
                     let name = self.word(1).map(str::to_string);
                     source.structs.extend(name.clone().zip(self.fields()));
                     source.types.extend(name);
                 }
-                Kind::Word(word) if word == "fn" => match &within {
+                TokenKind::Word(word) if word == "fn" => match &within {
                     Some((of, false, body)) if depth == *body && self.takes_self() => {
                         let name = self.word(1).unwrap_or_default().to_string();
                         let is_public = self.is_public();
@@ -351,9 +353,9 @@ impl Reader {
     fn begins_item(&self) -> bool {
         let before = self.at.checked_sub(1).map(|at| &self.tokens[at].kind);
         before.is_none_or(|kind| match kind {
-            Kind::Mark(mark) => matches!(mark, '{' | '}' | ';' | ']'),
-            Kind::Word(word) => word == "unsafe",
-            Kind::Text(_) | Kind::Doc(_) => false,
+            TokenKind::Mark(mark) => matches!(mark, '{' | '}' | ';' | ']'),
+            TokenKind::Word(word) => word == "unsafe",
+            TokenKind::Text(_) | TokenKind::Doc(_) => false,
         })
     }
 
@@ -372,25 +374,27 @@ impl Reader {
         let mut before = ' ';
         for at in self.at + 1..self.tokens.len() {
             match &self.tokens[at].kind {
-                Kind::Mark('{') => {
+                TokenKind::Mark('{') => {
                     self.at = at;
                     return name.map(|name| (name, is_trait));
                 }
-                Kind::Mark(';' | ')' | '}' | '=' | ',') if angles == 0 => return None,
-                Kind::Mark('<') => angles += 1,
+                TokenKind::Mark(';' | ')' | '}' | '=' | ',') if angles == 0 => return None,
+                TokenKind::Mark('<') => angles += 1,
                 // `->` closes nothing.
-                Kind::Mark('>') if before != '-' => angles = angles.saturating_sub(1),
-                Kind::Word(word) if angles == 0 && word == "for" => (name, is_trait) = (None, true),
-                Kind::Word(word) if angles == 0 && word == "where" => {
+                TokenKind::Mark('>') if before != '-' => angles = angles.saturating_sub(1),
+                TokenKind::Word(word) if angles == 0 && word == "for" => {
+                    (name, is_trait) = (None, true)
+                }
+                TokenKind::Word(word) if angles == 0 && word == "where" => {
                     let body = self.tokens[at..].iter().position(|token| token.is_mark('{'))?;
                     self.at = at + body;
                     return name.map(|name| (name, is_trait));
                 }
-                Kind::Word(word) if angles == 0 => name = Some(word.clone()),
+                TokenKind::Word(word) if angles == 0 => name = Some(word.clone()),
                 _ => {}
             }
             before = match &self.tokens[at].kind {
-                Kind::Mark(mark) => *mark,
+                TokenKind::Mark(mark) => *mark,
                 _ => ' ',
             };
         }
@@ -400,16 +404,19 @@ impl Reader {
     /// How many fields the struct has; None where they have no names.
     fn fields(&self) -> Option<usize> {
         let rest = &self.tokens[self.at..];
-        let body = rest.iter().position(|it| matches!(it.kind, Kind::Mark('{' | '(' | ';')))?;
+        let body =
+            rest.iter().position(|it| matches!(it.kind, TokenKind::Mark('{' | '(' | ';')))?;
         let (mut depth, mut count) = (0usize, 0);
         for at in body..rest.len() {
             let is = |at: usize, mark| rest.get(at).is_some_and(|token| token.is_mark(mark));
             match &rest[at].kind {
-                Kind::Mark('{' | '(' | '[' | '<') => depth += 1,
+                TokenKind::Mark('{' | '(' | '[' | '<') => depth += 1,
                 // `->` and `=>` close nothing.
-                Kind::Mark('>') if is(at - 1, '-') || is(at - 1, '=') => {}
-                Kind::Mark('}' | ')' | ']' | '>') => depth -= 1,
-                Kind::Mark(':') if depth == 1 && !is(at - 1, ':') && !is(at + 1, ':') => count += 1,
+                TokenKind::Mark('>') if is(at - 1, '-') || is(at - 1, '=') => {}
+                TokenKind::Mark('}' | ')' | ']' | '>') => depth -= 1,
+                TokenKind::Mark(':') if depth == 1 && !is(at - 1, ':') && !is(at + 1, ':') => {
+                    count += 1
+                }
                 _ => {}
             }
             if depth == 0 {

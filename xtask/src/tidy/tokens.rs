@@ -5,11 +5,11 @@
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) line: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A name, a keyword, a number.
     Word(String),
     Mark(char),
@@ -21,16 +21,16 @@ pub(super) enum Kind {
 
 impl Token {
     pub(super) fn is_word(&self, word: &str) -> bool {
-        matches!(&self.kind, Kind::Word(own) if own == word)
+        matches!(&self.kind, TokenKind::Word(own) if own == word)
     }
 
     pub(super) fn is_mark(&self, mark: char) -> bool {
-        self.kind == Kind::Mark(mark)
+        self.kind == TokenKind::Mark(mark)
     }
 
     pub(super) fn word(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Word(word) => Some(word),
+            TokenKind::Word(word) => Some(word),
             _ => None,
         }
     }
@@ -39,7 +39,7 @@ impl Token {
 /// The tokens of a source, without its last module of tests.
 pub(super) fn tokens(source: &str) -> Vec<Token> {
     let characters: Vec<char> = source.chars().collect();
-    let mut reader = Reader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
+    let mut reader = TokenReader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
     while reader.at < characters.len() && !reader.begins_tests() {
         reader.next();
     }
@@ -58,7 +58,7 @@ pub(super) struct Line {
 pub(super) fn lines(source: &str) -> Vec<Line> {
     let mut lines = vec![Line::default(); source.lines().count()];
     let characters: Vec<char> = source.chars().collect();
-    let mut reader = Reader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
+    let mut reader = TokenReader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
     while reader.at < characters.len() {
         let (begin, first) = (reader.at, reader.line - 1);
         match reader.next() {
@@ -80,28 +80,28 @@ enum Class {
     Other,
 }
 
-struct Reader<'s> {
+struct TokenReader<'s> {
     characters: &'s [char],
     at: usize,
     line: usize,
     tokens: Vec<Token>,
 }
 
-impl Reader<'_> {
+impl TokenReader<'_> {
     /// Whether what comes is `#[cfg(test)] mod … {`; the attribute has just been read.
     fn begins_tests(&self) -> bool {
         const TESTS: [&str; 4] = ["cfg", "test", "mod", "{"];
         let mut end = self.tokens.iter().rev().take(9).collect::<Vec<_>>();
         end.reverse();
         let words = end.iter().filter_map(|token| match &token.kind {
-            Kind::Word(word) if word != "tests" => Some(word.clone()),
-            Kind::Mark('{') => Some("{".to_string()),
+            TokenKind::Word(word) if word != "tests" => Some(word.clone()),
+            TokenKind::Mark('{') => Some("{".to_string()),
             _ => None,
         });
         end.last().is_some_and(|token| token.is_mark('{')) && words.eq(TESTS)
     }
 
-    fn push(&mut self, line: usize, kind: Kind) {
+    fn push(&mut self, line: usize, kind: TokenKind) {
         self.tokens.push(Token { line, kind });
     }
 
@@ -140,12 +140,12 @@ impl Reader<'_> {
             }
             [c, ..] if c.is_alphanumeric() || *c == '_' => {
                 let word = self.take_while(|c| c.is_alphanumeric() || c == '_');
-                self.push(line, Kind::Word(word));
+                self.push(line, TokenKind::Word(word));
                 return Class::Code;
             }
             _ => {
                 let mark = self.take(1).chars().next().unwrap_or_default();
-                self.push(line, Kind::Mark(mark));
+                self.push(line, TokenKind::Mark(mark));
                 return Class::Code;
             }
         }
@@ -178,7 +178,7 @@ impl Reader<'_> {
         let line = self.line;
         let text = self.take_while(|c| c != '\n');
         if let Some(doc) = text.strip_prefix("///") {
-            self.push(line, Kind::Doc(doc.trim().to_string()));
+            self.push(line, TokenKind::Doc(doc.trim().to_string()));
         }
     }
 
@@ -202,7 +202,7 @@ impl Reader<'_> {
                     // The closing quote, and one character too many.
                     self.at -= escape.chars().count().saturating_sub(1);
                     self.line -= escape.matches('\n').count();
-                    self.push(line, Kind::Text(text));
+                    self.push(line, TokenKind::Text(text));
                     return Class::Text;
                 }
             }
@@ -238,7 +238,7 @@ impl Reader<'_> {
         let length = rest.take_while(|window| *window != end).count();
         let text = self.take(length);
         self.take(end.len());
-        self.push(line, Kind::Text(text));
+        self.push(line, TokenKind::Text(text));
         Class::Text
     }
 }
@@ -249,7 +249,7 @@ mod tests {
 
     fn texts(source: &str) -> Vec<(usize, String)> {
         let text = |token: Token| match token.kind {
-            Kind::Text(text) => Some((token.line, text)),
+            TokenKind::Text(text) => Some((token.line, text)),
             _ => None,
         };
         tokens(source).into_iter().filter_map(text).collect()
@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn comments_and_tests() {
         let source = "/// a doc\n// no doc\nx\n#[cfg(test)]\nmod tests {\n\"x\"\n}";
-        let kinds: Vec<Kind> = tokens(source).into_iter().map(|token| token.kind).collect();
-        assert_eq!(kinds[..2], [Kind::Doc("a doc".into()), Kind::Word("x".into())]);
+        let kinds: Vec<TokenKind> = tokens(source).into_iter().map(|token| token.kind).collect();
+        assert_eq!(kinds[..2], [TokenKind::Doc("a doc".into()), TokenKind::Word("x".into())]);
         assert!(texts(source).is_empty());
         assert_eq!(texts("#[cfg(test)]\nmod tests;\n\"x\"").len(), 1);
     }

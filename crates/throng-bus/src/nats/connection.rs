@@ -15,7 +15,7 @@ use tokio::sync::{OnceCell, watch};
 use tokio::time::timeout;
 
 use super::names::DOMAIN;
-use super::state::State;
+use super::state::NatsState;
 use crate::identity::Identity;
 use crate::{BusError, Link};
 
@@ -36,7 +36,7 @@ const LAST_TIME: Duration = Duration::from_millis(500);
 pub(super) struct Connection {
     pub(super) client: Client,
     pub(super) context: Context,
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<NatsState>,
     identity: Identity,
     blobs: OnceCell<Context>,
 }
@@ -90,7 +90,7 @@ async fn ended(over: &watch::Sender<bool>) {
 
 impl Connection {
     async fn begin(identity: Identity) -> Result<Connection, Said> {
-        let state = Arc::new(State::new(identity.clone()));
+        let state = Arc::new(NatsState::new(identity.clone()));
         let own = Arc::clone(&state);
         let client = connect(&identity, PING, move |event| own.happened(event)).await?;
         let _ = state.client.set(client.clone());

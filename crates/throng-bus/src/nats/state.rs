@@ -17,7 +17,7 @@ const UNKNOWN: &str = "authorization violation";
 /// How the bus begins to say that a right is missing; the name follows in quotation marks.
 const FORBIDDEN: &str = "Permissions Violation for ";
 
-pub(super) struct State {
+pub(super) struct NatsState {
     pub(super) link: watch::Sender<Link>,
     /// Whether the connection is over for good, so that its thread ends.
     pub(super) over: watch::Sender<bool>,
@@ -33,9 +33,9 @@ struct Claim {
     refused: oneshot::Sender<Said>,
 }
 
-impl State {
-    pub(super) fn new(identity: Identity) -> State {
-        State {
+impl NatsState {
+    pub(super) fn new(identity: Identity) -> NatsState {
+        NatsState {
             link: watch::Sender::new(Link::Begun),
             over: watch::Sender::new(false),
             client: OnceLock::new(),

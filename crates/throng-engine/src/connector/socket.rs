@@ -11,7 +11,7 @@ use throng_program::Slow;
 use super::refused;
 use crate::failure::Failure;
 use crate::network::Network;
-use crate::network::sources::{Chosen, Kind, Pool, Ports, Range};
+use crate::network::sources::{Chosen, Pool, Ports, Range, SourceKind};
 use crate::system;
 use crate::transport::SLOW_RECEIVE_BYTES;
 
@@ -30,7 +30,7 @@ pub(super) struct Place<'a> {
 }
 
 /// Starts to connect a socket, from the first source with a free port.
-pub(super) fn begin(place: &Place<'_>, kind: Kind, now: Time) -> Result<Socket, Failure> {
+pub(super) fn begin(place: &Place<'_>, kind: SourceKind, now: Time) -> Result<Socket, Failure> {
     let (pool, address) = (place.pool, place.address);
     if let Some(user) = place.user {
         return begin_from(place, kind, Some(user.into()), 0).map_err(|denied| match denied {
@@ -64,7 +64,7 @@ pub(super) fn begin(place: &Place<'_>, kind: Kind, now: Time) -> Result<Socket, 
 /// Whether this host has an address from which this one can be reached. Connects a UDP socket,
 /// which sends nothing; the kernel reports a lack of ports differently (EAGAIN).
 pub(crate) fn has_way(address: SocketAddr) -> bool {
-    let socket = Kind::Datagram.socket(address);
+    let socket = SourceKind::Datagram.socket(address);
     let asked = socket.and_then(|socket| socket.connect(&address.into()));
     let error = asked.err().and_then(|error| error.raw_os_error());
     !matches!(
@@ -105,7 +105,7 @@ impl From<io::Error> for Denied {
 /// Tries one port after another, if the kernel does not choose.
 fn begin_in_turn(
     place: &Place<'_>,
-    kind: Kind,
+    kind: SourceKind,
     chosen: &mut Chosen<'_>,
     range: Range,
 ) -> Result<Socket, Denied> {
@@ -122,7 +122,7 @@ fn begin_in_turn(
 /// Starts a connection from `source`; the kernel chooses an address of None and a port of 0.
 fn begin_from(
     place: &Place<'_>,
-    kind: Kind,
+    kind: SourceKind,
     source: Option<IpAddr>,
     port: u16,
 ) -> Result<Socket, Denied> {
@@ -145,7 +145,7 @@ fn begin_from(
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         // Without it, bind(2) would reserve a port of this source for all targets.
-        if port == 0 && kind == Kind::Stream {
+        if port == 0 && kind == SourceKind::Stream {
             system::bind_address_no_port(&socket)?;
         }
         let bound = socket.bind(&SocketAddr::new(source.unwrap_or(any), port).into());
@@ -154,7 +154,7 @@ fn begin_from(
             _ => error.into(),
         })?;
     }
-    if kind == Kind::Stream && (place.network.sends_in_pieces || place.slow.write.is_some()) {
+    if kind == SourceKind::Stream && (place.network.sends_in_pieces || place.slow.write.is_some()) {
         socket.set_tcp_nodelay(true)?;
     }
     match socket.connect(&address.into()) {
@@ -162,7 +162,7 @@ fn begin_from(
         Err(error) => match error.raw_os_error() {
             Some(libc::EINPROGRESS) => Ok(socket),
             // A UDP socket found no free port (`inet_dgram_connect` in the kernel).
-            Some(libc::EAGAIN) if kind == Kind::Datagram => Err(Denied::Full),
+            Some(libc::EAGAIN) if kind == SourceKind::Datagram => Err(Denied::Full),
             _ => Err(error.into()),
         },
     }
@@ -180,7 +180,7 @@ pub(crate) mod tests {
     pub(crate) fn begin_all(
         network: &Network,
         address: SocketAddr,
-        kind: Kind,
+        kind: SourceKind,
         count: usize,
     ) -> (Vec<Socket>, Option<Failure>) {
         let place = Place {
@@ -214,10 +214,10 @@ pub(crate) mod tests {
             slow,
             user: None,
         };
-        for kind in [Kind::Stream, Kind::Datagram] {
+        for kind in [SourceKind::Stream, SourceKind::Datagram] {
             let socket = begin(&place, kind, Time::ZERO).unwrap();
             assert_eq!(socket.recv_buffer_size().unwrap(), 2 * SLOW_RECEIVE_BYTES);
-            assert!(kind == Kind::Datagram || socket.tcp_nodelay().unwrap());
+            assert!(kind == SourceKind::Datagram || socket.tcp_nodelay().unwrap());
         }
     }
 }

@@ -9,7 +9,7 @@ use throng_base::{Time, UserId};
 use throng_metrics::{DeliveryCounter, DeliveryInterval};
 
 use super::bits::Bits;
-use super::exchange::{Sent, Told};
+use super::exchange::{MessageKey, Sent};
 use super::groups::{Groups, Member, MemberId};
 use super::id::{Texts, shown};
 use super::mix::{Mixed, mixed};
@@ -47,7 +47,7 @@ pub(super) struct Book {
     dim_until: Option<Time>,
     pub(super) interval: DeliveryInterval,
     /// Messages that were not watched, and are not counted yet.
-    pub(super) unwatched: Vec<Told>,
+    pub(super) unwatched: Vec<MessageKey>,
     /// The IDs of the last receipts.
     pub(super) texts: Texts,
     pub(super) remarks: Remarks,
@@ -161,7 +161,7 @@ impl Book {
         if self.bytes() + ID_BYTES > self.rules.bytes_max {
             // Its own shard counts it even without memory for it.
             self.interval.sent += u64::from(home);
-            self.unwatched.push(Told { at: sent.at, home: sent.home });
+            self.unwatched.push(MessageKey { at: sent.at, home: sent.home });
             self.forgetting(sent.at);
             return;
         }
@@ -174,10 +174,10 @@ impl Book {
         let used_again = self.ids.get(&sent.id).copied();
         if let Some(known) = used_again.filter(|known| !matches!(known, Known::Withdrawn(_))) {
             // Two messages with one ID cannot be distinguished.
-            self.unwatched.push(Told { at: sent.at, home: sent.home });
+            self.unwatched.push(MessageKey { at: sent.at, home: sent.home });
             if let Known::Entry(slot) = known {
                 let before = &self.entries[slot as usize];
-                let told = Told { at: before.at, home: before.home };
+                let told = MessageKey { at: before.at, home: before.home };
                 self.unwatched.extend((!before.settled).then_some(told));
                 self.drop_entry(slot);
             }
@@ -199,7 +199,7 @@ impl Book {
         let heap_bytes = waiting.heap_bytes() + text_bytes(sent.text.as_ref());
         let blind = self.blind.is_some_and(|(_, until)| sent.at <= until);
         if blind || self.bytes() + ENTRY_BYTES + heap_bytes > self.rules.bytes_max {
-            self.unwatched.push(Told { at: sent.at, home: sent.home });
+            self.unwatched.push(MessageKey { at: sent.at, home: sent.home });
             return Known::Unwatched(number as Short);
         }
         self.heap_bytes += heap_bytes;
@@ -454,7 +454,7 @@ impl Book {
         let due = entry.at + self.rules.lost_after;
         let blind = self.blind.is_some_and(|(from, until)| from <= due && entry.at <= until);
         if blind {
-            self.unwatched.push(Told { at: entry.at, home: entry.home });
+            self.unwatched.push(MessageKey { at: entry.at, home: entry.home });
             self.ids.insert(queued.id, Known::Unwatched(queued.number as Short));
             self.drop_entry(slot);
             return;

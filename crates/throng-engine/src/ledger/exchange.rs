@@ -58,7 +58,7 @@ pub(super) struct Sent {
 
 /// The only message of the run that was sent on this shard at this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Told {
+pub(super) struct MessageKey {
     pub(super) at: Time,
     pub(super) home: u32,
 }
@@ -76,9 +76,9 @@ struct Held {
     first: u64,
     news: usize,
     /// Messages that some shard did not watch.
-    unwatched: BTreeSet<Told>,
+    unwatched: BTreeSet<MessageKey>,
     /// By shard; `None` has left.
-    readers: Vec<Option<Reader>>,
+    readers: Vec<Option<BookReader>>,
 }
 
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ struct Segment {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Reader {
+struct BookReader {
     next: u64,
     /// Everything it sent before is published.
     published: Time,
@@ -116,7 +116,7 @@ impl Exchange {
     /// The ports of this many shards. Nothing is complete until each of them has published or is
     /// dropped.
     pub(crate) fn ports(shards: usize) -> Vec<Port> {
-        let reader = Reader { next: 0, published: Time::ZERO };
+        let reader = BookReader { next: 0, published: Time::ZERO };
         let held = Held {
             segments: VecDeque::new(),
             first: 0,
@@ -140,7 +140,7 @@ impl Port {
     }
 
     /// How many of these messages no shard has reported as unwatched before.
-    pub(super) fn first_to_say(&self, unwatched: &[Told]) -> u64 {
+    pub(super) fn first_to_say(&self, unwatched: &[MessageKey]) -> u64 {
         let mut held = self.exchange.held();
         let mut first = 0;
         for told in unwatched {

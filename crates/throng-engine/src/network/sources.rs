@@ -124,7 +124,7 @@ impl AddressList {
 
 /// The type of a connection's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SourceKind {
     /// A port can be used once per target address.
     Stream,
     /// A port can be used once, whatever the target: the kernel does not distinguish two bound UDP
@@ -132,19 +132,19 @@ pub(crate) enum Kind {
     Datagram,
 }
 
-impl Kind {
-    fn of(target: &Target) -> Kind {
+impl SourceKind {
+    fn of(target: &Target) -> SourceKind {
         match target.scheme {
-            Scheme::Udp => Kind::Datagram,
-            _ => Kind::Stream,
+            Scheme::Udp => SourceKind::Datagram,
+            _ => SourceKind::Stream,
         }
     }
 
     /// A socket for a connection to `target`.
     pub(crate) fn socket(self, target: SocketAddr) -> io::Result<Socket> {
         let (kind, protocol) = match self {
-            Kind::Stream => (Type::STREAM, Protocol::TCP),
-            Kind::Datagram => (Type::DGRAM, Protocol::UDP),
+            SourceKind::Stream => (Type::STREAM, Protocol::TCP),
+            SourceKind::Datagram => (Type::DGRAM, Protocol::UDP),
         };
         system::socket(Domain::for_address(target), kind, Some(protocol))
     }
@@ -211,7 +211,7 @@ pub(crate) struct Plan {
     ports_count: u64,
     pub(crate) transparent: bool,
     /// By target: its socket type, and its share of all users.
-    routes: Vec<(Kind, f64)>,
+    routes: Vec<(SourceKind, f64)>,
 }
 
 impl Plan {
@@ -223,7 +223,8 @@ impl Plan {
         targets: &mut [Vec<SocketAddr>],
     ) -> Result<Plan, Said> {
         let mut plan = Plan::looked_up(&program.connection.sources)?;
-        plan.routes = program.targets.iter().map(Kind::of).zip(target_shares(program)).collect();
+        plan.routes =
+            program.targets.iter().map(SourceKind::of).zip(target_shares(program)).collect();
         plan.keep_fitting(&program.targets, targets)?;
         plan.try_options(targets)?;
         plan.try_addresses(users as f64, targets)?;
@@ -260,8 +261,8 @@ impl Plan {
     }
 
     /// The route of a target; without a program, all targets are alike.
-    fn route(&self, target: usize, of: usize) -> (Kind, f64) {
-        self.routes.get(target).copied().unwrap_or((Kind::Stream, 1.0 / of.max(1) as f64))
+    fn route(&self, target: usize, of: usize) -> (SourceKind, f64) {
+        self.routes.get(target).copied().unwrap_or((SourceKind::Stream, 1.0 / of.max(1) as f64))
     }
 
     fn ports_of(sources: &Sources) -> Ports {
@@ -351,7 +352,7 @@ impl Plan {
         Ok(())
     }
 
-    fn try_one(&self, target: SocketAddr, kind: Kind, source: IpAddr) -> Result<(), Said> {
+    fn try_one(&self, target: SocketAddr, kind: SourceKind, source: IpAddr) -> Result<(), Said> {
         let tried = kind.socket(target).and_then(|socket| {
             self.set_options(&socket, target, kind)?;
             socket.bind(&SocketAddr::new(source, 0).into())
@@ -374,7 +375,7 @@ impl Plan {
         &self,
         socket: &Socket,
         target: SocketAddr,
-        kind: Kind,
+        kind: SourceKind,
     ) -> io::Result<()> {
         if self.transparent {
             system::set_transparent(socket, target)?;
@@ -382,7 +383,7 @@ impl Plan {
         match self.ports {
             Ports::OfHost => Ok(()),
             Ports::Among(range) => system::set_local_port_range(socket, range),
-            Ports::InTurn(_) if kind == Kind::Stream => socket.set_reuse_address(true),
+            Ports::InTurn(_) if kind == SourceKind::Stream => socket.set_reuse_address(true),
             // Two UDP sockets could share a port unnoticed.
             Ports::InTurn(_) => Ok(()),
         }
@@ -398,8 +399,8 @@ impl Plan {
     ) -> u64 {
         let (kind, _) = self.route(target, targets.len());
         let shares_ports = |(other, at): &(usize, &SocketAddr)| match kind {
-            Kind::Stream => *at == address && self.route(*other, targets.len()).0 == kind,
-            Kind::Datagram => {
+            SourceKind::Stream => *at == address && self.route(*other, targets.len()).0 == kind,
+            SourceKind::Datagram => {
                 self.route(*other, targets.len()).0 == kind && self.is_like(at.ip(), address.ip())
             }
         };
@@ -415,11 +416,11 @@ impl Plan {
     }
 
     /// How many of an address's ports are used before another address is taken.
-    fn ports_of_kind(&self, kind: Kind) -> f64 {
+    fn ports_of_kind(&self, kind: SourceKind) -> f64 {
         match kind {
-            Kind::Stream => self.ports.fill(),
+            SourceKind::Stream => self.ports.fill(),
             // For UDP, the kernel starts at any port and tries all of them alike.
-            Kind::Datagram => FILL,
+            SourceKind::Datagram => FILL,
         }
     }
 

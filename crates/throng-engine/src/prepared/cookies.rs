@@ -9,31 +9,31 @@ use throng_protocol::http1::Jar;
 
 /// The host and security for which a jar is read.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CookiePlace<'a> {
     /// Without a port.
     pub(crate) host: &'a str,
     pub(crate) secure: bool,
     pub(crate) unix_seconds: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'a> CookiePlace<'a> {
     /// The place of a request whose scenario sets this Host header: a server with several names
     /// separates their cookies by it.
-    pub(crate) fn named(self, host: Option<&'a [u8]>) -> Place<'a> {
-        Place { host: host.and_then(host_of).unwrap_or(self.host), ..self }
+    pub(crate) fn named(self, host: Option<&'a [u8]>) -> CookiePlace<'a> {
+        CookiePlace { host: host.and_then(host_of).unwrap_or(self.host), ..self }
     }
 }
 
 /// The cookies of a user, as seen from the URL of a response.
 pub(crate) struct SeenFrom<'a> {
     pub(crate) jar: &'a Jar,
-    pub(crate) place: Place<'a>,
+    pub(crate) place: CookiePlace<'a>,
     pub(crate) path: Cow<'a, str>,
 }
 
 impl SeenFrom<'_> {
     pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
-        let Place { host, secure, unix_seconds } = self.place;
+        let CookiePlace { host, secure, unix_seconds } = self.place;
         self.jar.value(name, (host, &self.path), secure, unix_seconds)
     }
 }

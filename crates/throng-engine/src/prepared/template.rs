@@ -9,7 +9,7 @@ use throng_expression::{EvaluationError, Scope};
 use throng_program::{Body, Http, Text};
 use throng_protocol::http1::{self, InvalidPart, Jar};
 
-use crate::prepared::cookies::Place;
+use crate::prepared::cookies::CookiePlace;
 
 /// A request of the program; rendered with the [`Http`] it was made from.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub(crate) struct Detour<'a> {
 /// Extra headers of a request besides those of the scenario.
 pub(crate) struct Extras<'a> {
     pub(crate) authority: &'a str,
-    pub(crate) jar: Option<(&'a Jar, Place<'a>)>,
+    pub(crate) jar: Option<(&'a Jar, CookiePlace<'a>)>,
     /// Name and value of another header.
     pub(crate) trace: Option<(&'a str, &'a [u8])>,
 }
@@ -98,7 +98,7 @@ fn is_host(name: &str) -> bool {
 
 impl<'a> Extras<'a> {
     /// The jar, opened for this host if the scenario sets one.
-    pub(crate) fn jar_of(&self, host: Option<&'a [u8]>) -> Option<(&'a Jar, Place<'a>)> {
+    pub(crate) fn jar_of(&self, host: Option<&'a [u8]>) -> Option<(&'a Jar, CookiePlace<'a>)> {
         self.jar.map(|(jar, place)| (jar, place.named(host)))
     }
 }
@@ -493,7 +493,7 @@ pub(crate) fn write_own_cookies(
 
 /// Completes the Cookie header that may have started at `begin` with the cookies of the jar.
 pub(crate) fn finish_cookies(
-    jar: Option<(&Jar, Place<'_>)>,
+    jar: Option<(&Jar, CookiePlace<'_>)>,
     path: &[u8],
     begin: usize,
     out: &mut Vec<u8>,

@@ -14,7 +14,7 @@ use crate::system::{self, Timer};
 const SLEEP_MIN: Duration = Duration::from_micros(10);
 
 pub(crate) struct Alarm {
-    kind: Kind,
+    kind: AlarmKind,
     /// The time it is set to; [`Time::NEVER`] if it is not set.
     set: Cell<Time>,
     /// The driver is running, or yields to others: it does not wait for the alarm.
@@ -34,7 +34,7 @@ enum AtOnce {
     Woken,
 }
 
-enum Kind {
+enum AlarmKind {
     Timer(Timer),
     #[cfg(test)]
     Simulated(crate::world::Bell),
@@ -43,15 +43,15 @@ enum Kind {
 impl Alarm {
     /// An alarm in real time; must be called in the runtime that it wakes.
     pub(crate) fn timer() -> io::Result<Alarm> {
-        Ok(Alarm::new(Kind::Timer(Timer::new()?)))
+        Ok(Alarm::new(AlarmKind::Timer(Timer::new()?)))
     }
 
     #[cfg(test)]
     pub(crate) fn simulated(hand: std::rc::Rc<crate::world::Hand>) -> Alarm {
-        Alarm::new(Kind::Simulated(crate::world::Bell::new(hand)))
+        Alarm::new(AlarmKind::Simulated(crate::world::Bell::new(hand)))
     }
 
-    fn new(kind: Kind) -> Alarm {
+    fn new(kind: AlarmKind) -> Alarm {
         let at_once = Cell::new(AtOnce::No);
         let (set, awake) = (Cell::new(Time::NEVER), Cell::new(true));
         Alarm { kind, set, awake, at_once, waker: RefCell::default() }
@@ -88,14 +88,14 @@ impl Alarm {
     /// Blocks the whole shard until then: whatever arrives is read afterwards, all together.
     pub(crate) async fn nap(&self, until: Time, clock: &Clock) {
         match &self.kind {
-            Kind::Timer(_) => {
+            AlarmKind::Timer(_) => {
                 let left = until - clock.now();
                 if left > SLEEP_MIN {
                     system::sleep(left);
                 }
             }
             #[cfg(test)]
-            Kind::Simulated(bell) => bell.nap(until).await,
+            AlarmKind::Simulated(bell) => bell.nap(until).await,
         }
         self.set.set(Time::NEVER);
     }
@@ -104,7 +104,7 @@ impl Alarm {
     /// soon as all other ready tasks have run, without a system call.
     fn arm(&self, clock: &Clock) {
         let (now, time) = (clock.now(), self.set.get());
-        let is_near = matches!(self.kind, Kind::Timer(_)) && time - now <= SLEEP_MIN;
+        let is_near = matches!(self.kind, AlarmKind::Timer(_)) && time - now <= SLEEP_MIN;
         if time <= now || is_near {
             self.set.set(time.max(now));
             self.at_once.set(AtOnce::Asked);
@@ -113,11 +113,11 @@ impl Alarm {
         }
         match &self.kind {
             // Setting an existing timer to a valid time does not fail.
-            Kind::Timer(timer) => {
+            AlarmKind::Timer(timer) => {
                 let _ = timer.set(time - now);
             }
             #[cfg(test)]
-            Kind::Simulated(bell) => bell.ring_at(time),
+            AlarmKind::Simulated(bell) => bell.ring_at(time),
         }
     }
 
@@ -137,9 +137,9 @@ impl Alarm {
             }
         }
         match &self.kind {
-            Kind::Timer(timer) => ready!(timer.poll(cx)),
+            AlarmKind::Timer(timer) => ready!(timer.poll(cx)),
             #[cfg(test)]
-            Kind::Simulated(bell) => {
+            AlarmKind::Simulated(bell) => {
                 if !bell.poll_rung(cx, self.set.get()) {
                     return Poll::Pending;
                 }

@@ -4,20 +4,20 @@ use throng_base::{Said, Time};
 use throng_protocol::http1::{CookieLimits, Jar, Refusal, Stored};
 
 use crate::failure::shown;
-use crate::prepared::cookies::Place;
+use crate::prepared::cookies::CookiePlace;
 use crate::shard::Lane;
 use crate::trace::{What, Who};
 
 /// Stores the cookies of a response in the jar of a user.
 pub(super) fn keep<'v>(
     jar: &mut Jar,
-    (place, path): (Place<'_>, &str),
+    (place, path): (CookiePlace<'_>, &str),
     values: impl Iterator<Item = &'v [u8]>,
     shard: &Lane,
     (who, now): (Who, Time),
 ) {
     let limits = CookieLimits::default();
-    let Place { host, secure, unix_seconds } = place;
+    let CookiePlace { host, secure, unix_seconds } = place;
     for value in values {
         let stored = jar.store(value, host, path, secure, unix_seconds, &limits);
         if let Stored::Refused(refusal) = stored {

@@ -4,7 +4,7 @@ use throng_expression::Value;
 use throng_program::{Check, Extractor, Matcher, Save};
 use throng_protocol::http1::Headers;
 
-use super::Seen;
+use super::Extracted;
 use super::matcher::{Wanted, explained};
 use crate::failure::Finding;
 use crate::looked::{Kept, Looked, text_of};
@@ -53,19 +53,21 @@ fn finding(
         Ok(wanted) => wanted,
         Err(fault) => return Some(scope.finding(fault)),
     };
-    let first = headers.get(name).map_or(Seen::Nothing, Seen::Bytes);
+    let first = headers.get(name).map_or(Extracted::Nothing, Extracted::Bytes);
     let good = match &check.matcher {
         Matcher::Count(..) => {
-            let values = Seen::Values(headers.get_all(name).map(text_of).collect());
+            let values = Extracted::Values(headers.get_all(name).map(text_of).collect());
             return match wanted.holds(&check.extractor, &values) {
                 true => None,
                 false => Some(explained(check, &wanted, &values, looked)),
             };
         }
-        Matcher::Absent => {
-            headers.get_all(name).all(|value| wanted.holds(&check.extractor, &Seen::Bytes(value)))
-        }
-        _ => headers.get_all(name).any(|value| wanted.holds(&check.extractor, &Seen::Bytes(value))),
+        Matcher::Absent => headers
+            .get_all(name)
+            .all(|value| wanted.holds(&check.extractor, &Extracted::Bytes(value))),
+        _ => headers
+            .get_all(name)
+            .any(|value| wanted.holds(&check.extractor, &Extracted::Bytes(value))),
     };
     (!good).then(|| explained(check, &wanted, &first, looked))
 }

@@ -12,7 +12,7 @@ use throng_protocol::mqtt::topic;
 
 use throng_base::Said;
 
-use super::{Looked, Seen};
+use super::{Extracted, Looked};
 use crate::failure::{Finding, shown};
 use crate::scope::UserScope;
 
@@ -47,14 +47,14 @@ impl<'a> Wanted<'a> {
     }
 
     /// Whether the value is as expected.
-    pub(super) fn holds(&self, extractor: &Extractor, seen: &Seen<'_>) -> bool {
-        if let Seen::Unreadable(_) = seen {
+    pub(super) fn holds(&self, extractor: &Extractor, seen: &Extracted<'_>) -> bool {
+        if let Extracted::Unreadable(_) = seen {
             return false;
         }
         match self.matcher {
             Matcher::Present => is_there(extractor, seen),
             Matcher::Absent => !is_there(extractor, seen),
-            Matcher::Null => matches!(seen, Seen::Value(Value::Null)),
+            Matcher::Null => matches!(seen, Extracted::Value(Value::Null)),
             Matcher::Bool(matcher) => bool_of(extractor, seen) == Some(*matcher),
             Matcher::Number(comparison, matcher) => {
                 let order = number_of(extractor, seen).and_then(|number| number.compare(matcher));
@@ -72,13 +72,13 @@ impl<'a> Wanted<'a> {
             Matcher::Count(comparison, matcher) => {
                 comparison.holds(count_of(seen) as f64, *matcher as f64)
             }
-            Matcher::True => matches!(seen, Seen::Value(Value::Bool(true))),
+            Matcher::True => matches!(seen, Extracted::Value(Value::Bool(true))),
         }
     }
 
     /// A text and a number that look the same: both with their types, and what to write.
-    fn differs_in_type(&self, seen: &Seen<'_>) -> Option<(Said, Said)> {
-        let Seen::Value(value) = seen else { return None };
+    fn differs_in_type(&self, seen: &Extracted<'_>) -> Option<(Said, Said)> {
+        let Extracted::Value(value) = seen else { return None };
         match (self.matcher, value.as_text()) {
             (Matcher::Equals(_), None) if *self.text.written() == *written(value) => {
                 let text = self.text.shown();
@@ -140,12 +140,14 @@ impl<'a> Wording<'a> {
 
     /// Whether the value equals this. A literal is text; the result of an expression has its own
     /// type, but a text that contains a number, like all fields of CSV, also equals that number.
-    fn is(&self, seen: &Seen<'_>) -> bool {
+    fn is(&self, seen: &Extracted<'_>) -> bool {
         match (self, seen) {
-            (Wording::Literal(matcher), Seen::Bytes(bytes)) => matcher == bytes,
-            (Wording::Literal(matcher), Seen::Value(value)) => value.as_octets() == Some(*matcher),
-            (Wording::Value(matcher), Seen::Bytes(bytes)) => *written(matcher) == **bytes,
-            (Wording::Value(matcher), Seen::Value(value)) => {
+            (Wording::Literal(matcher), Extracted::Bytes(bytes)) => matcher == bytes,
+            (Wording::Literal(matcher), Extracted::Value(value)) => {
+                value.as_octets() == Some(*matcher)
+            }
+            (Wording::Value(matcher), Extracted::Bytes(bytes)) => *written(matcher) == **bytes,
+            (Wording::Value(matcher), Extracted::Value(value)) => {
                 let one_is_text = matcher.as_text().is_some() != value.as_text().is_some();
                 let alike = one_is_text && matcher.as_list().is_none() && value.as_list().is_none();
                 matcher.equals(value)
@@ -155,19 +157,19 @@ impl<'a> Wording<'a> {
         }
     }
 
-    fn is_in(&self, seen: &Seen<'_>) -> bool {
-        if let (Wording::Value(matcher), Seen::Value(Value::List(items))) = (self, seen) {
+    fn is_in(&self, seen: &Extracted<'_>) -> bool {
+        if let (Wording::Value(matcher), Extracted::Value(Value::List(items))) = (self, seen) {
             return items.iter().any(|item| matcher.equals(item));
         }
         let matcher = self.written();
-        if let Seen::Value(Value::List(items)) = seen {
+        if let Extracted::Value(Value::List(items)) = seen {
             return items.iter().any(|item| *written(item) == *matcher);
         }
         text_of(seen).is_some_and(|text| memmem::find(&text, &matcher).is_some())
     }
 
     /// Whether this is a topic filter that matches the topic.
-    fn filters(&self, seen: &Seen<'_>) -> bool {
+    fn filters(&self, seen: &Extracted<'_>) -> bool {
         let (filter, topic) = (self.written(), text_of(seen));
         let both = std::str::from_utf8(&filter)
             .ok()
@@ -198,26 +200,28 @@ fn written(value: &Value) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-fn text_of<'a>(seen: &'a Seen<'_>) -> Option<Cow<'a, [u8]>> {
+fn text_of<'a>(seen: &'a Extracted<'_>) -> Option<Cow<'a, [u8]>> {
     match seen {
-        Seen::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
-        Seen::Value(Value::Null) => None,
-        Seen::Value(value) => Some(written(value)),
+        Extracted::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
+        Extracted::Value(Value::Null) => None,
+        Extracted::Value(value) => Some(written(value)),
         _ => None,
     }
 }
 
-fn is_there(extractor: &Extractor, seen: &Seen<'_>) -> bool {
+fn is_there(extractor: &Extractor, seen: &Extracted<'_>) -> bool {
     match (extractor, seen) {
-        (_, Seen::Bytes(bytes)) => !bytes.is_empty(),
+        (_, Extracted::Bytes(bytes)) => !bytes.is_empty(),
         // For an expression or a protobuf message, only null means missing.
-        (Extractor::Expression(_) | Extractor::Proto(_), Seen::Value(value)) => !value.is_null(),
-        (Extractor::Field(paths), Seen::Value(value)) => {
+        (Extractor::Expression(_) | Extractor::Proto(_), Extracted::Value(value)) => {
+            !value.is_null()
+        }
+        (Extractor::Field(paths), Extracted::Value(value)) => {
             !(value.is_null() && paths.iter().any(FieldPath::is_of_protobuf))
         }
-        (_, Seen::Value(_)) => true,
-        (_, Seen::Values(values)) => !values.is_empty(),
-        (_, Seen::Nothing | Seen::Unreadable(_)) => false,
+        (_, Extracted::Value(_)) => true,
+        (_, Extracted::Values(values)) => !values.is_empty(),
+        (_, Extracted::Nothing | Extracted::Unreadable(_)) => false,
     }
 }
 
@@ -226,9 +230,9 @@ fn has_types(extractor: &Extractor) -> bool {
     matches!(extractor, Extractor::Json(_) | Extractor::Field(_) | Extractor::Expression(_))
 }
 
-fn bool_of(extractor: &Extractor, seen: &Seen<'_>) -> Option<bool> {
+fn bool_of(extractor: &Extractor, seen: &Extracted<'_>) -> Option<bool> {
     match seen {
-        Seen::Value(Value::Bool(value)) => Some(*value),
+        Extracted::Value(Value::Bool(value)) => Some(*value),
         seen if has_types(extractor) => {
             let _ = seen;
             None
@@ -241,9 +245,9 @@ fn bool_of(extractor: &Extractor, seen: &Seen<'_>) -> Option<bool> {
     }
 }
 
-fn number_of(extractor: &Extractor, seen: &Seen<'_>) -> Option<Value> {
+fn number_of(extractor: &Extractor, seen: &Extracted<'_>) -> Option<Value> {
     let known = match seen {
-        Seen::Value(value) if value.as_f64().is_some() => Some(value.clone()),
+        Extracted::Value(value) if value.as_f64().is_some() => Some(value.clone()),
         _ => None,
     };
     if known.is_some() || has_types(extractor) {
@@ -252,12 +256,12 @@ fn number_of(extractor: &Extractor, seen: &Seen<'_>) -> Option<Value> {
     Value::parse_number(std::str::from_utf8(&text_of(seen)?).ok()?.trim())
 }
 
-fn count_of(seen: &Seen<'_>) -> usize {
+fn count_of(seen: &Extracted<'_>) -> usize {
     match seen {
-        Seen::Nothing | Seen::Unreadable(_) => 0,
-        Seen::Values(values) => values.len(),
-        Seen::Value(Value::List(items)) => items.len(),
-        Seen::Value(_) | Seen::Bytes(_) => 1,
+        Extracted::Nothing | Extracted::Unreadable(_) => 0,
+        Extracted::Values(values) => values.len(),
+        Extracted::Value(Value::List(items)) => items.len(),
+        Extracted::Value(_) | Extracted::Bytes(_) => 1,
     }
 }
 
@@ -265,29 +269,32 @@ fn count_of(seen: &Seen<'_>) -> usize {
 pub(super) fn explained(
     check: &Check,
     wanted: &Wanted<'_>,
-    seen: &Seen<'_>,
+    seen: &Extracted<'_>,
     looked: &Looked<'_>,
 ) -> Finding {
     let name = name_of(&check.extractor);
     let (wish, mut words) = wanted.words(&check.extractor);
     let types = wanted.differs_in_type(seen);
     let (seen, value) = match (&check.extractor, seen) {
-        (_, Seen::Unreadable(reason)) => (Found::Unreadable, (*reason).clone()),
+        (_, Extracted::Unreadable(reason)) => (Found::Unreadable, (*reason).clone()),
         (Extractor::Time, _) => (Found::Got, say!("{}", format_duration(looked.elapsed))),
-        (Extractor::Status, Seen::Nothing) => (Found::None, Said::default()),
-        (Extractor::Header(_) | Extractor::Cookie(_) | Extractor::Result(_), Seen::Nothing) => {
-            (Found::Absent, Said::default())
-        }
-        (_, Seen::Nothing) => match looked.document.refusal() {
+        (Extractor::Status, Extracted::Nothing) => (Found::None, Said::default()),
+        (
+            Extractor::Header(_) | Extractor::Cookie(_) | Extractor::Result(_),
+            Extracted::Nothing,
+        ) => (Found::Absent, Said::default()),
+        (_, Extracted::Nothing) => match looked.document.refusal() {
             Some(reason) => (Found::Unreadable, reason.said()),
             None => (Found::NotIn, say!("{}", shown(looked.document.bytes()))),
         },
-        (_, Seen::Values(values)) => (Found::Times, say!("{}", values.len())),
-        (_, Seen::Value(Value::List(items))) if matches!(check.matcher, Matcher::Count(..)) => {
+        (_, Extracted::Values(values)) => (Found::Times, say!("{}", values.len())),
+        (_, Extracted::Value(Value::List(items)))
+            if matches!(check.matcher, Matcher::Count(..)) =>
+        {
             (Found::Times, say!("{}", items.len()))
         }
-        (_, Seen::Bytes(bytes)) => (Found::Got, say!("`{}`", shown(bytes))),
-        (_, Seen::Value(value)) => {
+        (_, Extracted::Bytes(bytes)) => (Found::Got, say!("`{}`", shown(bytes))),
+        (_, Extracted::Value(value)) => {
             let mut json = Vec::new();
             value.write_json(&mut json);
             (Found::Got, say!("{}", shown(&json)))

@@ -90,7 +90,7 @@ pub(super) fn compile(pattern: &str, whole: bool) -> Option<Pattern> {
 
 /// A complete query, which starts with `$`.
 pub(super) fn parse_query(text: &str) -> Result<Vec<Segment>, PathError> {
-    let mut reader = Reader { text, at: 1, depth: 0 };
+    let mut reader = QueryReader { text, at: 1, depth: 0 };
     let segments = reader.segments()?;
     if reader.at < text.len() {
         let rest = &text[reader.at..];
@@ -103,13 +103,13 @@ fn shorten(text: &str) -> &str {
     text.char_indices().nth(20).map_or(text, |(at, _)| &text[..at])
 }
 
-struct Reader<'t> {
+struct QueryReader<'t> {
     text: &'t str,
     at: usize,
     depth: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> QueryReader<'t> {
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }

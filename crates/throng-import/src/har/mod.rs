@@ -32,7 +32,7 @@ const SENT_BYTES_MAX: usize = 4 << 20;
 const RECEIVED_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Default)]
-struct Reader {
+struct HarReader {
     items: Vec<Item>,
     kept_bytes: usize,
     forgotten: usize,
@@ -46,7 +46,7 @@ pub(crate) fn read(
     name: &str,
     options: &Options,
 ) -> Result<Recording, Box<Diagnostic>> {
-    let reader = RefCell::new(Reader::default());
+    let reader = RefCell::new(HarReader::default());
     let mut input = std::io::BufReader::new(input);
     // Tools of Windows begin files with a mark.
     if input.fill_buf().is_ok_and(|begin| begin.len() > bytes_without_mark(begin).len()) {
@@ -92,7 +92,7 @@ fn begin(item: &Item) -> f64 {
     }
 }
 
-impl Reader {
+impl HarReader {
     fn entry(&mut self, entry: Entry) {
         if self.items.len() >= ENTRIES_MAX {
             self.beyond += 1;

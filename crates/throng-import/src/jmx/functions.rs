@@ -1,12 +1,12 @@
 //! Texts of JMeter with `${name}` and `${__function(…)}` inside.
 
-use super::Reader;
+use super::JmxReader;
 use crate::model::{LeftOut, Variable, name_of};
 use crate::text::{Piece, Text};
 
 const DEPTH_MAX: usize = 8;
 
-impl Reader<'_> {
+impl JmxReader<'_> {
     pub(super) fn text(&mut self, raw: &str) -> Text {
         self.nested(raw, 0)
     }

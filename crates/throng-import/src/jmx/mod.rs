@@ -41,7 +41,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
         let reason = say!("its root is `{name}`, not `jmeterTestPlan`");
         return Err(refuse(Refusal::new(&source.name, reason)));
     }
-    let mut reader = Reader {
+    let mut reader = JmxReader {
         recording: Recording { name: options.stem.clone(), ..Recording::default() },
         saved: elements::saved(root),
         columns: elements::columns(root),
@@ -74,7 +74,7 @@ struct Scope {
     auth: Option<crate::model::Auth>,
 }
 
-struct Reader<'o> {
+struct JmxReader<'o> {
     recording: Recording,
     /// Variables that an extractor sets, and columns of CSV files by table.
     saved: HashSet<String>,
@@ -98,7 +98,7 @@ fn pairs<'a, 'i>(tree: Node<'a, 'i>) -> Vec<(Element<'a, 'i>, Option<Node<'a, 'i
     out
 }
 
-impl Reader<'_> {
+impl JmxReader<'_> {
     /// The plan and what holds for all of its thread groups.
     fn plan(&mut self, tree: Node<'_, '_>, scope: &Scope, depth: usize) {
         let elements_here = pairs(tree);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_extract::JsonPath;
 
 use super::elements::{Element, Property as _};
-use super::{Reader, Scope};
+use super::{JmxReader, Scope};
 use crate::json::Json;
 use crate::model::{Auth, Body, Check, Exchange, LeftOut, Part, PartContent, Save, Think, name_of};
 use crate::text::Text;
@@ -20,7 +20,7 @@ pub(super) struct Defaults {
 }
 
 pub(super) fn defaults(
-    reader: &mut Reader<'_>,
+    reader: &mut JmxReader<'_>,
     element: &Element<'_, '_>,
     defaults: &mut Defaults,
 ) {
@@ -38,7 +38,7 @@ pub(super) fn defaults(
 }
 
 pub(super) fn exchange(
-    reader: &mut Reader<'_>,
+    reader: &mut JmxReader<'_>,
     element: &Element<'_, '_>,
     scope: &Scope,
 ) -> Exchange {
@@ -66,7 +66,7 @@ pub(super) fn exchange(
     exchange
 }
 
-fn url(reader: &mut Reader<'_>, element: &Element<'_, '_>, defaults: &Defaults) -> Text {
+fn url(reader: &mut JmxReader<'_>, element: &Element<'_, '_>, defaults: &Defaults) -> Text {
     let mut of = |name: &str, default: &Text| {
         let own = element.prop(name).filter(|text| !text.is_empty());
         own.map_or_else(|| default.clone(), |text| reader.text(&text))
@@ -107,7 +107,7 @@ fn url(reader: &mut Reader<'_>, element: &Element<'_, '_>, defaults: &Defaults) 
     url
 }
 
-fn body(reader: &mut Reader<'_>, element: &Element<'_, '_>, exchange: &mut Exchange) {
+fn body(reader: &mut JmxReader<'_>, element: &Element<'_, '_>, exchange: &mut Exchange) {
     let is_on = |name: &str| element.prop(name).as_deref() == Some("true");
     let arguments = element.arguments();
     if is_on("HTTPSampler.postBodyRaw") {
@@ -152,7 +152,7 @@ fn body(reader: &mut Reader<'_>, element: &Element<'_, '_>, exchange: &mut Excha
     }
 }
 
-pub(super) fn auth(reader: &mut Reader<'_>, element: &Element<'_, '_>) -> Option<Auth> {
+pub(super) fn auth(reader: &mut JmxReader<'_>, element: &Element<'_, '_>) -> Option<Auth> {
     let first = element.items("AuthManager.auth_list");
     let first = first.first()?;
     let user = reader.text(&first.prop("Authorization.username")?);
@@ -162,7 +162,7 @@ pub(super) fn auth(reader: &mut Reader<'_>, element: &Element<'_, '_>) -> Option
 }
 
 /// A pause before each sampler of the scope.
-pub(super) fn timer(reader: &mut Reader<'_>, element: &Element<'_, '_>) -> Option<Think> {
+pub(super) fn timer(reader: &mut JmxReader<'_>, element: &Element<'_, '_>) -> Option<Think> {
     let mut ms = |name: &str| {
         let text = element.prop(name)?;
         let text = reader.text(&text);
@@ -193,7 +193,7 @@ pub(super) fn timer(reader: &mut Reader<'_>, element: &Element<'_, '_>) -> Optio
 }
 
 pub(super) fn assertion(
-    reader: &mut Reader<'_>,
+    reader: &mut JmxReader<'_>,
     element: &Element<'_, '_>,
     checks: &mut Vec<Check>,
 ) {
@@ -238,7 +238,11 @@ pub(super) fn assertion(
     }
 }
 
-fn response_assertion(reader: &mut Reader<'_>, element: &Element<'_, '_>, checks: &mut Vec<Check>) {
+fn response_assertion(
+    reader: &mut JmxReader<'_>,
+    element: &Element<'_, '_>,
+    checks: &mut Vec<Check>,
+) {
     let field = element.prop("Assertion.test_field").unwrap_or_default();
     let kind: u32 =
         element.prop("Assertion.test_type").and_then(|kind| kind.parse().ok()).unwrap_or(16);
@@ -282,7 +286,7 @@ fn response_assertion(reader: &mut Reader<'_>, element: &Element<'_, '_>, checks
 
 /// What an extractor saves, by the name of its variable.
 pub(super) fn extractor(
-    reader: &mut Reader<'_>,
+    reader: &mut JmxReader<'_>,
     element: &Element<'_, '_>,
 ) -> Option<(String, Save)> {
     let name = |key: &str| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::json::Json;
 use crate::model::{Check, Item, Save};
 use crate::script::world::{Known, World};
-use crate::script::{Expr, Kind};
+use crate::script::{Expr, ScriptKind};
 
 pub(super) fn read(
     world: &mut World,
@@ -37,7 +37,7 @@ fn one(world: &mut World, id: usize, condition: &Expr) -> bool {
         world.set(name, Known::Response(id));
     }
     let returned = function.body.iter().find_map(|statement| match &statement.kind {
-        Kind::Return(Some(value)) => Some(value.clone()),
+        ScriptKind::Return(Some(value)) => Some(value.clone()),
         _ => None,
     });
     let is_read = function.body.len() == 1

@@ -14,16 +14,16 @@ use crate::json::Json;
 use crate::model::{Exchange, Item, LeftOut, Recording, Save, Session, Think};
 use crate::script::walk::Walk;
 use crate::script::world::{Known, World, joined};
-use crate::script::{Argument, Expr, Kind, Statement, argument, javascript};
+use crate::script::{Argument, Expr, ScriptKind, Statement, argument, javascript};
 
 pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
     let statements = javascript(&source.text);
-    let mut reader = Reader { world: World::new(), options: None };
+    let mut reader = K6Reader { world: World::new(), options: None };
     reader.world.recording.name = options.stem.clone();
     reader.declare(&statements);
     let mut sessions = Vec::new();
     let default = statements.iter().find_map(|statement| match &statement.kind {
-        Kind::Function(function) if function.is_default => Some(function.clone()),
+        ScriptKind::Function(function) if function.is_default => Some(function.clone()),
         _ => None,
     });
     let scenarios = load::scenarios(&reader.options.clone().unwrap_or_default());
@@ -54,13 +54,13 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
     reader.world.finish(source, "k6")
 }
 
-struct Reader {
+struct K6Reader {
     world: World,
     /// `export const options`.
     options: Option<Json>,
 }
 
-impl Walk for Reader {
+impl Walk for K6Reader {
     fn world(&mut self) -> &mut World {
         &mut self.world
     }
@@ -121,11 +121,11 @@ impl Walk for Reader {
     }
 }
 
-impl Reader {
+impl K6Reader {
     /// Functions and constants of the script, whatever their order.
     fn declare(&mut self, statements: &[Statement]) {
         for statement in statements {
-            if let Kind::Function(function) = &statement.kind
+            if let ScriptKind::Function(function) = &statement.kind
                 && !function.name.is_empty()
             {
                 self.world.set_global(&function.name, Known::Function(function.clone()));
@@ -133,7 +133,7 @@ impl Reader {
         }
         for statement in statements {
             match &statement.kind {
-                Kind::Let(names, value) => {
+                ScriptKind::Let(names, value) => {
                     let Some(name) = names.first() else { continue };
                     if name == "options" {
                         self.options = self.world.json(value);
@@ -142,8 +142,8 @@ impl Reader {
                         self.world.set_global(name, known);
                     }
                 }
-                Kind::Function(_) | Kind::Nothing => {}
-                Kind::Other(what) => self
+                ScriptKind::Function(_) | ScriptKind::Nothing => {}
+                ScriptKind::Other(what) => self
                     .world
                     .recording
                     .left_out

@@ -36,7 +36,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
         }
         None => return Err(refuse(say!("it has neither `openapi` nor `swagger`"))),
     };
-    let mut reader = Reader {
+    let mut reader = OpenApiReader {
         document: &document,
         is_old,
         recording: Recording { name: options.stem.clone(), ..Recording::default() },
@@ -55,7 +55,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
     Ok(reader.recording)
 }
 
-struct Reader<'d> {
+struct OpenApiReader<'d> {
     document: &'d Document,
     is_old: bool,
     recording: Recording,
@@ -70,7 +70,7 @@ struct Operation<'d> {
     shared: &'d Json,
 }
 
-impl<'d> Reader<'d> {
+impl<'d> OpenApiReader<'d> {
     /// The first server; its variables have defaults.
     fn base(&mut self, options: &Options) -> Option<Text> {
         let root = &self.document.root;

@@ -38,7 +38,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
     }
     let name = root.get("info").and_then(|info| info.str("name")).unwrap_or(&options.stem);
     let name: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
-    let mut reader = Reader {
+    let mut reader = PostmanReader {
         recording: Recording { name, ..Recording::default() },
         saved: HashSet::new(),
         used: Vec::new(),
@@ -58,7 +58,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
     Ok(reader.recording)
 }
 
-struct Reader {
+struct PostmanReader {
     recording: Recording,
     /// Variables that a script sets from a response.
     saved: HashSet<String>,
@@ -66,7 +66,7 @@ struct Reader {
     count: usize,
 }
 
-impl Reader {
+impl PostmanReader {
     fn variables(&mut self, root: &Json) {
         for variable in root.list("variable").iter().take(1000) {
             let Some(key) = variable.str("key").or_else(|| variable.str("id")) else { continue };

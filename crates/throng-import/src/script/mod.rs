@@ -15,11 +15,11 @@ const DEPTH_MAX: usize = 60;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Statement {
     pub(crate) line: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ScriptKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ScriptKind {
     /// `const {a, b} = …` has several names; `x = …` is one, too.
     Let(Vec<String>, Expr),
     /// To something that is not a name, such as `self.token`.
@@ -101,7 +101,7 @@ pub(crate) struct Argument {
 
 impl Statement {
     pub(crate) fn is_function(&self, name: &str) -> bool {
-        matches!(&self.kind, Kind::Function(function) if function.name == name)
+        matches!(&self.kind, ScriptKind::Function(function) if function.name == name)
     }
 }
 

@@ -398,7 +398,7 @@ impl<'t> Parser<'t> {
 
     fn arrow_body(&mut self, parameters: Vec<String>) -> Expr {
         let line = self.line();
-        let kind = super::Kind::Return(Some(self.expression()));
+        let kind = super::ScriptKind::Return(Some(self.expression()));
         let body = vec![super::Statement { line, kind }];
         Expr::Function(Box::new(Function { parameters, body, ..Function::default() }))
     }

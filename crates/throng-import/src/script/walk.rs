@@ -2,7 +2,7 @@
 //! Conditions are unknown, so both branches are taken, and a loop without a plain count runs once.
 
 use super::world::{Known, World};
-use super::{Argument, Counted, Expr, Function, Kind, Statement};
+use super::{Argument, Counted, Expr, Function, ScriptKind, Statement};
 use crate::model::Item;
 
 /// A tool whose scripts are read: what its calls do.
@@ -86,7 +86,9 @@ pub(crate) trait Walk {
         let mut result = Known::Unknown;
         for statement in &function.body {
             match &statement.kind {
-                Kind::Return(Some(value)) => result = self.evaluated(value, statement.line, items),
+                ScriptKind::Return(Some(value)) => {
+                    result = self.evaluated(value, statement.line, items)
+                }
                 _ => self.statement(statement, items),
             }
         }
@@ -103,45 +105,48 @@ pub(crate) trait Walk {
     fn statement(&mut self, statement: &Statement, items: &mut Vec<Item>) {
         let line = statement.line;
         match &statement.kind {
-            Kind::Let(names, value) => {
+            ScriptKind::Let(names, value) => {
                 let known = self.evaluated(value, line, items);
                 match names.as_slice() {
                     [name] => self.world().set(name, known),
                     names => self.set_several(names, &known),
                 }
             }
-            Kind::Assign(target, value) => {
+            ScriptKind::Assign(target, value) => {
                 let known = self.evaluated(value, line, items);
                 self.assign(target, known);
             }
-            Kind::Expr(value) | Kind::Return(Some(value)) => {
+            ScriptKind::Expr(value) | ScriptKind::Return(Some(value)) => {
                 self.evaluated(value, line, items);
             }
-            Kind::With(value, name, body) => {
+            ScriptKind::With(value, name, body) => {
                 let known = self.evaluated(value, line, items);
                 if let Some(name) = name {
                     self.world().set(name, known);
                 }
                 items.extend(self.statements(body));
             }
-            Kind::If(Expr::Bool(true), body, _) => items.extend(self.statements(body)),
-            Kind::If(condition, then, otherwise) => {
+            ScriptKind::If(Expr::Bool(true), body, _) => items.extend(self.statements(body)),
+            ScriptKind::If(condition, then, otherwise) => {
                 self.condition(condition, (then, otherwise), line, items);
             }
-            Kind::For(Some(counted), body) => items.extend(self.counted(counted, body)),
-            Kind::For(None, body) => {
+            ScriptKind::For(Some(counted), body) => items.extend(self.counted(counted, body)),
+            ScriptKind::For(None, body) => {
                 let steps = self.statements(body);
                 if !steps.is_empty() {
                     items.push(loop_condition(line));
                     items.extend(steps);
                 }
             }
-            Kind::While(_, body) => {
+            ScriptKind::While(_, body) => {
                 items.push(loop_condition(line));
                 items.extend(self.statements(body));
             }
-            Kind::Other(word) => self.keyword(word, line, items),
-            Kind::Return(None) | Kind::Function(_) | Kind::Class(_) | Kind::Nothing => {}
+            ScriptKind::Other(word) => self.keyword(word, line, items),
+            ScriptKind::Return(None)
+            | ScriptKind::Function(_)
+            | ScriptKind::Class(_)
+            | ScriptKind::Nothing => {}
         }
     }
 

@@ -3,7 +3,9 @@
 
 use throng_program::{Amount, Arrivals, Churn, Drive, Iterations, Program, Session, Statement};
 
-use super::{Assumed, Bound, Forecast, Part, connects, pauses, rates, there, users_of_sessions};
+use super::{
+    Assumed, Bound, Forecast, ForecastPart, connects, pauses, rates, there, users_of_sessions,
+};
 use crate::expected::SessionExpected;
 use crate::flow::Flow;
 use crate::plan::Planned;
@@ -346,7 +348,7 @@ impl Walk<'_> {
         self.between(before, self.come)
     }
 
-    fn load(&mut self, part: &Part<'_>) {
+    fn load(&mut self, part: &ForecastPart<'_>) {
         for one in &part.planned {
             let phase = &part.load.phases[one.phase];
             self.come_to_stay(one);
@@ -525,7 +527,7 @@ impl Walk<'_> {
     }
 
     /// Users that run their session once arrive until now.
-    fn arrive(&mut self, part: &Part<'_>, one: &Planned, begin: f64) {
+    fn arrive(&mut self, part: &ForecastPart<'_>, one: &Planned, begin: f64) {
         let seconds = self.now - begin;
         let pieces = rates(one.arrivals.as_ref(), seconds);
         let due = part.coming(one, self.bound) as f64;

@@ -63,12 +63,12 @@ pub(super) struct Search<'t> {
     tree: &'t Tree,
     work: Work,
     /// Positions among all siblings and among those of the same name, computed on demand.
-    places: [Option<Vec<Place>>; 2],
+    places: [Option<Vec<ElementPlace>>; 2],
 }
 
 /// The position of an element among its siblings, from 1.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct ElementPlace {
     from_start: i32,
     from_end: i32,
 }
@@ -250,13 +250,13 @@ impl<'t> Search<'t> {
         Ok(false)
     }
 
-    fn place(&mut self, node: NodeId, of_type: bool) -> Result<Place, Refusal> {
+    fn place(&mut self, node: NodeId, of_type: bool) -> Result<ElementPlace, Refusal> {
         let known = &mut self.places[usize::from(of_type)];
         if known.is_none() {
             self.work.spend(self.tree.end() as usize * 4)?;
             *known = Some(places(self.tree, of_type));
         }
-        Ok(known.as_ref().map_or(Place::default(), |places| places[node as usize]))
+        Ok(known.as_ref().map_or(ElementPlace::default(), |places| places[node as usize]))
     }
 }
 
@@ -279,8 +279,8 @@ fn wanted(value: &str, want: &Want, fold: fn(&str) -> String) -> bool {
 }
 
 /// The positions of all elements, in one pass over each list of siblings and back.
-fn places(tree: &Tree, of_type: bool) -> Vec<Place> {
-    let mut places = vec![Place::default(); tree.end() as usize];
+fn places(tree: &Tree, of_type: bool) -> Vec<ElementPlace> {
+    let mut places = vec![ElementPlace::default(); tree.end() as usize];
     let mut siblings: Vec<NodeId> = Vec::new();
     let mut counts: HashMap<&str, i32> = HashMap::new();
     for parent in 0..tree.end() {

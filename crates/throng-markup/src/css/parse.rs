@@ -86,7 +86,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Complex>, PathError> {
         let message = say!("a selector can have at most {SELECTOR_BYTES_MAX} bytes");
         return Err(PathError::new((0, text.len()), message, HELP));
     }
-    let mut reader = Reader { text, at: 0, depth: 0 };
+    let mut reader = SelectorReader { text, at: 0, depth: 0 };
     reader.skip_space();
     if reader.rest().is_empty() {
         return Err(PathError::new((0, text.len()), say!("the selector is empty"), HELP));
@@ -98,13 +98,13 @@ pub(super) fn parse(text: &str) -> Result<Vec<Complex>, PathError> {
     }
 }
 
-struct Reader<'t> {
+struct SelectorReader<'t> {
     text: &'t str,
     at: usize,
     depth: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> SelectorReader<'t> {
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }

@@ -10,7 +10,7 @@ use crate::streams::Direction;
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 pub(super) struct Web {
-    state: State,
+    state: WebState,
     head: Vec<u8>,
     reader: FrameReader,
     inflater: Inflater,
@@ -21,7 +21,7 @@ pub(super) struct Web {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum WebState {
     Head,
     Frames,
     /// Nobody knows where the next frame begins.
@@ -39,12 +39,12 @@ impl Web {
         // What was agreed on need not be known: a frame says whether it is compressed, and a reader
         // of messages that refer to earlier ones reads all others, too.
         let reader = FrameReader::new(role, Some(Deflate::CONTEXT_TAKEOVER));
-        let (state, head, inflater) = (State::Head, Vec::new(), Inflater::new());
+        let (state, head, inflater) = (WebState::Head, Vec::new(), Inflater::new());
         Web { state, head, reader, inflater, is_text, position: 0 }
     }
 
     pub(super) fn after_gap(mut self) -> Web {
-        self.state = State::Lost;
+        self.state = WebState::Lost;
         self
     }
 
@@ -53,26 +53,27 @@ impl Web {
         let position = self.position;
         self.position += bytes.len() as u64;
         match self.state {
-            State::Lost => {}
-            State::Frames => self.frames(bytes, position, sink),
-            State::Head => {
+            WebState::Lost => {}
+            WebState::Frames => self.frames(bytes, position, sink),
+            WebState::Head => {
                 self.head.extend_from_slice(bytes);
                 let seen = self.head.len().min(4);
                 if ![b"GET ", b"HTTP"].iter().any(|start| start.starts_with(&self.head[..seen])) {
                     // The upgrade was before the capture.
-                    self.state = State::Frames;
+                    self.state = WebState::Frames;
                     let head = std::mem::take(&mut self.head);
                     return self.frames(&head, position, sink);
                 }
                 let end = self.head.windows(4).position(|part| part == b"\r\n\r\n");
                 if let Some(end) = end {
                     let head = std::mem::take(&mut self.head);
-                    self.state = if is_upgrade(&head[..end]) { State::Frames } else { State::Lost };
-                    if self.state == State::Frames {
+                    self.state =
+                        if is_upgrade(&head[..end]) { WebState::Frames } else { WebState::Lost };
+                    if self.state == WebState::Frames {
                         self.frames(&head[end + 4..], position, sink);
                     }
                 } else if self.head.len() > HEAD_BYTES_MAX {
-                    self.state = State::Lost;
+                    self.state = WebState::Lost;
                     self.head = Vec::new();
                     sink(position, Err(say!("the WebSocket upgrade is not complete")));
                 }
@@ -95,7 +96,7 @@ impl Web {
                 Ok(Some(_)) => {}
                 Ok(None) => return,
                 Err(error) => {
-                    self.state = State::Lost;
+                    self.state = WebState::Lost;
                     return sink(position, Err(Said::of_others(error.to_string())));
                 }
             }

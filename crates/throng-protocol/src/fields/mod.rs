@@ -8,7 +8,7 @@ mod path;
 use throng_base::Said;
 use throng_expression::Value;
 
-pub(crate) use path::{Part, Parts, name_is_missing};
+pub(crate) use path::{Parts, PathPart, name_is_missing};
 
 /// The values that a field can have.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ const PATH_CHARS_MAX: usize = 1024;
 
 /// A part of a written path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Part<'p> {
+pub(crate) enum PathPart<'p> {
     Name(&'p str),
     Index(u32),
 }
@@ -32,7 +32,7 @@ impl<'p> Parts<'p> {
         self.rest
     }
 
-    pub(crate) fn next(&mut self) -> Result<Option<Part<'p>>, PathMistake> {
+    pub(crate) fn next(&mut self) -> Result<Option<PathPart<'p>>, PathMistake> {
         let whole = self.rest;
         if whole.is_empty() {
             return Ok(None);
@@ -41,20 +41,20 @@ impl<'p> Parts<'p> {
             let Some((key, behind)) = inner.split_once("\"]") else {
                 return Err(wrong(say!("a quoted key is not closed"), whole));
             };
-            (Part::Name(key), behind)
+            (PathPart::Name(key), behind)
         } else if let Some(inner) = whole.strip_prefix('[') {
             let Some((number, behind)) = inner.split_once(']') else {
                 return Err(wrong(say!("`]` is missing"), whole));
             };
             let index = number.trim().parse();
             let not_one = |_| wrong(say!("`{number}` is not an index"), number);
-            (Part::Index(index.map_err(not_one)?), behind)
+            (PathPart::Index(index.map_err(not_one)?), behind)
         } else {
             let end = whole.find(['.', '[']).unwrap_or(whole.len());
             if end == 0 {
                 return Err(name_is_missing(whole));
             }
-            (Part::Name(&whole[..end]), &whole[end..])
+            (PathPart::Name(&whole[..end]), &whole[end..])
         };
         self.rest = match behind.strip_prefix('.') {
             Some("") => return Err(name_is_missing(whole)),

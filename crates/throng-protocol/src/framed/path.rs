@@ -7,7 +7,7 @@ use throng_base::Said;
 use super::table::{NONE, Node, Repeats, Shape, Table};
 use super::wanted::Inner;
 use super::{FieldPath, MessageId, PathMistake, Range};
-use crate::fields::{Part, Parts, name_is_missing};
+use crate::fields::{Parts, PathPart, name_is_missing};
 
 /// One step of a resolved path.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,10 +101,10 @@ struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    fn step(&mut self, part: Part<'_>) -> Result<(), PathMistake> {
+    fn step(&mut self, part: PathPart<'_>) -> Result<(), PathMistake> {
         match part {
-            Part::Index(index) => self.index(index),
-            Part::Name(name) => self.name(name),
+            PathPart::Index(index) => self.index(index),
+            PathPart::Name(name) => self.name(name),
         }
     }
 
@@ -215,9 +215,9 @@ pub(super) fn suggestion(name: &str, names: &[&str]) -> Said {
     }
 }
 
-pub(super) fn json_step(part: Part<'_>) -> Inner {
+pub(super) fn json_step(part: PathPart<'_>) -> Inner {
     match part {
-        Part::Name(name) => Inner::Key(name.into()),
-        Part::Index(index) => Inner::Index(index),
+        PathPart::Name(name) => Inner::Key(name.into()),
+        PathPart::Index(index) => Inner::Index(index),
     }
 }

@@ -139,7 +139,7 @@ pub(super) fn end(kept: &[u8], fresh: &[u8]) -> Option<usize> {
 #[inline]
 fn scan(bytes: &[u8], method: RequestKind) -> Result<Option<Head<'_>>, HttpError> {
     let Some((status_line, headers_start)) = status_line(bytes)? else { return Ok(None) };
-    let mut seen = Seen::default();
+    let mut seen = SeenHeaders::default();
     let mut start = headers_start;
     let blank_bytes = loop {
         let line = &bytes[start..];
@@ -210,7 +210,7 @@ fn status_line(bytes: &[u8]) -> Result<Option<(StatusLine<'_>, usize)>, HttpErro
 
 /// What the headers so far declare about the message.
 #[derive(Default)]
-struct Seen<'a> {
+struct SeenHeaders<'a> {
     length: ContentLength,
     transfer_coding: TransferCoding,
     close: bool,
@@ -271,7 +271,7 @@ enum TransferCoding {
     Other,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SeenHeaders<'a> {
     /// The length and first byte of the name rule out nearly all headers that do not matter.
     #[inline]
     fn header(&mut self, name: &'a [u8], value: &'a [u8]) {

@@ -38,7 +38,7 @@ pub struct ResponseReader {
     received: u64,
     /// Bytes of the chunk size line so far.
     line_bytes: u16,
-    state: State,
+    state: ResponseState,
     method: RequestKind,
     informational: u16,
     /// Empty-line bytes before the status line.
@@ -48,7 +48,7 @@ pub struct ResponseReader {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ResponseState {
     #[default]
     Head,
     Length,
@@ -87,7 +87,7 @@ impl ResponseReader {
 
     /// True between responses.
     pub fn is_idle(&self) -> bool {
-        self.state == State::Head && self.partial.is_empty() && self.informational == 0
+        self.state == ResponseState::Head && self.partial.is_empty() && self.informational == 0
     }
 
     /// Reads `bytes` up to the next piece of the response; `None` if they end before. A section
@@ -100,37 +100,41 @@ impl ResponseReader {
     ) -> Result<Option<Event<'r>>, HttpError> {
         loop {
             match self.state {
-                State::End => {
+                ResponseState::End => {
                     self.finish();
                     return Ok(Some(Event::End));
                 }
                 // The size is known to exceed the limit before the body arrives.
-                State::Length => self.check_body(self.left, limits)?,
+                ResponseState::Length => self.check_body(self.left, limits)?,
                 _ => {}
             }
             if bytes.is_empty() {
                 return Ok(None);
             }
             match self.state {
-                State::Head if !self.partial.is_empty() => {
+                ResponseState::Head if !self.partial.is_empty() => {
                     if self.read_head_piece(bytes, limits.head_bytes_max)? {
                         *room = std::mem::take(&mut self.partial);
                         return self.begin(room, limits).map(|(event, _)| Some(event));
                     }
                 }
-                State::Head if matches!(bytes[0], b'\r' | b'\n') => self.skip_leading(bytes)?,
-                State::Head => return self.read_head(bytes, limits, room),
-                State::Length => return Ok(Some(self.body(bytes, State::End))),
-                State::ChunkData => return Ok(Some(self.body(bytes, State::ChunkEnd))),
-                State::UntilClose => {
+                ResponseState::Head if matches!(bytes[0], b'\r' | b'\n') => {
+                    self.skip_leading(bytes)?
+                }
+                ResponseState::Head => return self.read_head(bytes, limits, room),
+                ResponseState::Length => return Ok(Some(self.body(bytes, ResponseState::End))),
+                ResponseState::ChunkData => {
+                    return Ok(Some(self.body(bytes, ResponseState::ChunkEnd)));
+                }
+                ResponseState::UntilClose => {
                     let bytes_max = self.body_bytes_max(limits);
                     self.left = bytes_max.saturating_sub(self.received);
                     if self.left == 0 {
                         return Err(HttpError::BodyTooLarge { bytes_max });
                     }
-                    return Ok(Some(self.body(bytes, State::UntilClose)));
+                    return Ok(Some(self.body(bytes, ResponseState::UntilClose)));
                 }
-                State::Trailers => {
+                ResponseState::Trailers => {
                     if self.read_trailers(bytes, limits.head_bytes_max)? {
                         *room = std::mem::take(&mut self.partial);
                         return Ok(Some(Event::Trailers(Headers::of_lines(without_end(room)))));
@@ -145,11 +149,11 @@ impl ResponseReader {
     /// it closed between responses.
     pub fn close(&mut self) -> Result<bool, HttpError> {
         let verdict = match self.state {
-            State::Head if self.is_idle() => Ok(false),
-            State::Head => Err(head::fault(&self.partial)
+            ResponseState::Head if self.is_idle() => Ok(false),
+            ResponseState::Head => Err(head::fault(&self.partial)
                 .unwrap_or(HttpError::CutOffInHead { bytes: self.partial.len() as u64 })),
-            State::UntilClose => Ok(true),
-            State::Length => Err(HttpError::CutOffInBody {
+            ResponseState::UntilClose => Ok(true),
+            ResponseState::Length => Err(HttpError::CutOffInBody {
                 received: self.received,
                 expected: Some(self.received + self.left),
             }),
@@ -256,13 +260,13 @@ impl ResponseReader {
             return Ok(Event::Informational(head));
         }
         self.state = match head.framing {
-            BodyFraming::None | BodyFraming::Length(0) => State::End,
+            BodyFraming::None | BodyFraming::Length(0) => ResponseState::End,
             BodyFraming::Length(length) => {
                 self.left = length;
-                State::Length
+                ResponseState::Length
             }
-            BodyFraming::Chunked => State::ChunkSizeStart,
-            BodyFraming::UntilClose => State::UntilClose,
+            BodyFraming::Chunked => ResponseState::ChunkSizeStart,
+            BodyFraming::UntilClose => ResponseState::UntilClose,
         };
         Ok(Event::Head(head))
     }
@@ -282,7 +286,7 @@ impl ResponseReader {
 
     /// The part of the body that has arrived; `then` is the state after its end.
     #[inline]
-    fn body<'a>(&mut self, bytes: &mut &'a [u8], then: State) -> Event<'a> {
+    fn body<'a>(&mut self, bytes: &mut &'a [u8], then: ResponseState) -> Event<'a> {
         let length = self.left.min(bytes.len() as u64);
         let (body, after) = bytes.split_at(length as usize);
         self.left -= length;
@@ -299,20 +303,22 @@ impl ResponseReader {
         while let [byte, after @ ..] = *rest {
             let byte = *byte;
             match self.state {
-                State::ChunkEnd | State::ChunkEndLineFeed => self.read_chunk_end(byte)?,
-                State::ChunkExtension => {
+                ResponseState::ChunkEnd | ResponseState::ChunkEndLineFeed => {
+                    self.read_chunk_end(byte)?
+                }
+                ResponseState::ChunkExtension => {
                     let length = memchr(b'\n', rest).unwrap_or(rest.len());
                     self.count_line(length, limits)?;
                     *rest = &rest[length..];
                     if !rest.is_empty() {
-                        self.state = State::ChunkLineFeed;
+                        self.state = ResponseState::ChunkLineFeed;
                     }
                     continue;
                 }
-                State::ChunkSizeStart
-                | State::ChunkSize
-                | State::ChunkSizeBlank
-                | State::ChunkLineFeed => {
+                ResponseState::ChunkSizeStart
+                | ResponseState::ChunkSize
+                | ResponseState::ChunkSizeBlank
+                | ResponseState::ChunkLineFeed => {
                     self.count_line(1, limits)?;
                     self.read_chunk_size(byte, limits)?;
                 }
@@ -336,19 +342,20 @@ impl ResponseReader {
 
     fn read_chunk_size(&mut self, byte: u8, limits: &Limits) -> Result<(), HttpError> {
         let bad = HttpError::BadChunkSize { byte };
-        let after_digit = self.state != State::ChunkSizeStart;
-        let in_digits = matches!(self.state, State::ChunkSizeStart | State::ChunkSize);
+        let after_digit = self.state != ResponseState::ChunkSizeStart;
+        let in_digits =
+            matches!(self.state, ResponseState::ChunkSizeStart | ResponseState::ChunkSize);
         match (byte, char::from(byte).to_digit(16)) {
             (b'\n', _) if after_digit => return self.begin_chunk(limits),
-            _ if self.state == State::ChunkLineFeed => return Err(bad),
+            _ if self.state == ResponseState::ChunkLineFeed => return Err(bad),
             (_, Some(digit)) if in_digits => {
                 let shifted = self.left.checked_mul(16).ok_or(bad)?;
                 self.left = shifted | u64::from(digit);
-                self.state = State::ChunkSize;
+                self.state = ResponseState::ChunkSize;
             }
-            (b'\r', _) if after_digit => self.state = State::ChunkLineFeed,
-            (b' ' | b'\t', _) if after_digit => self.state = State::ChunkSizeBlank,
-            (b';', _) if after_digit => self.state = State::ChunkExtension,
+            (b'\r', _) if after_digit => self.state = ResponseState::ChunkLineFeed,
+            (b' ' | b'\t', _) if after_digit => self.state = ResponseState::ChunkSizeBlank,
+            (b';', _) if after_digit => self.state = ResponseState::ChunkExtension,
             _ => return Err(bad),
         }
         Ok(())
@@ -358,14 +365,15 @@ impl ResponseReader {
     fn begin_chunk(&mut self, limits: &Limits) -> Result<(), HttpError> {
         self.line_bytes = 0;
         self.check_body(self.left, limits)?;
-        self.state = if self.left == 0 { State::Trailers } else { State::ChunkData };
+        self.state =
+            if self.left == 0 { ResponseState::Trailers } else { ResponseState::ChunkData };
         Ok(())
     }
 
     fn read_chunk_end(&mut self, byte: u8) -> Result<(), HttpError> {
         self.state = match (self.state, byte) {
-            (_, b'\n') => State::ChunkSizeStart,
-            (State::ChunkEnd, b'\r') => State::ChunkEndLineFeed,
+            (_, b'\n') => ResponseState::ChunkSizeStart,
+            (ResponseState::ChunkEnd, b'\r') => ResponseState::ChunkEndLineFeed,
             _ => return Err(HttpError::BadChunkEnd { byte }),
         };
         Ok(())
@@ -375,7 +383,7 @@ impl ResponseReader {
     fn read_trailers(&mut self, rest: &mut &[u8], bytes_max: usize) -> Result<bool, HttpError> {
         if self.partial.is_empty() && rest.starts_with(b"\r\n") {
             *rest = &rest[2..];
-            self.state = State::End;
+            self.state = ResponseState::End;
             return Ok(false);
         }
         let complete = self.keep_section(rest, bytes_max);
@@ -387,7 +395,7 @@ impl ResponseReader {
         }
         let lines = without_end(&self.partial);
         check_lines(lines).map_err(|line| HttpError::BadHeader(Excerpt::of(trim_blanks(line))))?;
-        self.state = State::End;
+        self.state = ResponseState::End;
         Ok(!lines.is_empty())
     }
 }

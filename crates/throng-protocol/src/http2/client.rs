@@ -69,7 +69,7 @@ pub struct Client {
     uploads: u32,
     turn: u32,
     credit: Credit,
-    state: State,
+    state: StreamState,
     /// We have reset streams: frames for closed ones may have been in flight.
     resets: bool,
     /// Our SETTINGS have not been acknowledged.
@@ -79,7 +79,7 @@ pub struct Client {
 const _: () = assert!(size_of::<Client>() <= 384);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StreamState {
     /// The peer's SETTINGS have not arrived.
     Opening,
     Open,
@@ -113,7 +113,7 @@ impl Client {
             uploads: 0,
             turn: 0,
             credit: Credit::new(limits.control_frames_max),
-            state: State::Opening,
+            state: StreamState::Opening,
             resets: false,
             ack_awaited: true,
         }
@@ -143,7 +143,7 @@ impl Client {
     /// Whether a request could be sent now.
     pub fn room(&self) -> Result<(), Refused> {
         let max = self.peer.streams_max;
-        if self.state == State::Closed {
+        if self.state == StreamState::Closed {
             Err(Refused::Closed)
         } else if self.going.is_some() {
             Err(Refused::GoingAway)
@@ -206,10 +206,10 @@ impl Client {
 
     /// Sends GOAWAY: the connection is closed afterwards.
     pub fn end(&mut self, out: &mut Vec<u8>) {
-        if self.state != State::Closed {
+        if self.state != StreamState::Closed {
             frame::write_goaway(out, ErrorCode::NO_ERROR);
         }
-        self.state = State::Closed;
+        self.state = StreamState::Closed;
         self.streams.clear();
         self.uploads = 0;
     }
@@ -217,7 +217,7 @@ impl Client {
     /// The peer has closed: every open exchange fails.
     pub fn close(&mut self, sink: &mut (impl FnMut(Event<'_>) + ?Sized)) {
         let begun = self.reading.header_bytes();
-        let wrong = self.state == State::Opening && !begun.is_empty();
+        let wrong = self.state == StreamState::Opening && !begun.is_empty();
         let not_http2 = wrong.then(|| Violation::NotHttp2(Excerpt::of(begun)));
         for stream in self.streams.iter() {
             let cut_off = match stream.phase {
@@ -230,7 +230,7 @@ impl Client {
             let violation = not_http2.unwrap_or(cut_off);
             sink(Event::Failed { token: Token(stream.id), violation });
         }
-        self.state = State::Closed;
+        self.state = StreamState::Closed;
         self.streams.clear();
         self.uploads = 0;
     }
@@ -242,7 +242,7 @@ impl Client {
 
     /// The peer speaks HTTP/2: its SETTINGS have arrived.
     pub fn is_ready(&self) -> bool {
-        self.state == State::Open
+        self.state == StreamState::Open
     }
 
     /// Its heap memory, without the bodies that wait.

@@ -246,7 +246,7 @@ impl Carrier {
 }
 
 /// An event whose data is in the room.
-enum Kind {
+enum CameKind {
     Message,
     Answered { id: u16, packet: PacketType, reason: &'static Reason, lower: usize },
     Pong,
@@ -254,24 +254,24 @@ enum Kind {
     Closed { code: Option<u16> },
 }
 
-impl Kind {
+impl CameKind {
     fn came(self, room: &[u8]) -> Came<'_> {
         let text = || std::str::from_utf8(room).unwrap_or_default();
         match self {
-            Kind::Message => Came::Message(room),
-            Kind::Answered { id, packet, reason, lower } => {
+            CameKind::Message => Came::Message(room),
+            CameKind::Answered { id, packet, reason, lower } => {
                 Came::Answered(Answer { id, packet, reason, text: text(), lower })
             }
-            Kind::Pong => Came::Pong,
-            Kind::Ping => Came::Ping(room),
-            Kind::Closed { code } => Came::Closed { code, reason: text() },
+            CameKind::Pong => Came::Pong,
+            CameKind::Ping => Came::Ping(room),
+            CameKind::Closed { code } => Came::Closed { code, reason: text() },
         }
     }
 }
 
 /// The meaning of a session event for the caller; `None` if only the session needs it.
-fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<Kind> {
-    let answered = |id, packet, reason, lower| Kind::Answered { id, packet, reason, lower };
+fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<CameKind> {
+    let answered = |id, packet, reason, lower| CameKind::Answered { id, packet, reason, lower };
     let mut told = |properties: Properties<'_>| {
         let text = properties.text(PropertyId::ReasonString).unwrap_or_default();
         room.extend_from_slice(text.as_bytes());
@@ -279,7 +279,7 @@ fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<Kind> {
     Some(match event {
         Event::Message(publish) => {
             Message::write(&publish, room);
-            Kind::Message
+            CameKind::Message
         }
         Event::Connected { properties, .. } => {
             told(properties);
@@ -298,13 +298,13 @@ fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<Kind> {
             told(codes.properties);
             answered(codes.id, PacketType::Unsuback, worst(PacketType::Unsuback, codes), 0)
         }
-        Event::Pong => Kind::Pong,
+        Event::Pong => CameKind::Pong,
         Event::Disconnected { reason, properties } => {
             told(properties);
             if room.is_empty() {
                 room.extend_from_slice(reason.name.as_bytes());
             }
-            Kind::Closed { code: Some(reason.status()) }
+            CameKind::Closed { code: Some(reason.status()) }
         }
         // No step waits for it, and it is counted that way.
         Event::Unreleased(_) => {
@@ -334,16 +334,16 @@ fn worst(packet: PacketType, codes: Codes<'_>) -> &'static Reason {
 fn of_carrier(
     message: websocket::Message<'_>,
     room: &mut Vec<u8>,
-) -> Result<Option<Kind>, ClientError> {
+) -> Result<Option<CameKind>, ClientError> {
     Ok(match message {
         websocket::Message::Text(_) => return Err(ClientError::Text),
         websocket::Message::Ping(payload) => {
             room.extend_from_slice(payload);
-            Some(Kind::Ping)
+            Some(CameKind::Ping)
         }
         websocket::Message::Close { code, reason } => {
             room.extend_from_slice(reason.as_bytes());
-            Some(Kind::Closed { code })
+            Some(CameKind::Closed { code })
         }
         websocket::Message::Binary(_) | websocket::Message::Pong(_) => None,
     })

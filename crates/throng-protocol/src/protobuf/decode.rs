@@ -98,21 +98,21 @@ pub(super) fn find(
     bytes: &[u8],
     steps: &[Step],
 ) -> Result<Option<Value>, Wrong> {
-    let mut reader = Reader { schema, values_left: VALUES_MAX };
+    let mut reader = MessageReader { schema, values_left: VALUES_MAX };
     reader.find(message, bytes, steps, DEPTH_MAX)
 }
 
 /// The whole message.
 pub(super) fn whole(schema: &Schema, message: u32, bytes: &[u8]) -> Result<Value, Wrong> {
-    Reader { schema, values_left: VALUES_MAX }.message(message, bytes, DEPTH_MAX)
+    MessageReader { schema, values_left: VALUES_MAX }.message(message, bytes, DEPTH_MAX)
 }
 
-struct Reader<'s> {
+struct MessageReader<'s> {
     schema: &'s Schema,
     values_left: usize,
 }
 
-impl<'s> Reader<'s> {
+impl<'s> MessageReader<'s> {
     fn find(
         &mut self,
         message: u32,

@@ -8,7 +8,7 @@ use throng_base::Said;
 use super::schema::{Count, MessageType, Schema, Shape, Type, is_many, listed};
 use super::wire::Scalar;
 use super::{FieldPath, PathMistake, Range};
-use crate::fields::{Part, Parts};
+use crate::fields::{Parts, PathPart};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
@@ -42,7 +42,7 @@ pub(super) fn resolve(
     let mut parts = Parts::new(path)?;
     while let Some(part) = parts.next()? {
         here = match (here, &part) {
-            (Here::Message(at), Part::Name(name)) => {
+            (Here::Message(at), PathPart::Name(name)) => {
                 let index = field_of(schema, at, name)?;
                 steps.push(Step::Field(index as u16));
                 of_field(schema, at, index)
@@ -50,12 +50,12 @@ pub(super) fn resolve(
             (Here::Many(at, index), part) => of_item(schema, at, index, part, &mut steps)?,
             (Here::Value, part) => {
                 steps.push(match part {
-                    Part::Name(name) => Step::Key((*name).into()),
-                    Part::Index(index) => Step::Index(*index),
+                    PathPart::Name(name) => Step::Key((*name).into()),
+                    PathPart::Index(index) => Step::Index(*index),
                 });
                 Here::Value
             }
-            (Here::Message(_), Part::Index(_)) => {
+            (Here::Message(_), PathPart::Index(_)) => {
                 return Err(no_part(
                     &part,
                     say!("an index can only follow a list"),
@@ -123,10 +123,10 @@ fn of_scalar(scalar: Scalar) -> Range {
     }
 }
 
-fn no_part(part: &Part<'_>, message: Said, help: Said) -> PathMistake {
+fn no_part(part: &PathPart<'_>, message: Said, help: Said) -> PathMistake {
     let part = match part {
-        Part::Name(name) => (*name).to_owned(),
-        Part::Index(index) => index.to_string(),
+        PathPart::Name(name) => (*name).to_owned(),
+        PathPart::Index(index) => index.to_string(),
     };
     PathMistake { message, part, help }
 }
@@ -150,23 +150,23 @@ fn of_item(
     schema: &Schema,
     message: u32,
     index: usize,
-    part: &Part<'_>,
+    part: &PathPart<'_>,
     steps: &mut Vec<Step>,
 ) -> Result<Here, PathMistake> {
     let field = &schema.at(message).fields[index];
     match (field.count, part, field.ty) {
         (Count::Map, part, Type::Message(entry)) => {
             steps.push(Step::Key(match part {
-                Part::Name(name) => (*name).into(),
-                Part::Index(index) => index.to_string().into(),
+                PathPart::Name(name) => (*name).into(),
+                PathPart::Index(index) => index.to_string().into(),
             }));
             Ok(of_type(schema, schema.at(entry).fields[1].ty))
         }
-        (_, Part::Index(index), ty) => {
+        (_, PathPart::Index(index), ty) => {
             steps.push(Step::Index(*index));
             Ok(of_type(schema, ty))
         }
-        (_, Part::Name(name), _) => {
+        (_, PathPart::Name(name), _) => {
             let message = say!("`{}` is a list", field.name);
             let help = say!("write `{}[0].{name}` for its first item", field.name);
             Err(PathMistake { message, part: (*name).to_owned(), help })

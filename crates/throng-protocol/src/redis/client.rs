@@ -120,28 +120,28 @@ fn first_word(text: &[u8]) -> &[u8] {
 
 /// The position of data that is returned.
 #[derive(Clone)]
-enum Place<'a> {
+enum ReplyPlace<'a> {
     Input(&'a [u8]),
     Room(Range<usize>),
 }
 
-impl<'a> Place<'a> {
+impl<'a> ReplyPlace<'a> {
     fn within<'r>(self, room: &'r [u8]) -> &'r [u8]
     where
         'a: 'r,
     {
         match self {
-            Place::Input(bytes) => bytes,
-            Place::Room(range) => room.get(range).unwrap_or_default(),
+            ReplyPlace::Input(bytes) => bytes,
+            ReplyPlace::Room(range) => room.get(range).unwrap_or_default(),
         }
     }
 }
 
 /// An event whose data may be in several places.
 enum Event<'a> {
-    Message(Place<'a>),
-    Refused(Place<'a>),
-    Answer { asked: Asked, form: Form, content: Place<'a>, error: Option<Place<'a>> },
+    Message(ReplyPlace<'a>),
+    Refused(ReplyPlace<'a>),
+    Answer { asked: Asked, form: Form, content: ReplyPlace<'a>, error: Option<ReplyPlace<'a>> },
 }
 
 impl Client {
@@ -252,11 +252,11 @@ impl Client {
             std::mem::swap(room, &mut self.gathered);
         }
         let mut given = |range: Range<usize>| match input {
-            Some(input) => Place::Input(&input[range]),
+            Some(input) => ReplyPlace::Input(&input[range]),
             None => {
                 let begin = room.len();
                 room.extend_from_slice(&reply[range]);
-                Place::Room(begin..room.len())
+                ReplyPlace::Room(begin..room.len())
             }
         };
         if is_message {
@@ -299,11 +299,11 @@ impl Client {
             room.push(b']');
         }
         self.asked.pop_front();
-        let content = Place::Room(0..room.len());
+        let content = ReplyPlace::Room(0..room.len());
         let error = self.error.take().map(|error| {
             let begin = room.len();
             room.extend_from_slice(&error);
-            Place::Room(begin..room.len())
+            ReplyPlace::Room(begin..room.len())
         });
         Ok(Some(Event::Answer { asked, form: Form::List, content, error }))
     }

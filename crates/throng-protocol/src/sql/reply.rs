@@ -81,18 +81,18 @@ fn column<'a>(columns: &mut Parts<'a>) -> Option<(&'a [u8], u32)> {
 
 /// The stored type of a column that PostgreSQL has not described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ReplyKind {
     Integer,
     Float,
     Text,
 }
 
 /// Describes a column as PostgreSQL does, after the number of columns.
-pub(super) fn describe(name: &[u8], kind: Kind, out: &mut Vec<u8>) {
+pub(super) fn describe(name: &[u8], kind: ReplyKind, out: &mut Vec<u8>) {
     let kind = match kind {
-        Kind::Integer => INTEGERS[0],
-        Kind::Float => FLOATS[1],
-        Kind::Text => 0,
+        ReplyKind::Integer => INTEGERS[0],
+        ReplyKind::Float => FLOATS[1],
+        ReplyKind::Text => 0,
     };
     out.extend(name.iter().filter(|byte| **byte != 0));
     out.extend_from_slice(&[0; 7]);

@@ -177,7 +177,7 @@ pub fn check_upgrade<'h, P: AsRef<str>>(
     if status != 101 {
         return Err(UpgradeError::Status(status));
     }
-    let mut seen = Seen::default();
+    let mut seen = SeenHeaders::default();
     for (name, value) in headers {
         seen.header(name, value.trim_ascii(), expected_accept, protocols)?;
     }
@@ -202,7 +202,7 @@ pub fn check_upgrade<'h, P: AsRef<str>>(
 
 /// The headers read so far.
 #[derive(Default)]
-struct Seen {
+struct SeenHeaders {
     upgrade: bool,
     connection: bool,
     accept: bool,
@@ -210,7 +210,7 @@ struct Seen {
     deflate: Option<Parameters>,
 }
 
-impl Seen {
+impl SeenHeaders {
     fn header<P: AsRef<str>>(
         &mut self,
         name: &[u8],

@@ -16,7 +16,7 @@ const LEVELS_MAX: usize = 256;
 
 /// Part of a phase between two changes of its load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Part {
+struct LevelPart {
     phase: usize,
     /// `None` if it is unchanged.
     change: Option<String>,
@@ -27,17 +27,17 @@ struct Part {
     connections_open: u64,
 }
 
-impl Part {
-    fn new(phase: usize, change: Option<String>, at_ns: u64) -> Part {
+impl LevelPart {
+    fn new(phase: usize, change: Option<String>, at_ns: u64) -> LevelPart {
         let (sum, users_online, connections_open) = (Interval::default(), 0, 0);
-        Part { phase, change, at_ns, sum, users_online, connections_open }
+        LevelPart { phase, change, at_ns, sum, users_online, connections_open }
     }
 }
 
 /// The parts of phases with changed load, in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Levels {
-    parts: Vec<Part>,
+    parts: Vec<LevelPart>,
 }
 
 impl Levels {
@@ -45,7 +45,7 @@ impl Levels {
     /// earlier seconds.
     pub(super) fn changed(&mut self, at_ns: u64, (index, phase): (usize, &PhaseSum), change: &str) {
         let is_load = ["times ", "users ", "rate "].iter().any(|word| change.starts_with(word));
-        let is_known = |part: &Part| part.phase == index && part.at_ns == at_ns;
+        let is_known = |part: &LevelPart| part.phase == index && part.at_ns == at_ns;
         if !is_load || self.parts.len() + 2 > LEVELS_MAX || self.parts.iter().any(is_known) {
             return;
         }
@@ -53,10 +53,10 @@ impl Levels {
             let at_ns = phase.begun_ns.unwrap_or(0).min(at_ns);
             let Gauges { users_online, connections_open, .. } = phase.sum.gauges;
             let sum = counted(&phase.sum);
-            let part = Part::new(index, None, at_ns);
-            self.parts.push(Part { sum, users_online, connections_open, ..part });
+            let part = LevelPart::new(index, None, at_ns);
+            self.parts.push(LevelPart { sum, users_online, connections_open, ..part });
         }
-        self.parts.push(Part::new(index, Some(change.to_string()), at_ns));
+        self.parts.push(LevelPart::new(index, Some(change.to_string()), at_ns));
         self.parts.sort_by_key(|part| part.at_ns);
     }
 
@@ -72,7 +72,7 @@ impl Levels {
         for step in 0..steps.min(room) {
             let users = stairs.from.saturating_add(stairs.size.saturating_mul(step + 1)).min(to);
             let at_ns = at_ns.saturating_add(stairs.every_ns.saturating_mul(step));
-            self.parts.push(Part::new(index, Some(format!("users {users}")), at_ns));
+            self.parts.push(LevelPart::new(index, Some(format!("users {users}")), at_ns));
         }
     }
 
@@ -80,8 +80,8 @@ impl Levels {
     /// gauges do not.
     pub(super) fn add(&mut self, index: usize, interval: &Interval, gauges: &Gauges) {
         let begin_ns = interval.second.saturating_mul(SECOND_NS);
-        let is_own = |part: &Part| part.phase == index;
-        let is_over = |part: &Part| is_own(part) && part.at_ns <= begin_ns;
+        let is_own = |part: &LevelPart| part.phase == index;
+        let is_over = |part: &LevelPart| is_own(part) && part.at_ns <= begin_ns;
         let place = self.parts.iter().rposition(is_over);
         let Some(place) = place.or_else(|| self.parts.iter().position(is_own)) else { return };
         let next = self.parts[place + 1..].iter().find(|part| is_own(part));
@@ -104,7 +104,8 @@ impl Levels {
     ) -> Vec<LevelRow> {
         let begun = phases.iter().zip(spans).enumerate().filter(|(_, (it, _))| it.is_begun());
         let of_phase = |(index, (phase, span)): (usize, (&PhaseSum, &std::ops::Range<u64>))| {
-            let own: Vec<&Part> = self.parts.iter().filter(|part| part.phase == index).collect();
+            let own: Vec<&LevelPart> =
+                self.parts.iter().filter(|part| part.phase == index).collect();
             let row = |sum: &Interval, change: Option<String>, from, to| LevelRow {
                 name: phase.info.name.clone(),
                 load: usize::from(phase.info.load),
@@ -124,8 +125,8 @@ impl Levels {
             let begins = std::iter::once(span.start).chain(seconds.clone());
             let spans = begins.zip(seconds.chain([span.end]));
             let rows = own.iter().zip(spans).zip(changes().chain([span.end]));
-            let row = |((part, (from, to)), kept_to_ns): ((&&Part, (u64, u64)), u64)| {
-                let Part { users_online, connections_open, .. } = **part;
+            let row = |((part, (from, to)), kept_to_ns): ((&&LevelPart, (u64, u64)), u64)| {
+                let LevelPart { users_online, connections_open, .. } = **part;
                 let row = row(&part.sum, part.change.clone(), from, to);
                 LevelRow { users_online, connections_open, kept_to_ns, ..row }
             };

@@ -38,7 +38,7 @@ pub fn merge_runs(runs: &[Run], directory: &Path) -> Result<(), Box<Diagnostic>>
     }
     let mut all: Vec<Records<Interval>> =
         runs.iter().map(Run::intervals).collect::<Result<_, _>>()?;
-    let next = |records: &mut Records<Interval>, place: &Place| {
+    let next = |records: &mut Records<Interval>, place: &RunPlace| {
         records.next().map(|interval| place.shifted(interval))
     };
     let mut heads: Vec<Option<Interval>> =
@@ -79,7 +79,7 @@ fn first_of(heads: &[Option<Interval>]) -> Option<usize> {
 }
 
 /// The position of a run in the merged run.
-struct Place {
+struct RunPlace {
     /// The number of its first machine.
     first: u16,
     /// The number of its first monitor.
@@ -88,7 +88,7 @@ struct Place {
     offset_ns: i64,
 }
 
-impl Place {
+impl RunPlace {
     fn shift(&self, event: &mut Event) {
         if let Event::MachineLost { machine, .. } | Event::BackedOff { machine, .. } = event {
             *machine = machine.saturating_add(self.first);
@@ -120,7 +120,7 @@ impl Place {
 /// The plan of the merge.
 struct Plan {
     info: RunInfo,
-    places: Vec<Place>,
+    places: Vec<RunPlace>,
     /// Parts of the load without a run directory count as lost machines.
     missing: Vec<(u16, Said)>,
 }
@@ -140,7 +140,7 @@ impl Plan {
         let mut monitors = 0;
         for run in runs {
             let offset_ns = i64::try_from(run.info.time.zero_unix_ns - zero).unwrap_or(i64::MAX);
-            places.push(Place { first: machines.len() as u16, monitors, offset_ns });
+            places.push(RunPlace { first: machines.len() as u16, monitors, offset_ns });
             monitors += run.info.tables.monitors.len() as u16;
             let own = own_machines(run).into_iter();
             machines
@@ -148,7 +148,7 @@ impl Plan {
         }
         together(runs, read, &places)?;
         let missing = gaps(&mut machines)?;
-        let own = |(run, place): (&Run, &Place)| {
+        let own = |(run, place): (&Run, &RunPlace)| {
             let told = run.info.tables.monitors.clone().into_iter();
             let first = place.first;
             told.map(move |it| {
@@ -214,7 +214,7 @@ fn alike(first: &Run, other: &Run) -> Result<(), Box<Diagnostic>> {
 }
 
 /// Checks that the runs were concurrent.
-fn together(runs: &[Run], read: &[Read], places: &[Place]) -> Result<(), Box<Diagnostic>> {
+fn together(runs: &[Run], read: &[Read], places: &[RunPlace]) -> Result<(), Box<Diagnostic>> {
     let ends = places.iter().zip(read).map(|(place, it)| place.offset_ns + it.lasted_ns);
     let first_end = ends.min();
     for (run, place) in runs.iter().zip(places) {

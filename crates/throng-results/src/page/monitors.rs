@@ -14,7 +14,7 @@ const NUMBERS_MAX: usize = 100_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A point of a series.
-pub(super) struct Place {
+pub(super) struct ChartPlace {
     monitor: u16,
     number: u16,
     point: usize,
@@ -37,7 +37,7 @@ impl Monitored {
     }
 
     /// The points that changed.
-    pub(super) fn take(&mut self, event: &Event) -> Vec<Place> {
+    pub(super) fn take(&mut self, event: &Event) -> Vec<ChartPlace> {
         let mut changed = Vec::new();
         let figures = self.readings.take(event);
         let Event::Scrape { at_ns, monitor, .. } = event else { return changed };
@@ -48,7 +48,7 @@ impl Monitored {
             if self.columns.len() < columns_max || self.columns.contains_key(&key) {
                 let cell = self.columns.entry(key).or_default().entry(point).or_default();
                 *cell = (cell.0 + figure, cell.1 + 1);
-                changed.push(Place { monitor: *monitor, number, point });
+                changed.push(ChartPlace { monitor: *monitor, number, point });
             }
         }
         changed
@@ -68,7 +68,7 @@ impl Monitored {
     }
 
     /// A point with its series and its mean.
-    pub(super) fn reading(&self, place: &Place) -> Option<Value> {
+    pub(super) fn reading(&self, place: &ChartPlace) -> Option<Value> {
         let key = (place.monitor, place.number);
         let (sum, count) = self.columns.get(&key)?.get(&place.point)?;
         let known = self.readings.known().get(&key)?;

@@ -39,7 +39,7 @@ pub struct Kept {
     pub plan: Plan,
 }
 
-struct Part {
+struct CollectedPart {
     home: PathBuf,
     kept: Kept,
 }
@@ -86,7 +86,7 @@ pub(crate) async fn collect(asked: &Collect, errors: &dyn Operator) -> Exit {
 }
 
 /// Finds all parts below these directories.
-fn found(directories: &[PathBuf]) -> Result<Vec<Part>, Box<Diagnostic>> {
+fn found(directories: &[PathBuf]) -> Result<Vec<CollectedPart>, Box<Diagnostic>> {
     let mut parts = Vec::new();
     for directory in directories {
         let before = parts.len();
@@ -99,11 +99,11 @@ fn found(directories: &[PathBuf]) -> Result<Vec<Part>, Box<Diagnostic>> {
     Ok(parts)
 }
 
-fn look(directory: &Path, depth: usize, parts: &mut Vec<Part>) -> std::io::Result<()> {
+fn look(directory: &Path, depth: usize, parts: &mut Vec<CollectedPart>) -> std::io::Result<()> {
     match plain::read(&directory.join(PART_FILE), PART_BYTES_MAX) {
         Ok(text) => {
             let kept: Kept = from_json(&text).ok_or(std::io::ErrorKind::InvalidData)?;
-            parts.push(Part { home: directory.to_path_buf(), kept });
+            parts.push(CollectedPart { home: directory.to_path_buf(), kept });
             return Ok(());
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -119,8 +119,11 @@ fn look(directory: &Path, depth: usize, parts: &mut Vec<Part>) -> std::io::Resul
 }
 
 /// The parts of the named run, or of the only run.
-fn of_one_run(parts: Vec<Part>, named: Option<&str>) -> Result<Vec<Part>, Box<Diagnostic>> {
-    let mut runs: BTreeMap<String, Vec<Part>> = BTreeMap::new();
+fn of_one_run(
+    parts: Vec<CollectedPart>,
+    named: Option<&str>,
+) -> Result<Vec<CollectedPart>, Box<Diagnostic>> {
+    let mut runs: BTreeMap<String, Vec<CollectedPart>> = BTreeMap::new();
     for part in parts {
         runs.entry(part.kept.plan.run.clone()).or_default().push(part);
     }
@@ -139,7 +142,7 @@ fn of_one_run(parts: Vec<Part>, named: Option<&str>) -> Result<Vec<Part>, Box<Di
 }
 
 /// The run, and the lines of each part that was found, by index in its plan.
-fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnostic>> {
+fn begun(parts: Vec<CollectedPart>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnostic>> {
     let Some(first) = parts.first() else {
         return Err(unfit(say!("its directory was not given"), say!("give each part only once")));
     };
@@ -147,7 +150,7 @@ fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnost
     let mut paths: Vec<Option<PathBuf>> = plan.parts.iter().map(|_| None).collect();
     let mut machines: Vec<Machine> = plan.parts.iter().map(|_| Machine::default()).collect();
     let mut start_unix_ns = None;
-    for Part { home, kept } in parts {
+    for CollectedPart { home, kept } in parts {
         let place = kept.place;
         let Some(part) = plan.parts.get(place).filter(|_| kept.plan == plan) else {
             let message = say!("{} belongs to a different run with the same ID", home.display());
@@ -193,9 +196,9 @@ fn said_first(lines: &Path) -> std::io::Result<(u64, Option<u64>)> {
 
 /// Sends the lines of all parts to the desk, and reports missing parts.
 async fn tell_all(paths: &[Option<PathBuf>], lines: &Lines) {
-    let mut readers: Vec<Option<Reader>> = Vec::new();
+    let mut readers: Vec<Option<CopyReader>> = Vec::new();
     for (place, path) in paths.iter().enumerate() {
-        readers.push(Reader::open(place, path.as_deref(), lines));
+        readers.push(CopyReader::open(place, path.as_deref(), lines));
     }
     // The parts take turns, so that the desk buffers few lines.
     while readers.iter().any(Option::is_some) {
@@ -210,19 +213,19 @@ async fn tell_all(paths: &[Option<PathBuf>], lines: &Lines) {
     }
 }
 
-struct Reader {
+struct CopyReader {
     machine: u16,
     lines: std::io::Split<BufReader<File>>,
 }
 
-impl Reader {
-    fn open(place: usize, path: Option<&Path>, tell: &Lines) -> Option<Reader> {
+impl CopyReader {
+    fn open(place: usize, path: Option<&Path>, tell: &Lines) -> Option<CopyReader> {
         let machine = u16::try_from(place).unwrap_or(u16::MAX);
         let opened = path
             .ok_or_else(|| say!("its directory was not given"))
             .and_then(|path| plain::open(path).map_err(|error| Said::of_error(&error)));
         match opened {
-            Ok(file) => Some(Reader { machine, lines: BufReader::new(file).split(b'\n') }),
+            Ok(file) => Some(CopyReader { machine, lines: BufReader::new(file).split(b'\n') }),
             Err(detail) => {
                 let _ = tell.send((machine, Message::Lost { detail }));
                 None

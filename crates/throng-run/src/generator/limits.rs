@@ -131,7 +131,7 @@ pub(crate) struct Limits {
     memory_bytes_max: Option<u64>,
     bits_per_s_max: Option<f64>,
     packets_per_s_max: Option<f64>,
-    state: State,
+    state: LimitState,
     /// The level of each limit, in the order of [`LIMITS`].
     levels: [Level; LIMITS.len()],
     /// Since when each limit has been reached.
@@ -149,7 +149,7 @@ const TREND_LOOKS: usize = 4;
 const TREND_AHEAD: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LimitState {
     Free,
     Held { since: Time },
     GivenUp,
@@ -162,7 +162,7 @@ impl Limits {
             memory_bytes_max: told.max_memory,
             bits_per_s_max: told.max_bandwidth,
             packets_per_s_max: told.max_packets,
-            state: State::Free,
+            state: LimitState::Free,
             levels: [Level::Below; LIMITS.len()],
             since: [None; LIMITS.len()],
             well_since: None,
@@ -173,11 +173,11 @@ impl Limits {
 
     /// Whether growth is paused.
     pub(crate) fn is_held(&self) -> bool {
-        matches!(self.state, State::Held { .. })
+        matches!(self.state, LimitState::Held { .. })
     }
 
     pub(crate) fn see(&mut self, seen: &Seen, now: Time) -> Option<Deed> {
-        if self.state == State::GivenUp {
+        if self.state == LimitState::GivenUp {
             return None;
         }
         let seen = &self.ahead(seen, now);
@@ -201,7 +201,7 @@ impl Limits {
             false => self.well_since = None,
         }
         match self.state {
-            State::Held { since } => self.end_hold(since, seen, now),
+            LimitState::Held { since } => self.end_hold(since, seen, now),
             _ => self.hold_if_needed(&levels, seen, now),
         }
     }
@@ -234,7 +234,7 @@ impl Limits {
         let index = levels.iter().position(|level| *level == Level::At)?;
         let reason = self.reason(LIMITS[index], seen)?;
         if seen.is_growing {
-            self.state = State::Held { since: now };
+            self.state = LimitState::Held { since: now };
             return Some(Deed::Hold(reason));
         }
         // Without growth, low memory on the host is not caused by this run.
@@ -244,7 +244,7 @@ impl Limits {
 
     fn end_hold(&mut self, held: Time, seen: &Seen, now: Time) -> Option<Deed> {
         if self.well_since.is_some_and(|since| now.since(since) >= RELEASE_AFTER) {
-            self.state = State::Free;
+            self.state = LimitState::Free;
             return Some(Deed::Release);
         }
         // Time before growth was paused does not count.
@@ -254,7 +254,7 @@ impl Limits {
         };
         let index = (0..LIMITS.len()).find(is_over).filter(|_| seen.is_growing)?;
         let reason = self.reason(LIMITS[index], seen)?;
-        self.state = State::GivenUp;
+        self.state = LimitState::GivenUp;
         Some(Deed::GiveUp(reason))
     }
 

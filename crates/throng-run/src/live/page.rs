@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::saved::{Form, Saving};
-use super::{Begun, End, Told};
+use super::{Begun, End, LiveNews};
 use crate::control::command::{self, Answer, LoadStatus};
 use crate::control::socket::Asked;
 
@@ -35,7 +35,7 @@ const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 /// State of the live page.
 pub(super) struct Watched {
-    state: RefCell<State>,
+    state: RefCell<PageState>,
     gate: Gate,
     saving: Saving,
     /// Set after the last line.
@@ -50,7 +50,7 @@ struct Heard {
     asked: UnboundedSender<Asked>,
 }
 
-struct State {
+struct PageState {
     /// `None` until the run starts.
     page: Option<LivePage>,
     run: Option<Heard>,
@@ -73,7 +73,7 @@ struct State {
 
 impl Watched {
     pub(super) fn new(has_setup: bool, gate: Gate, end: Arc<Mutex<Option<End>>>) -> Rc<Watched> {
-        let state = State {
+        let state = PageState {
             page: None,
             run: None,
             status: json!([]),
@@ -92,7 +92,7 @@ impl Watched {
     }
 
     /// Serves until the run has ended and its viewers have the report.
-    pub(super) async fn work(self: Rc<Self>, server: Server, told: Receiver<Told>) {
+    pub(super) async fn work(self: Rc<Self>, server: Server, told: Receiver<LiveNews>) {
         let connections = Connections::default();
         let own = Rc::clone(&self);
         let answer = move |request| {
@@ -105,7 +105,7 @@ impl Watched {
         }
     }
 
-    async fn follow(self: &Rc<Self>, mut told: Receiver<Told>, connections: &Connections) {
+    async fn follow(self: &Rc<Self>, mut told: Receiver<LiveNews>, connections: &Connections) {
         loop {
             let fresh = self.state.borrow().fresh;
             let next = match fresh {
@@ -219,30 +219,30 @@ impl Watched {
     }
 }
 
-impl State {
-    fn take(&mut self, told: Told) {
+impl PageState {
+    fn take(&mut self, told: LiveNews) {
         self.all = None;
         match (told, &mut self.page) {
-            (Told::Begun(begun), page) => {
+            (LiveNews::Begun(begun), page) => {
                 let Begun { info, directory, asked } = *begun;
                 self.run = Some(Heard { name: info.name.clone(), directory, asked });
                 *page = Some(LivePage::new(Arc::new(info)));
                 self.tell_all();
             }
-            (Told::Line(interval), Some(page)) => {
+            (LiveNews::Line(interval), Some(page)) => {
                 self.coarser |= page.line(*interval);
                 self.fresh = true;
             }
-            (Told::Event(event), Some(page)) => {
+            (LiveNews::Event(event), Some(page)) => {
                 for (name, told) in page.event(&event) {
                     self.hub.tell(name, &told.to_string());
                 }
             }
-            (Told::Missed(lines), _) => {
+            (LiveNews::Missed(lines), _) => {
                 self.missed += lines;
                 self.fresh = true;
             }
-            (Told::Line(_) | Told::Event(_), None) => {}
+            (LiveNews::Line(_) | LiveNews::Event(_), None) => {}
         }
     }
 
@@ -320,7 +320,7 @@ impl State {
         if self.all.is_none() && last.is_none_or(|last| !self.hub.knows(last)) {
             self.all = Some(Bytes::from(self.all_text().1));
         }
-        let State { hub, all, page, .. } = self;
+        let PageState { hub, all, page, .. } = self;
         let name = if page.is_some() { "all" } else { "waiting" };
         let all = all.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
         hub.join(last, &request.connection, |hub| hub.message(name, &all))

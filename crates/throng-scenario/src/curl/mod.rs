@@ -57,7 +57,7 @@ pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
     };
     let (begin, end) = second;
     let place = Place::new(0, begin.place.start(), end.place.end());
-    let mut reader = Reader::new(source);
+    let mut reader = CurlReader::new(source);
     reader.errors.extend(first.err().into_iter().flatten());
     let message = say!("the file contains a second command");
     reader.wrong("curl-second", message, place, SECOND_HELP);
@@ -108,7 +108,7 @@ fn commands(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Vec<Diagnostic>> {
 }
 
 fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec<Diagnostic>> {
-    let mut reader = Reader::new(source);
+    let mut reader = CurlReader::new(source);
     let Some((first, words)) = words.split_first() else { return reader.finish(Place::default()) };
     let name = first.text();
     let program = name.rsplit(['/', '\\']).next().unwrap_or("");
@@ -147,7 +147,7 @@ enum Data {
     File { path: PathBuf, place: Place },
 }
 
-struct Reader<'s> {
+struct CurlReader<'s> {
     source: &'s Arc<Source>,
     request: CurlRequest,
     errors: Vec<Diagnostic>,
@@ -168,9 +168,9 @@ struct Reader<'s> {
     hidden: Vec<Place>,
 }
 
-impl<'s> Reader<'s> {
-    fn new(source: &'s Arc<Source>) -> Reader<'s> {
-        Reader {
+impl<'s> CurlReader<'s> {
+    fn new(source: &'s Arc<Source>) -> CurlReader<'s> {
+        CurlReader {
             source,
             request: CurlRequest::default(),
             errors: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::Reader;
+use super::CurlReader;
 use super::flags::Flag;
 use super::hidden::without_user;
 use crate::network::route::{
@@ -24,7 +24,7 @@ pub(super) struct ProxyWords {
     without: Vec<String>,
 }
 
-impl Reader<'_> {
+impl CurlReader<'_> {
     /// Puts together what is said of a proxy, and says where it is another one than curl's.
     pub(super) fn finish_proxy(&mut self) {
         let words = std::mem::take(&mut self.proxy);

@@ -25,7 +25,7 @@ type Wrong = Box<Diagnostic>;
 /// The words of every command, one list each; a line end or an operator ends a command.
 pub(super) fn split(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Wrong> {
     let cmd = is_cmd(&source.text);
-    let mut reader = Reader { source, text: source.text.as_bytes(), at: 0 };
+    let mut reader = WordReader { source, text: source.text.as_bytes(), at: 0 };
     let mut commands: Vec<Vec<Word>> = vec![Vec::new()];
     loop {
         let ended = reader.space(cmd);
@@ -67,13 +67,13 @@ enum Operator {
     Nothing,
 }
 
-struct Reader<'s> {
+struct WordReader<'s> {
     source: &'s Arc<Source>,
     text: &'s [u8],
     at: usize,
 }
 
-impl Reader<'_> {
+impl WordReader<'_> {
     fn peek(&self, ahead: usize) -> Option<u8> {
         self.text.get(self.at + ahead).copied()
     }

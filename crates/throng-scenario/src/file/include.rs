@@ -27,7 +27,7 @@ pub(crate) fn read_includes(cx: &mut Context<'_>, root: Node) -> Node {
     if !entries.iter().any(|(key, _)| key.text == "include") {
         return Node { place: root.place, kind: Kind::Map(entries) };
     }
-    let mut reader = Reader { open: Vec::new(), read: Vec::new(), lent: Vec::new() };
+    let mut reader = IncludeReader { open: Vec::new(), read: Vec::new(), lent: Vec::new() };
     reader.read_entries(cx, &entries);
     let mut entries = entries;
     for (key, value) in reader.lent {
@@ -65,7 +65,7 @@ fn merge(entries: &mut Vec<(Key, Node)>, map: &str, key: Key, value: Node) {
     }
 }
 
-struct Reader {
+struct IncludeReader {
     /// The files that include each other at the moment, the scenario itself left out.
     open: Vec<PathBuf>,
     read: Vec<PathBuf>,
@@ -73,7 +73,7 @@ struct Reader {
     lent: Vec<(Key, Node)>,
 }
 
-impl Reader {
+impl IncludeReader {
     fn read_entries(&mut self, cx: &mut Context<'_>, entries: &[(Key, Node)]) {
         let Some((_, node)) = entries.iter().find(|(key, _)| key.text == "include") else { return };
         let nodes = match &node.kind {

@@ -23,11 +23,11 @@ use crate::words::{is_name, shorten};
 struct Declared<'n> {
     key: &'n Key,
     node: &'n Node,
-    state: State,
+    state: VarState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum VarState {
     New,
     /// Its value is being made: who needs it now goes in a circle.
     Open,
@@ -49,7 +49,7 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
             continue;
         }
         if is_name(&key.text) {
-            declared.push(Declared { key, node, state: State::New });
+            declared.push(Declared { key, node, state: VarState::New });
         } else {
             let message = say!("`{}` is not a valid variable name", shorten(&key.text));
             let error = cx.error("bad-value", message, key.place).label(say!("not a valid name"));
@@ -59,7 +59,7 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
     for (name, text) in set {
         match declared.iter_mut().find(|one| one.key.text == *name) {
             Some(one) => {
-                one.state = State::Done;
+                one.state = VarState::Done;
                 insert(cx, one.key, Some(Value::parse_plain(text)));
             }
             None => unknown_set(cx, name, &declared),
@@ -93,31 +93,31 @@ fn make(
 ) {
     let mut stack = vec![index];
     while let Some(index) = stack.last().copied() {
-        if declared[index].state == State::Done {
+        if declared[index].state == VarState::Done {
             stack.pop();
             continue;
         }
-        let first = declared[index].state == State::New;
-        declared[index].state = State::Open;
+        let first = declared[index].state == VarState::New;
+        declared[index].state = VarState::Open;
         let mut named = Vec::new();
         names_in(declared[index].node, &mut named);
         let needed: Vec<usize> = named
             .into_iter()
             .filter_map(|name| numbers.get(name).copied())
-            .filter(|other| declared[*other].state != State::Done)
+            .filter(|other| declared[*other].state != VarState::Done)
             .collect();
-        let circle = needed.iter().find(|other| declared[**other].state == State::Open).copied();
+        let circle = needed.iter().find(|other| declared[**other].state == VarState::Open).copied();
         match circle {
             Some(other) => {
                 report_circle(cx, declared[index].key, &declared[other]);
                 insert(cx, declared[index].key, None);
-                declared[index].state = State::Done;
+                declared[index].state = VarState::Done;
             }
             None if first && !needed.is_empty() => stack.extend(needed),
             None => {
                 let value = read_variable(cx, declared[index].node);
                 insert(cx, declared[index].key, value);
-                declared[index].state = State::Done;
+                declared[index].state = VarState::Done;
             }
         }
     }

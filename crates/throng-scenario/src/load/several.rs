@@ -37,7 +37,7 @@ pub(super) fn read_loads(
         return Vec::new();
     }
     let sessions: Vec<&Key> = sessions.iter().map(|(key, _)| *key).collect();
-    let mut reader = Reader { entries: &entries, sessions: &sessions, taken: HashMap::new() };
+    let mut reader = LoadsReader { entries: &entries, sessions: &sessions, taken: HashMap::new() };
     let mut loads = Vec::with_capacity(entries.len());
     let mut failed = false;
     for number in 0..entries.len() {
@@ -53,14 +53,14 @@ pub(super) fn read_loads(
     loads
 }
 
-struct Reader<'n> {
+struct LoadsReader<'n> {
     entries: &'n [(&'n Key, &'n Node)],
     sessions: &'n [&'n Key],
     /// By session: the load whose it is.
     taken: HashMap<u16, usize>,
 }
 
-impl Reader<'_> {
+impl LoadsReader<'_> {
     fn load(
         &mut self,
         cx: &mut Context<'_>,

@@ -26,7 +26,7 @@ pub struct Encoded {
 /// Encodes a message that a person has written.
 pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded, Box<Diagnostic>> {
     let source = Source::new("command line", text);
-    let reader = Reader { source: &source, protocol };
+    let reader = ValueReader { source: &source, protocol };
     let (message, fields) = reader.message()?;
     let nothing = Node { place: Place::default(), kind: Kind::Map(Vec::new()) };
     let given = reader.given(fields.as_ref().unwrap_or(&nothing))?;
@@ -66,14 +66,14 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
     }
 }
 
-struct Reader<'r> {
+struct ValueReader<'r> {
     source: &'r Arc<Source>,
     protocol: &'r Protocol,
 }
 
 const MESSAGE_HELP: Said = say!("write a message as in a scenario: `join: {{room: 42}}`");
 
-impl Reader<'_> {
+impl ValueReader<'_> {
     fn error(&self, code: &'static str, message: Said, start: usize, end: usize) -> Diagnostic {
         let source = self.source.clone();
         Diagnostic::error(code, message).at(Span { source, start, end })

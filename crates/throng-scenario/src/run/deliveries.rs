@@ -121,7 +121,7 @@ pub(crate) fn read_deliveries(
     let mut senders = HashMap::new();
     let mut all = Vec::new();
     for (key, value) in entries.into_iter().take(DELIVERIES_MAX) {
-        let mut reader = Reader {
+        let mut reader = DeliveriesReader {
             cx,
             reaches,
             sessions,
@@ -164,7 +164,7 @@ struct Received {
     replies: Option<Kinds>,
 }
 
-struct Reader<'r, 'a> {
+struct DeliveriesReader<'r, 'a> {
     cx: &'r mut Context<'a>,
     reaches: &'r Reaches,
     sessions: &'r [Session],
@@ -172,7 +172,7 @@ struct Reader<'r, 'a> {
     steps: &'r [Step],
 }
 
-impl Reader<'_, '_> {
+impl DeliveriesReader<'_, '_> {
     fn read(&mut self, node: &Node) -> Option<Delivery> {
         if !matches!(node.kind, Kind::Map(_)) {
             return self.cx.wrong_type(node, say!("a delivery"), HELP);

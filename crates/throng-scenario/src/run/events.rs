@@ -55,7 +55,9 @@ pub(crate) fn read_events(
     }
     let mut events: Vec<TimedEvent> = Vec::new();
     for item in items.iter().take(EVENTS_MAX) {
-        let Some(event) = (Reader { cx, names, before: &events }).read(item) else { continue };
+        let Some(event) = (EventsReader { cx, names, before: &events }).read(item) else {
+            continue;
+        };
         if events.iter().any(|other| other.name == event.name) {
             let message = say!("two events are named `{}`", shorten(&event.name));
             let error = cx.error("duplicate-name", message, item.place);
@@ -67,14 +69,14 @@ pub(crate) fn read_events(
     events
 }
 
-struct Reader<'r, 'a, 'p> {
+struct EventsReader<'r, 'a, 'p> {
     cx: &'r mut Context<'a>,
     names: &'r Names<'p>,
     /// Those above it.
     before: &'r [TimedEvent],
 }
 
-impl Reader<'_, '_, '_> {
+impl EventsReader<'_, '_, '_> {
     fn read(&mut self, node: &Node) -> Option<TimedEvent> {
         let fields = ast::Event::read(self.cx, node)?;
         let action = self.action(&fields);

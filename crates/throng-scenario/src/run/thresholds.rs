@@ -89,7 +89,7 @@ pub(crate) fn read_thresholds(
     let help = say!("write `thresholds: [\"http p99 < 50ms\"]`");
     read_each(cx, node, (say!("a list of thresholds"), help), |cx, item| {
         let text = cx.text(item, say!("a threshold"))?;
-        Reader { cx, node: item, names }.read(&text)
+        ThresholdsReader { cx, node: item, names }.read(&text)
     })
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn read_abort_rules(
     let help = say!("write `abort_when: [\"errors > 10% over 10s for 20s\"]`");
     read_each(cx, node, (say!("a list of conditions"), help), |cx, item| {
         let text = cx.text(item, say!("a condition"))?;
-        Reader { cx, node: item, names }.read_rule(&text)
+        ThresholdsReader { cx, node: item, names }.read_rule(&text)
     })
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn read_condition(
     names: &Names<'_>,
 ) -> Option<AbortRule> {
     let text = cx.text(node, say!("a condition"))?;
-    Reader { cx, node, names }.read_rule(&text)
+    ThresholdsReader { cx, node, names }.read_rule(&text)
 }
 
 /// The number of the phase that is called so, `PHASE` or `LOAD / PHASE`, through all loads.
@@ -124,7 +124,7 @@ pub(crate) fn phase_called(
     names: &Names<'_>,
     name: &str,
 ) -> Option<u16> {
-    let mut reader = Reader { cx, node, names };
+    let mut reader = ThresholdsReader { cx, node, names };
     match reader.one_phase(name)? {
         Some(phase) => Some(phase),
         None => {
@@ -154,7 +154,7 @@ fn written(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-struct Reader<'r, 'a, 'p> {
+struct ThresholdsReader<'r, 'a, 'p> {
     cx: &'r mut Context<'a>,
     node: &'r Node,
     names: &'r Names<'p>,
@@ -163,7 +163,7 @@ struct Reader<'r, 'a, 'p> {
 /// What stands beside the intervals, if the left side names it; the inner `None` if that was
 /// refused.
 fn beside(
-    reader: &mut Reader<'_, '_, '_>,
+    reader: &mut ThresholdsReader<'_, '_, '_>,
     left: &str,
     value: &str,
     is_share: bool,
@@ -178,7 +178,7 @@ fn beside(
     Some(reader.audit(audit.trim(), is_share))
 }
 
-impl Reader<'_, '_, '_> {
+impl ThresholdsReader<'_, '_, '_> {
     fn read(&mut self, text: &str) -> Option<Threshold> {
         let (rest, around) = self.split_around(text)?;
         let (threshold, over_s) = self.split_time(rest, " over ")?;

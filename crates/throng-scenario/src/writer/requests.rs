@@ -48,7 +48,7 @@ pub fn write_requests(requests: &[Bench], name: &str) -> String {
             out.push_str(&format!("    target: {}\n", place.target));
         }
         out.push_str("    steps:\n");
-        for request in requests.iter().filter(|request| Place::of(request) == *place) {
+        for request in requests.iter().filter(|request| RequestPlace::of(request) == *place) {
             let mut writer = Writer::new(request);
             writer.step();
             out.push_str(&writer.out);
@@ -76,24 +76,24 @@ impl Writer<'_> {
 
 /// Where a session's requests go.
 #[derive(PartialEq, Eq)]
-struct Place {
+struct RequestPlace {
     origin: String,
     /// As `target` has it.
     target: String,
 }
 
-impl Place {
-    fn of(request: &Bench) -> Place {
+impl RequestPlace {
+    fn of(request: &Bench) -> RequestPlace {
         let origin = Url::parse(&request.url).map(|url| url.origin());
         let origin = origin.unwrap_or_else(|_| request.url.clone());
-        Place { target: request.route.target(&origin), origin }
+        RequestPlace { target: request.route.target(&origin), origin }
     }
 }
 
 /// In the order in which they are first asked.
-fn places(requests: &[Bench]) -> Vec<Place> {
+fn places(requests: &[Bench]) -> Vec<RequestPlace> {
     let mut places = Vec::new();
-    for place in requests.iter().map(Place::of) {
+    for place in requests.iter().map(RequestPlace::of) {
         if !places.contains(&place) {
             places.push(place);
         }

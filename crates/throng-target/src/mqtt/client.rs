@@ -62,11 +62,11 @@ pub(super) struct How {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(super) id: String,
-    state: Mutex<State>,
+    state: Mutex<ClientState>,
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ClientState {
     /// The address of its connection.
     pub(super) address: Option<Address>,
     pub(super) version: Version,
@@ -104,7 +104,7 @@ struct Flight {
 
 impl Client {
     pub(super) fn new(id: &str) -> Client {
-        let state = State {
+        let state = ClientState {
             address: None,
             version: Version::V5,
             window: 0,
@@ -121,11 +121,11 @@ impl Client {
         Client { id: id.to_owned(), state: Mutex::new(state) }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, ClientState> {
         lock(&self.state)
     }
 
-    /// The address of its connection, and the result of [`State::next`].
+    /// The address of its connection, and the result of [`ClientState::next`].
     pub(crate) fn next_packet(&self, now: Time) -> (Option<Address>, Option<Vec<u8>>, u64) {
         let mut state = self.state();
         let Some(address) = state.address else { return (None, None, 0) };
@@ -146,7 +146,7 @@ impl Target {
     }
 }
 
-impl State {
+impl ClientState {
     /// The client opens another connection.
     pub(super) fn begin(&mut self, connect: &codec::Connect<'_>, address: Address, now: Time) {
         self.address = Some(address);

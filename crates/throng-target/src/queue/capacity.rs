@@ -34,7 +34,7 @@ const SERVICE_STREAM: u64 = 1 << 32;
 
 pub(crate) struct Capacity {
     pub(crate) work_on: bool,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Laws that were computed, by question.
     laws: Mutex<Vec<(Question, Law)>>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Capacity {
 /// Maximum number of stored laws.
 const LAWS_MAX: usize = 1_000;
 
-struct State {
+struct QueueState {
     gate: Gate,
     /// The earliest time at which a worker's timer checks the gate.
     looked_at: Time,
@@ -53,7 +53,7 @@ struct State {
 
 impl Capacity {
     pub(crate) fn new(options: &CapacityOptions, seed: u64, workers: usize) -> Capacity {
-        let state = State {
+        let state = QueueState {
             gate: Gate::new(options, Random::for_owner(seed, SERVICE_STREAM)),
             looked_at: Time::NEVER,
             departed: vec![Vec::new(); workers],
@@ -138,7 +138,7 @@ impl Capacity {
     }
 }
 
-impl State {
+impl QueueState {
     /// Performs an action after which requests of the same worker may depart. The worker checks for
     /// them once it has finished with the current connection.
     fn touch<T>(

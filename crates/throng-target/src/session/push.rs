@@ -27,12 +27,12 @@ const SERVER_ERROR: u8 = 3;
 pub(crate) struct Push {
     /// The device that is in the presence because of this connection.
     device: Option<Device>,
-    state: State,
+    state: PushState,
     heard: Tick,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum PushState {
     #[default]
     Unbound,
     /// The bind of this sequence number waits until Redis has confirmed it.
@@ -57,7 +57,7 @@ impl Push {
     }
 
     pub(crate) fn is_bound(&self) -> bool {
-        self.state == State::Bound
+        self.state == PushState::Bound
     }
 
     /// Whether the last packet came before `time`.
@@ -92,19 +92,21 @@ impl Push {
         let seq = packet.seq;
         let worker = turn.address.worker;
         let answer = match packet.message {
-            Message::Bind { .. } if self.state != State::Unbound => return Err(Breach::BoundAgain),
+            Message::Bind { .. } if self.state != PushState::Unbound => {
+                return Err(Breach::BoundAgain);
+            }
             Message::Bind { device, key } => {
                 self.bind(seq, device, key, service, turn);
                 return Ok(());
             }
-            _ if self.state == State::Unbound => return Err(Breach::NotBound),
+            _ if self.state == PushState::Unbound => return Err(Breach::NotBound),
             // Whoever waits for its bind is still alive.
             Message::Heartbeat => {
                 turn.counts.heartbeats += 1;
                 service.count(worker, |counts| counts.heartbeats += 1);
                 Answer::Alive
             }
-            _ if self.state != State::Bound => return Err(Breach::NotBound),
+            _ if self.state != PushState::Bound => return Err(Breach::NotBound),
             Message::Received { id } => {
                 service.count(worker, |counts| match seq == codec::seq_of_push(id) {
                     true => counts.acknowledged += 1,
@@ -163,20 +165,21 @@ impl Push {
         }
         self.device = Some(device);
         match waits {
-            true => self.state = State::Waiting(seq),
+            true => self.state = PushState::Waiting(seq),
             false => self.confirm(seq, service, turn),
         }
     }
 
     fn confirm(&mut self, seq: u32, service: &Service, turn: &mut Turn<'_>) {
-        self.state = State::Bound;
+        self.state = PushState::Bound;
         service.count(turn.address.worker, |counts| counts.bound += 1);
         say(seq, Answer::Bound(OK), turn);
     }
 
     /// Redis has confirmed the bind of this sequence number, or has not done so in time.
     pub(crate) fn bound(&mut self, seq: u32, confirmed: bool, turn: &mut Turn<'_>) {
-        let Some(service) = turn.setup.push.as_ref().filter(|_| self.state == State::Waiting(seq))
+        let Some(service) =
+            turn.setup.push.as_ref().filter(|_| self.state == PushState::Waiting(seq))
         else {
             return;
         };
@@ -184,14 +187,14 @@ impl Push {
             return self.confirm(seq, service, turn);
         }
         self.leave(service, turn.address);
-        self.state = State::Unbound;
+        self.state = PushState::Unbound;
         service.count(turn.address.worker, |counts| counts.unconfirmed += 1);
         say(seq, Answer::Bound(UNCONFIRMED), turn);
     }
 
     /// The connection is at its end.
     pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
-        self.state = State::Unbound;
+        self.state = PushState::Unbound;
         if let Some(service) = &setup.push {
             self.leave(service, address);
         }

@@ -45,10 +45,10 @@ pub(crate) struct Connection {
     worker: Rc<Worker>,
     /// Where others find it, or [`NO_ADDRESS`].
     address: Cell<Address>,
-    state: RefCell<State>,
+    state: RefCell<ConnectionState>,
 }
 
-struct State {
+struct ConnectionState {
     stream: Stream,
     session: Session,
     phase: Phase,
@@ -93,7 +93,7 @@ pub(crate) struct Serve(Rc<Connection>);
 
 impl Serve {
     pub(crate) fn new(worker: Rc<Worker>, stream: Stream, role: Role) -> Serve {
-        let state = State {
+        let state = ConnectionState {
             stream,
             session: Session::new(role, worker.clock.now()),
             phase: Phase::Open,
@@ -166,7 +166,7 @@ impl Connection {
         }
     }
 
-    fn read(self: &Rc<Self>, state: &mut State, cx: &mut Context<'_>) -> Poll<()> {
+    fn read(self: &Rc<Self>, state: &mut ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
         let mut buffer = self.worker.take_buffer();
         let result = state.stream.poll_read(cx, &mut buffer);
         match (&result, state.phase) {
@@ -192,7 +192,7 @@ impl Connection {
     }
 
     /// Gives the session what was read, and writes what it answers.
-    fn understand(self: &Rc<Self>, state: &mut State, arrival: Arrival, read: &mut [u8]) {
+    fn understand(self: &Rc<Self>, state: &mut ConnectionState, arrival: Arrival, read: &mut [u8]) {
         let mut kept = std::mem::take(&mut state.kept);
         let mut full = false;
         self.take_turn(state, arrival, |session, turn| {
@@ -220,7 +220,7 @@ impl Connection {
     /// Lets the session say something, and writes what it says.
     fn take_turn(
         self: &Rc<Self>,
-        state: &mut State,
+        state: &mut ConnectionState,
         arrival: Arrival,
         action: impl FnOnce(&mut Session, &mut Turn<'_>),
     ) {
@@ -239,7 +239,7 @@ impl Connection {
     }
 
     /// Writes what a turn answers at once, and keeps the rest.
-    fn end_turn(self: &Rc<Self>, state: &mut State, turn: Turn<'_>) {
+    fn end_turn(self: &Rc<Self>, state: &mut ConnectionState, turn: Turn<'_>) {
         let worker = &self.worker;
         let figures = &mut *worker.figures();
         figures.counts.add(&turn.counts);
@@ -285,7 +285,7 @@ impl Connection {
 
     /// Gives the answers that are due, one by one as the socket takes them, and sets the timer
     /// for the next.
-    fn advance(self: &Rc<Self>, state: &mut State, now: Time) {
+    fn advance(self: &Rc<Self>, state: &mut ConnectionState, now: Time) {
         for _ in 0..ANSWERS_PER_TURN_MAX {
             let Some(backlog) = &mut state.backlog else { return };
             if !backlog.output.is_empty() {
@@ -325,7 +325,7 @@ impl Connection {
         }
     }
 
-    fn write(self: &Rc<Self>, state: &mut State) {
+    fn write(self: &Rc<Self>, state: &mut ConnectionState) {
         let Some(backlog) = &mut state.backlog else { return };
         let worker = &self.worker;
         let stream = &mut state.stream;
@@ -344,7 +344,7 @@ impl Connection {
         }
     }
 
-    fn finish(self: &Rc<Self>, state: &mut State, finish: Finish) {
+    fn finish(self: &Rc<Self>, state: &mut ConnectionState, finish: Finish) {
         state.kept = Vec::new();
         state.stalled = false;
         if !matches!(finish, Finish::Reset) {
@@ -378,7 +378,7 @@ impl Connection {
     }
 
     /// Gives what is due now, outside of the connection's task.
-    fn go_on(self: &Rc<Self>, state: &mut State, now: Time) {
+    fn go_on(self: &Rc<Self>, state: &mut ConnectionState, now: Time) {
         if matches!(state.phase, Phase::Open) {
             self.advance(state, now);
             if state.writes() || state.stalled || !matches!(state.phase, Phase::Open) {
@@ -450,7 +450,7 @@ impl Waits for Connection {
     }
 }
 
-impl State {
+impl ConnectionState {
     /// Whether something is to be written that the socket has not yet taken.
     fn writes(&self) -> bool {
         let owed = self.backlog.as_ref().is_some_and(|backlog| !backlog.output.is_empty());

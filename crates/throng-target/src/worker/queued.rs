@@ -22,7 +22,10 @@ pub(super) type Queued = RefCell<HashMap<u64, Weak<dyn Waits>>>;
 
 impl Worker {
     /// A stream's request arrives; its place in the queue, if it has to wait there.
-    pub(super) fn enter_queue(self: &Rc<Self>, arrived: Time) -> Result<Option<Place>, Refused> {
+    pub(super) fn enter_queue(
+        self: &Rc<Self>,
+        arrived: Time,
+    ) -> Result<Option<QueuePlace>, Refused> {
         let Some(capacity) = &self.setup.capacity else { return Ok(None) };
         let (entry, orders) = capacity.enter(self.index as u16, arrived);
         let entered = match entry {
@@ -31,7 +34,7 @@ impl Worker {
             Entry::Queued(ticket) => {
                 let pass = Rc::new(Pass::default());
                 self.wait_for_queue(ticket.number, Rc::<Pass>::downgrade(&pass));
-                Ok(Some(Place::new(self, ticket.number, pass)))
+                Ok(Some(QueuePlace::new(self, ticket.number, pass)))
             }
         };
         self.obey(&orders);
@@ -84,7 +87,7 @@ struct Pass {
 }
 
 /// A stream's request in the queue. Dropped before it departs, it leaves the queue.
-pub(crate) struct Place {
+pub(crate) struct QueuePlace {
     worker: Rc<Worker>,
     number: u64,
     pass: Rc<Pass>,
@@ -97,9 +100,9 @@ impl Waits for Pass {
     }
 }
 
-impl Place {
-    fn new(worker: &Rc<Worker>, number: u64, pass: Rc<Pass>) -> Place {
-        Place { worker: Rc::clone(worker), number, pass }
+impl QueuePlace {
+    fn new(worker: &Rc<Worker>, number: u64, pass: Rc<Pass>) -> QueuePlace {
+        QueuePlace { worker: Rc::clone(worker), number, pass }
     }
 
     /// Ready when the request has departed.
@@ -112,7 +115,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         if !self.pass.departed.get() {
             self.worker.leave_queue(self.number);

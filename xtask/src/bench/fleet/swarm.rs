@@ -33,7 +33,7 @@ pub(super) struct Asked {
 
 /// What was seen while the load went on.
 #[derive(Default)]
-struct Seen {
+struct SeenLines {
     /// Behind the first line and before the last: when, and of controller and bus.
     first: Option<(u64, Usage, Usage)>,
     last: Option<(u64, Usage, Usage)>,
@@ -67,7 +67,7 @@ impl Asked {
         let run = stage.run(scenario, &[&count, "--agent-label", "swarm=yes"])?;
         let bus = stage.bus();
         let errors = stage.folder.join("run.err");
-        let mut seen = Seen::default();
+        let mut seen = SeenLines::default();
         let ended = run.watch(TICK, limit, |controller| {
             seen.look(stage, self, (controller, &bus), &errors);
         })?;
@@ -79,7 +79,13 @@ impl Asked {
         Ok(self.lines(&seen, zero, &summary, &told))
     }
 
-    fn lines(&self, seen: &Seen, zero_unix_ns: u64, summary: &Value, told: &Value) -> Vec<Line> {
+    fn lines(
+        &self,
+        seen: &SeenLines,
+        zero_unix_ns: u64,
+        summary: &Value,
+        told: &Value,
+    ) -> Vec<Line> {
         let (ours, theirs) = (summary["total"]["count"].as_u64(), told["count"].as_u64());
         let missing = summary["record"]["lines_missing"].as_u64();
         let both = ours.zip(theirs).map(|(ours, theirs)| {
@@ -142,7 +148,7 @@ impl Asked {
     }
 }
 
-impl Seen {
+impl SeenLines {
     /// How many seconds behind its end each second was shown.
     fn behind(&self, zero_unix_ns: u64) -> Vec<f64> {
         // A line is about the time until its second.

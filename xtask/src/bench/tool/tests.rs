@@ -3,13 +3,13 @@
 use super::*;
 use crate::bench::contest::Starts;
 
-fn load(kind: Kind, rate: Option<u32>, pinned: bool) -> Load {
+fn load(kind: ToolKind, rate: Option<u32>, pinned: bool) -> Load {
     Load { rate, pinned, ..Load::new("http://127.0.0.1:1/".to_string(), kind, 100, 5) }
 }
 
 #[test]
 fn every_tool_is_read() {
-    let load = load(Kind::KeepAlive, None, true);
+    let load = load(ToolKind::KeepAlive, None, true);
     let cases = [
         (
             Tool::Wrk,
@@ -65,12 +65,12 @@ fn wrk2_is_read() {
   23796 requests in 5.00s, 1.77MB read
   Non-2xx or 3xx responses: 6
 ";
-    let told = Tool::Wrk2.told(output, &load(Kind::KeepAlive, Some(5_000), true)).unwrap();
+    let told = Tool::Wrk2.told(output, &load(ToolKind::KeepAlive, Some(5_000), true)).unwrap();
     assert_eq!((told.ok, told.failed), (23_790, 6));
     assert_eq!(told.times_us, [Some(724.0), Some(7_120.0)]);
     // 100 connections, each 5 ms after the one before; with two threads in half the time.
     assert!((told.seconds - 4.7525).abs() < 1e-9, "{}", told.seconds);
-    let both = Tool::Wrk2.told(output, &load(Kind::KeepAlive, Some(100_000), false)).unwrap();
+    let both = Tool::Wrk2.told(output, &load(ToolKind::KeepAlive, Some(100_000), false)).unwrap();
     assert!((both.seconds - 4.8775).abs() < 1e-9, "{}", both.seconds);
 }
 
@@ -80,7 +80,7 @@ fn vegeta_is_read() {
         "95th":1314829,"99th":4075026,"max":16267673,"min":47030},"duration":2000104332,
         "wait":155241,"requests":10000,"rate":4999.739183605749,"throughput":4999.351151711748,
         "success":1,"status_codes":{"0":3,"200":9990,"204":2,"503":5},"errors":[]}"#;
-    let told = Tool::Vegeta.told(output, &load(Kind::KeepAlive, Some(1), true)).unwrap();
+    let told = Tool::Vegeta.told(output, &load(ToolKind::KeepAlive, Some(1), true)).unwrap();
     assert_eq!((told.ok, told.failed, told.seconds), (9_992, 8, 2.000_104_332));
     assert_eq!(told.times_us, [Some(314.915), Some(4_075.026)]);
 }
@@ -90,7 +90,7 @@ fn throng_is_read() {
     let output = r#"{"total":{"ok":14998,"failed":1,"latency":{"p50_ns":790528,"p99_ns":null}},
         "generator":{"lateness":{"p50_ns":1500,"p99_ns":6717440,"max_ns":14646313},
         "precision_ns":250000,"together_mean":5.25,"together_max":11},"outcome":{"valid":false}}"#;
-    let load = load(Kind::KeepAlive, Some(3_000), true);
+    let load = load(ToolKind::KeepAlive, Some(3_000), true);
     let told = Tool::Throng.told(output, &load).unwrap();
     assert_eq!((told.ok, told.failed, told.seconds, told.valid), (14_998, 1, 5.0, false));
     assert_eq!(told.times_us, [Some(790.528), None]);
@@ -106,7 +106,7 @@ fn throng_is_read() {
 
 #[test]
 fn nonsense_is_not_read() {
-    let load = load(Kind::KeepAlive, Some(1), true);
+    let load = load(ToolKind::KeepAlive, Some(1), true);
     for tool in [Tool::Throng, Tool::Wrk, Tool::Ab, Tool::H2load, Tool::K6, Tool::Ghz] {
         assert_eq!(tool.told("command not found", &load), None);
     }
@@ -127,7 +127,7 @@ fn each_is_told_the_same_load() {
         let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
         Some(words.collect::<Vec<_>>().join(" "))
     };
-    let open = load(Kind::KeepAlive, Some(5_000), true);
+    let open = load(ToolKind::KeepAlive, Some(5_000), true);
     let warm = Load { served: Some(1), ..open.clone() };
     let bench = "bench http://127.0.0.1:1/ -c 100 -d 5s";
     let quiet = "--quiet --json --no-record";
@@ -136,19 +136,19 @@ fn each_is_told_the_same_load() {
         (Tool::Throng, &warm, format!("{bench} --rate 5000 --warm-up 1s {quiet}")),
         (
             Tool::Throng,
-            &load(Kind::Streams(32), None, true),
+            &load(ToolKind::Streams(32), None, true),
             format!("{bench} --http2 --streams 32 {quiet}"),
         ),
         (
             Tool::Scenario("", "x.yaml"),
-            &load(Kind::KeepAlive, None, true),
+            &load(ToolKind::KeepAlive, None, true),
             "run /w/benches/x.yaml --set target=http://127.0.0.1:1 --set users=100 --set time=5s "
                 .to_string()
                 + quiet,
         ),
         (
             Tool::Wrk2,
-            &load(Kind::KeepAlive, Some(100_000), false),
+            &load(ToolKind::KeepAlive, Some(100_000), false),
             "-t 2 -c 100 -d 5s -R 100000 --latency http://127.0.0.1:1/".to_string(),
         ),
         (Tool::H2load, &open, "--h1 -t 1 -c 100 -D 5 --rps 50 http://127.0.0.1:1/".to_string()),

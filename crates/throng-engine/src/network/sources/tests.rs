@@ -115,7 +115,7 @@ fn addresses_are_taken_as_users_need_them() {
 }
 
 /// Three of four users use one target, the others two: the socket type of each target.
-fn plan_for(kinds: [Kind; 3], ports: (u16, u16)) -> Plan {
+fn plan_for(kinds: [SourceKind; 3], ports: (u16, u16)) -> Plan {
     let mut plan = plan_of(&[range("127.9.0.0", "127.9.255.255")]);
     plan.ports = Ports::InTurn(Range::new(ports));
     plan.ports_count = u64::from(ports.1 - ports.0) + 1;
@@ -125,10 +125,10 @@ fn plan_for(kinds: [Kind; 3], ports: (u16, u16)) -> Plan {
 
 #[test]
 fn users_of_one_target_need_no_ports_of_another() {
-    use Kind::{Datagram, Stream};
+    use SourceKind::{Datagram, Stream};
     let all: Vec<Vec<SocketAddr>> =
         [80, 81, 82].map(|port| vec![SocketAddr::from(([127, 0, 0, 1], port))]).to_vec();
-    let needed = |kinds: [Kind; 3]| {
+    let needed = |kinds: [SourceKind; 3]| {
         let plan = plan_for(kinds, (10_000, 10_999));
         [0, 1, 2].map(|target| plan.needed(8_000.0, &all, (target, &all[target][0])))
     };
@@ -215,14 +215,14 @@ fn impossible_sources_are_reported_before_the_first_packet() {
 }
 
 /// Opens connections from all four ports of some addresses, and one more.
-fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
+fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: SourceKind) {
     let runtime = runtime();
     let _entered = runtime.enter();
     let (listener, datagrams) =
         (TcpListener::bind(listen).unwrap(), UdpSocket::bind(listen).unwrap());
     let address = match kind {
-        Kind::Stream => listener.local_addr().unwrap(),
-        Kind::Datagram => datagrams.local_addr().unwrap(),
+        SourceKind::Stream => listener.local_addr().unwrap(),
+        SourceKind::Datagram => datagrams.local_addr().unwrap(),
     };
     let mut plan = plan_of(&[block]);
     (plan.ports, plan.ports_count) = (ports, 4);
@@ -249,13 +249,13 @@ fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
 #[test]
 fn an_exhausted_address_gives_way_to_the_next() {
     let turn = Ports::InTurn(Range::new((50_001, 50_004)));
-    exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, Kind::Stream);
-    exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, Kind::Datagram);
+    exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, SourceKind::Stream);
+    exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, SourceKind::Datagram);
     let among = 50_004 << 16 | 50_001;
     if !knows_port_range(among) || host_ports() != PORTS_USUAL {
         return;
     }
-    for kind in [Kind::Stream, Kind::Datagram] {
+    for kind in [SourceKind::Stream, SourceKind::Datagram] {
         exhaust("127.0.0.1:0", range("127.9.1.5", "127.9.1.7"), Ports::Among(among), kind);
         if TcpListener::bind("[::1]:0").is_ok() {
             exhaust("[::1]:0", range("::1", "::1"), Ports::Among(among), kind);
@@ -272,11 +272,11 @@ fn an_address_that_the_host_lacks_is_skipped() {
     let blocks = [range("203.0.113.1", "203.0.113.3"), range("127.9.2.1", "127.9.2.1")];
     let plan = Arc::new(Plan::looked_up(&given(&blocks)).unwrap());
     let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
-    let (streams, failure) = begin_all(&network, address, Kind::Stream, 3);
+    let (streams, failure) = begin_all(&network, address, SourceKind::Stream, 3);
     assert!(failure.is_none() && streams.len() == 3, "{failure:?}");
     let plan = Arc::new(Plan::looked_up(&given(&blocks[..1])).unwrap());
     let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
-    let (_, failure) = begin_all(&network, address, Kind::Stream, 1);
+    let (_, failure) = begin_all(&network, address, SourceKind::Stream, 1);
     let words = failure.unwrap().detail;
     assert!(words.english().contains("none of the source addresses is configured"), "{words:?}");
 }

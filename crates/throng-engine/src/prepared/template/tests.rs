@@ -122,7 +122,7 @@ fn cookies_belong_to_the_host_that_the_scenario_names() {
     let limits = http1::CookieLimits::default();
     jar.store(b"one=1", "one.example", "/", false, 0, &limits);
     jar.store(b"two=2", "two.example", "/", false, 0, &limits);
-    let place = Place { host: "two.example", secure: false, unix_seconds: 0 };
+    let place = CookiePlace { host: "two.example", secure: false, unix_seconds: 0 };
     for own in [Text::literal("one.example:8080"), varying("one.example:8080")] {
         let mut request = http("GET", Body::None);
         request.headers.push(("host".into(), own));
@@ -150,7 +150,7 @@ fn fuzz_cookies_of_a_target_stay_in_their_header() {
         for value in input.split(|byte| *byte == b'|') {
             jar.store(value, "a.example", "/", false, 0, &limits);
         }
-        let place = Place { host: "a.example", secure: false, unix_seconds: 0 };
+        let place = CookiePlace { host: "a.example", secure: false, unix_seconds: 0 };
         for own in [&b""[..], b"Cookie: own=1; c=3"] {
             let mut out = [b"before\r\n", own].concat();
             finish_cookies(Some((&jar, place)), b"/", 8, &mut out);

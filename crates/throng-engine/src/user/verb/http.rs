@@ -25,7 +25,7 @@ use throng_protocol::machine::Machine;
 use crate::failure::{Ended, Finding};
 use crate::looked::Looked;
 use crate::prepared::code::Instruction;
-use crate::prepared::cookies::{Place, SeenFrom};
+use crate::prepared::cookies::{CookiePlace, SeenFrom};
 use crate::prepared::template::{Detour as Way, Extras, Parts, SentTo, Template, own_host};
 use crate::prepared::{HttpPlan, Plan, Written};
 use crate::recorder::Attempt;
@@ -311,7 +311,7 @@ impl Listening<'_> {
     }
 
     /// Where the request went, for the cookies of its response.
-    fn sent_to<'s>(&'s self, exchange: &'s Exchange, now: Time) -> (Place<'s>, Cow<'s, str>) {
+    fn sent_to<'s>(&'s self, exchange: &'s Exchange, now: Time) -> (CookiePlace<'s>, Cow<'s, str>) {
         let Listening { shard, http, redirect, .. } = *self;
         let target = &shard.prepared.targets[usize::from(self.target)];
         let sent_to = exchange.scratch.as_ref().map(|scratch| &scratch.sent_to);

@@ -2,7 +2,7 @@
 
 use super::Parser;
 use super::lexer::{Language, TokenKind, tokens};
-use crate::script::{Counted, DEPTH_MAX, Expr, Function, Kind, Statement};
+use crate::script::{Counted, DEPTH_MAX, Expr, Function, ScriptKind, Statement};
 
 pub(crate) fn statements(text: &str) -> Vec<Statement> {
     let tokens = tokens(text, Language::JavaScript);
@@ -53,19 +53,19 @@ fn statement(parser: &mut Parser<'_>) -> Option<Statement> {
     kind.map(|kind| Statement { line, kind })
 }
 
-fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
+fn kind(parser: &mut Parser<'_>) -> Option<ScriptKind> {
     if parser.take_sign(";") {
         return None;
     }
     if parser.is_sign("{") {
         let body = block(parser);
-        return Some(Kind::If(Expr::Bool(true), body, Vec::new()));
+        return Some(ScriptKind::If(Expr::Bool(true), body, Vec::new()));
     }
     let Some(TokenKind::Word(word)) = parser.peek() else { return expression(parser) };
     match word.as_str() {
         "import" => {
             skip_statement(parser);
-            Some(Kind::Nothing)
+            Some(ScriptKind::Nothing)
         }
         "export" => {
             parser.at += 1;
@@ -79,7 +79,7 @@ fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
         "async" | "function" => {
             parser.take_word("async");
             match parser.take_word("function") {
-                true => Some(Kind::Function(function(parser, false))),
+                true => Some(ScriptKind::Function(function(parser, false))),
                 false => expression(parser),
             }
         }
@@ -88,14 +88,14 @@ fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
         "while" => {
             parser.at += 1;
             let condition = parser.expression();
-            Some(Kind::While(condition, block(parser)))
+            Some(ScriptKind::While(condition, block(parser)))
         }
         "return" => {
             parser.at += 1;
             let is_empty = parser.is_sign(";") || parser.is_sign("}") || parser.begins_line();
             let value = if is_empty { None } else { Some(parser.expression()) };
             end_statement(parser);
-            Some(Kind::Return(value))
+            Some(ScriptKind::Return(value))
         }
         "try" => {
             parser.at += 1;
@@ -107,21 +107,21 @@ fn kind(parser: &mut Parser<'_>) -> Option<Kind> {
             if parser.take_word("finally") {
                 block(parser);
             }
-            Some(Kind::If(Expr::Bool(true), body, Vec::new()))
+            Some(ScriptKind::If(Expr::Bool(true), body, Vec::new()))
         }
         "class" | "switch" | "do" | "throw" | "break" | "continue" => {
             let text = word.clone();
             skip_statement(parser);
-            Some(Kind::Other(text))
+            Some(ScriptKind::Other(text))
         }
         _ => expression(parser),
     }
 }
 
-fn export(parser: &mut Parser<'_>, is_default: bool) -> Option<Kind> {
+fn export(parser: &mut Parser<'_>, is_default: bool) -> Option<ScriptKind> {
     parser.take_word("async");
     if parser.take_word("function") {
-        return Some(Kind::Function(function(parser, is_default)));
+        return Some(ScriptKind::Function(function(parser, is_default)));
     }
     if !is_default {
         return kind(parser);
@@ -130,9 +130,9 @@ fn export(parser: &mut Parser<'_>, is_default: bool) -> Option<Kind> {
     end_statement(parser);
     match value {
         Expr::Function(function) => {
-            Some(Kind::Function(Function { is_default: true, ..*function }))
+            Some(ScriptKind::Function(Function { is_default: true, ..*function }))
         }
-        _ => Some(Kind::Other("export default".into())),
+        _ => Some(ScriptKind::Other("export default".into())),
     }
 }
 
@@ -144,7 +144,7 @@ fn function(parser: &mut Parser<'_>, is_default: bool) -> Function {
     Function { name, parameters, body, is_default, ..Function::default() }
 }
 
-fn declaration(parser: &mut Parser<'_>) -> Kind {
+fn declaration(parser: &mut Parser<'_>) -> ScriptKind {
     let mut names = Vec::new();
     if parser.is_sign("{") || parser.is_sign("[") {
         let mut inside = Parser { at: parser.at, ..*parser };
@@ -162,19 +162,19 @@ fn declaration(parser: &mut Parser<'_>) -> Kind {
     };
     // `let a = 1, b = 2` is rare: the others are not known.
     end_statement(parser);
-    Kind::Let(names, value)
+    ScriptKind::Let(names, value)
 }
 
-fn expression(parser: &mut Parser<'_>) -> Option<Kind> {
+fn expression(parser: &mut Parser<'_>) -> Option<ScriptKind> {
     let value = parser.expression();
     let kind = if parser.take_sign("=") {
         let right = parser.expression();
         match value {
-            Expr::Name(name) => Kind::Let(vec![name], right),
-            target => Kind::Assign(target, right),
+            Expr::Name(name) => ScriptKind::Let(vec![name], right),
+            target => ScriptKind::Assign(target, right),
         }
     } else {
-        Kind::Expr(value)
+        ScriptKind::Expr(value)
     };
     end_statement(parser);
     Some(kind)
@@ -217,7 +217,7 @@ fn skip_statement(parser: &mut Parser<'_>) {
     parser.take_sign(";");
 }
 
-fn condition(parser: &mut Parser<'_>) -> Kind {
+fn condition(parser: &mut Parser<'_>) -> ScriptKind {
     parser.at += 1;
     let condition = parser.expression();
     let then = block(parser);
@@ -225,11 +225,11 @@ fn condition(parser: &mut Parser<'_>) -> Kind {
         true => block(parser),
         false => Vec::new(),
     };
-    Kind::If(condition, then, otherwise)
+    ScriptKind::If(condition, then, otherwise)
 }
 
 /// `for (let i = 0; i < 5; i++)`: five times.
-fn loop_of(parser: &mut Parser<'_>) -> Kind {
+fn loop_of(parser: &mut Parser<'_>) -> ScriptKind {
     parser.at += 1;
     parser.take_word("await");
     let start = parser.at;
@@ -252,5 +252,5 @@ fn loop_of(parser: &mut Parser<'_>) -> Kind {
         };
         Some(Counted { name, from, times: to.checked_sub(from)? + inclusive })
     });
-    Kind::For(counted.filter(|it| (1..=1_000_000).contains(&it.times)), block(parser))
+    ScriptKind::For(counted.filter(|it| (1..=1_000_000).contains(&it.times)), block(parser))
 }

@@ -2,12 +2,12 @@
 
 use super::Parser;
 use super::lexer::{Language, Token, TokenKind, tokens};
-use crate::script::{Class, Counted, DEPTH_MAX, Expr, Function, Kind, Statement};
+use crate::script::{Class, Counted, DEPTH_MAX, Expr, Function, ScriptKind, Statement};
 
 pub(crate) fn statements(text: &str) -> Vec<Statement> {
     let tokens = tokens(text, Language::Python);
     let lines = logical_lines(&tokens);
-    let mut reader = Reader { lines: &lines, at: 0 };
+    let mut reader = PythonReader { lines: &lines, at: 0 };
     reader.block(0, 0)
 }
 
@@ -37,12 +37,12 @@ fn logical_lines(tokens: &[Token]) -> Vec<Line<'_>> {
     lines
 }
 
-struct Reader<'t> {
+struct PythonReader<'t> {
     lines: &'t [Line<'t>],
     at: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> PythonReader<'t> {
     /// The lines that are indented at least so far.
     fn block(&mut self, indent: usize, depth: usize) -> Vec<Statement> {
         let mut out = Vec::new();
@@ -60,13 +60,14 @@ impl<'t> Reader<'t> {
             }
             let kind = self.kind(&mut parser, line.indent, depth, &mut out);
             let kind = match kind {
-                Some(Kind::Function(function)) => Kind::Function(Function {
+                Some(ScriptKind::Function(function)) => ScriptKind::Function(Function {
                     decorators: std::mem::take(&mut decorators),
                     ..function
                 }),
-                Some(Kind::Class(class)) => {
-                    Kind::Class(Class { decorators: std::mem::take(&mut decorators), ..class })
-                }
+                Some(ScriptKind::Class(class)) => ScriptKind::Class(Class {
+                    decorators: std::mem::take(&mut decorators),
+                    ..class
+                }),
                 Some(kind) => kind,
                 None => continue,
             };
@@ -98,26 +99,31 @@ impl<'t> Reader<'t> {
         indent: usize,
         depth: usize,
         before: &mut [Statement],
-    ) -> Option<Kind> {
+    ) -> Option<ScriptKind> {
         if depth >= DEPTH_MAX {
             return None;
         }
         parser.take_word("async");
         let Some(TokenKind::Word(word)) = parser.peek() else { return Some(simple(parser)) };
         match word.as_str() {
-            "import" | "from" | "pass" | "global" | "nonlocal" => Some(Kind::Nothing),
+            "import" | "from" | "pass" | "global" | "nonlocal" => Some(ScriptKind::Nothing),
             "def" => {
                 parser.at += 1;
                 let name = parser.name().unwrap_or_default();
                 let parameters = parser.parameters();
                 let body = self.body(parser, indent, depth);
-                Some(Kind::Function(Function { name, parameters, body, ..Function::default() }))
+                Some(ScriptKind::Function(Function {
+                    name,
+                    parameters,
+                    body,
+                    ..Function::default()
+                }))
             }
             "class" => {
                 parser.at += 1;
                 let (name, bases) = class_head(parser);
                 let body = self.body(parser, indent, depth);
-                Some(Kind::Class(Class { name, bases, body, ..Class::default() }))
+                Some(ScriptKind::Class(Class { name, bases, body, ..Class::default() }))
             }
             "if" | "while" => {
                 let is_loop = word == "while";
@@ -125,26 +131,26 @@ impl<'t> Reader<'t> {
                 let condition = parser.expression();
                 let body = self.body(parser, indent, depth);
                 Some(match is_loop {
-                    true => Kind::While(condition, body),
-                    false => Kind::If(condition, body, Vec::new()),
+                    true => ScriptKind::While(condition, body),
+                    false => ScriptKind::If(condition, body, Vec::new()),
                 })
             }
             "elif" | "else" => self.otherwise(parser, indent, depth, before),
             "for" => {
                 parser.at += 1;
                 let times = times(parser);
-                Some(Kind::For(times, self.body(parser, indent, depth)))
+                Some(ScriptKind::For(times, self.body(parser, indent, depth)))
             }
             "with" => {
                 parser.at += 1;
                 let value = parser.expression();
                 let name = parser.take_word("as").then(|| parser.name()).flatten();
-                Some(Kind::With(value, name, self.body(parser, indent, depth)))
+                Some(ScriptKind::With(value, name, self.body(parser, indent, depth)))
             }
             "try" | "finally" => {
                 parser.at += 1;
                 let body = self.body(parser, indent, depth);
-                Some(Kind::If(Expr::Bool(true), body, Vec::new()))
+                Some(ScriptKind::If(Expr::Bool(true), body, Vec::new()))
             }
             "except" => {
                 parser.at += 1;
@@ -154,10 +160,10 @@ impl<'t> Reader<'t> {
             "return" => {
                 parser.at += 1;
                 let value = parser.peek().is_some().then(|| parser.expression());
-                Some(Kind::Return(value))
+                Some(ScriptKind::Return(value))
             }
             "raise" | "del" | "assert" | "break" | "continue" | "yield" => {
-                Some(Kind::Other(word.clone()))
+                Some(ScriptKind::Other(word.clone()))
             }
             _ => Some(simple(parser)),
         }
@@ -170,29 +176,31 @@ impl<'t> Reader<'t> {
         indent: usize,
         depth: usize,
         before: &mut [Statement],
-    ) -> Option<Kind> {
+    ) -> Option<ScriptKind> {
         let line = parser.line();
         let is_elif = parser.is_word("elif");
         parser.at += 1;
         let condition = if is_elif { parser.expression() } else { Expr::Bool(true) };
         let body = self.body(parser, indent, depth);
         let mut open = before.last_mut();
-        while let Some(Statement { kind: Kind::If(_, _, otherwise), .. }) = open {
+        while let Some(Statement { kind: ScriptKind::If(_, _, otherwise), .. }) = open {
             let is_chain = matches!(
                 otherwise.as_slice(),
-                [Statement { kind: Kind::If(condition, ..), .. }] if *condition != Expr::Bool(true)
+                [Statement { kind: ScriptKind::If(condition, ..), .. }] if *condition != Expr::Bool(true)
             );
             if !is_chain {
                 match is_elif {
-                    true => otherwise
-                        .push(Statement { line, kind: Kind::If(condition, body, Vec::new()) }),
+                    true => otherwise.push(Statement {
+                        line,
+                        kind: ScriptKind::If(condition, body, Vec::new()),
+                    }),
                     false => *otherwise = body,
                 }
                 return None;
             }
             open = otherwise.last_mut();
         }
-        Some(Kind::If(condition, body, Vec::new()))
+        Some(ScriptKind::If(condition, body, Vec::new()))
     }
 }
 
@@ -212,7 +220,7 @@ fn class_head(parser: &mut Parser<'_>) -> (String, Vec<Expr>) {
 }
 
 /// An expression or an assignment.
-fn simple(parser: &mut Parser<'_>) -> Kind {
+fn simple(parser: &mut Parser<'_>) -> ScriptKind {
     let value = parser.expression();
     if parser.take_sign(":") {
         // A type that is declared.
@@ -221,18 +229,18 @@ fn simple(parser: &mut Parser<'_>) -> Kind {
     if !parser.take_sign("=") {
         return match value {
             // A text alone documents what is around it.
-            Expr::Text(_) => Kind::Nothing,
-            value => Kind::Expr(value),
+            Expr::Text(_) => ScriptKind::Nothing,
+            value => ScriptKind::Expr(value),
         };
     }
     let right = parser.expression();
     match value {
-        Expr::Name(name) => Kind::Let(vec![name], right),
+        Expr::Name(name) => ScriptKind::Let(vec![name], right),
         Expr::List(names) => {
             let names = names.into_iter().filter_map(|name| name.path()).collect();
-            Kind::Let(names, right)
+            ScriptKind::Let(names, right)
         }
-        target => Kind::Assign(target, right),
+        target => ScriptKind::Assign(target, right),
     }
 }
 

@@ -12,7 +12,7 @@ const FLAGS_RESERVED: u8 = 0xe0;
 
 #[derive(Debug)]
 pub(super) struct Gzip {
-    part: Part,
+    part: HeaderPart,
     flags: u8,
     /// A number that is being read, lowest byte first.
     number: u64,
@@ -24,7 +24,7 @@ pub(super) struct Gzip {
 /// What the next byte belongs to, with how many bytes of that have arrived, or are missing for
 /// `Extra`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum HeaderPart {
     Fixed(u8),
     ExtraLength(u8),
     Extra(u16),
@@ -39,7 +39,7 @@ enum Part {
 impl Gzip {
     pub(super) fn new() -> Gzip {
         Gzip {
-            part: Part::Fixed(0),
+            part: HeaderPart::Fixed(0),
             flags: 0,
             number: 0,
             crc: Crc::new(),
@@ -54,15 +54,15 @@ impl Gzip {
     }
 
     fn begin_member(&mut self, bytes_read: u8) {
-        self.part = Part::Fixed(bytes_read);
+        self.part = HeaderPart::Fixed(bytes_read);
         self.crc.reset();
         self.inflater.reset(false);
     }
 
     pub(super) fn is_complete(&self) -> bool {
         match self.part {
-            Part::Padding => true,
-            Part::Fixed(0) => self.members == 0,
+            HeaderPart::Padding => true,
+            HeaderPart::Fixed(0) => self.members == 0,
             _ => false,
         }
     }
@@ -70,7 +70,7 @@ impl Gzip {
     pub(super) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
         let (mut consumed, mut produced) = (0, 0);
         loop {
-            if self.part == Part::Data {
+            if self.part == HeaderPart::Data {
                 let (read, written, is_end) =
                     inflate(&mut self.inflater, &input[consumed..], &mut output[produced..])?;
                 self.crc.update(&output[produced..produced + written]);
@@ -79,7 +79,7 @@ impl Gzip {
                 if !is_end {
                     return Ok((consumed, produced));
                 }
-                self.part = Part::Trailer(0);
+                self.part = HeaderPart::Trailer(0);
                 self.number = 0;
             }
             let Some(byte) = input.get(consumed) else { return Ok((consumed, produced)) };
@@ -91,37 +91,37 @@ impl Gzip {
     /// Takes one byte of a member's header or trailer, or between members.
     fn around_data(&mut self, byte: u8) -> Result<(), Fault> {
         self.part = match self.part {
-            Part::Fixed(at) => self.fixed(at, byte)?,
-            Part::ExtraLength(0) => {
+            HeaderPart::Fixed(at) => self.fixed(at, byte)?,
+            HeaderPart::ExtraLength(0) => {
                 self.number = u64::from(byte);
-                Part::ExtraLength(1)
+                HeaderPart::ExtraLength(1)
             }
-            Part::ExtraLength(_) => match u16::from_le_bytes([self.number as u8, byte]) {
+            HeaderPart::ExtraLength(_) => match u16::from_le_bytes([self.number as u8, byte]) {
                 0 => self.after(FLAG_EXTRA),
-                length => Part::Extra(length),
+                length => HeaderPart::Extra(length),
             },
-            Part::Extra(1) => self.after(FLAG_EXTRA),
-            Part::Extra(left) => Part::Extra(left - 1),
-            Part::Name if byte == 0 => self.after(FLAG_NAME),
-            Part::Comment if byte == 0 => self.after(FLAG_COMMENT),
-            Part::HeaderCrc(0) => Part::HeaderCrc(1),
-            Part::HeaderCrc(_) => Part::Data,
-            Part::Trailer(at) => self.trailer(at, byte)?,
-            Part::Padding => match byte {
-                0 => Part::Padding,
+            HeaderPart::Extra(1) => self.after(FLAG_EXTRA),
+            HeaderPart::Extra(left) => HeaderPart::Extra(left - 1),
+            HeaderPart::Name if byte == 0 => self.after(FLAG_NAME),
+            HeaderPart::Comment if byte == 0 => self.after(FLAG_COMMENT),
+            HeaderPart::HeaderCrc(0) => HeaderPart::HeaderCrc(1),
+            HeaderPart::HeaderCrc(_) => HeaderPart::Data,
+            HeaderPart::Trailer(at) => self.trailer(at, byte)?,
+            HeaderPart::Padding => match byte {
+                0 => HeaderPart::Padding,
                 0x1f => {
                     self.begin_member(1);
                     self.part
                 }
                 _ => return Err(Fault),
             },
-            same @ (Part::Name | Part::Comment | Part::Data) => same,
+            same @ (HeaderPart::Name | HeaderPart::Comment | HeaderPart::Data) => same,
         };
         Ok(())
     }
 
     /// Magic, method, flags; time, level and system do not matter.
-    fn fixed(&mut self, at: u8, byte: u8) -> Result<Part, Fault> {
+    fn fixed(&mut self, at: u8, byte: u8) -> Result<HeaderPart, Fault> {
         let is_right = match at {
             0 => byte == 0x1f,
             1 => byte == 0x8b,
@@ -135,28 +135,28 @@ impl Gzip {
         match (is_right, at) {
             (false, _) => Err(Fault),
             (true, 9) => Ok(self.after(0)),
-            (true, _) => Ok(Part::Fixed(at + 1)),
+            (true, _) => Ok(HeaderPart::Fixed(at + 1)),
         }
     }
 
     /// The header part after the one with this flag.
-    fn after(&self, flag: u8) -> Part {
+    fn after(&self, flag: u8) -> HeaderPart {
         let follows = [
-            (FLAG_EXTRA, Part::ExtraLength(0)),
-            (FLAG_NAME, Part::Name),
-            (FLAG_COMMENT, Part::Comment),
-            (FLAG_HEADER_CRC, Part::HeaderCrc(0)),
+            (FLAG_EXTRA, HeaderPart::ExtraLength(0)),
+            (FLAG_NAME, HeaderPart::Name),
+            (FLAG_COMMENT, HeaderPart::Comment),
+            (FLAG_HEADER_CRC, HeaderPart::HeaderCrc(0)),
         ];
         let passed = follows.iter().position(|(own, _)| *own == flag).map_or(0, |at| at + 1);
         let next = follows[passed..].iter().find(|(own, _)| self.flags & own != 0);
-        next.map_or(Part::Data, |(_, part)| *part)
+        next.map_or(HeaderPart::Data, |(_, part)| *part)
     }
 
     /// Checksum and length of the output, 32 bits each.
-    fn trailer(&mut self, at: u8, byte: u8) -> Result<Part, Fault> {
+    fn trailer(&mut self, at: u8, byte: u8) -> Result<HeaderPart, Fault> {
         self.number |= u64::from(byte) << (8 * u32::from(at));
         if at < 7 {
-            return Ok(Part::Trailer(at + 1));
+            return Ok(HeaderPart::Trailer(at + 1));
         }
         let length = self.inflater.total_out() as u32;
         let expected = u64::from(length) << 32 | u64::from(self.crc.sum());
@@ -164,6 +164,6 @@ impl Gzip {
             return Err(Fault);
         }
         self.members += 1;
-        Ok(Part::Padding)
+        Ok(HeaderPart::Padding)
     }
 }

@@ -5,7 +5,7 @@ use throng_base::Time;
 
 use super::{
     Client, ENABLE_PUSH, FRAME_BYTES_MAX, HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE,
-    MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE, State, WINDOW_MAX,
+    MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE, StreamState, WINDOW_MAX,
 };
 use crate::http1::{Event as Part, Excerpt, HttpError};
 use crate::http2::frame::{
@@ -138,7 +138,7 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'r>>, Violation> {
         let is_done = bytes.is_empty() && !self.reading.at.has_more();
-        if is_done || self.state == State::Closed {
+        if is_done || self.state == StreamState::Closed {
             return Ok(None);
         }
         self.credit.at(now, limits.control_frames_max);
@@ -161,7 +161,7 @@ impl Client {
         if !matches!(violation, Violation::NotHttp2(_)) {
             frame::write_goaway(out, violation.error_code());
         }
-        self.state = State::Closed;
+        self.state = StreamState::Closed;
         (self.partial, self.block, self.uploads) = (Vec::new(), None, 0);
         self.streams.clear();
     }
@@ -212,7 +212,7 @@ impl Client {
     fn read_header<'a>(&mut self, rest: &mut &[u8], call: &mut Call<'a, '_>) -> Read<'a> {
         let header = match rest.first_chunk::<HEADER_BYTES>() {
             Some(bytes) if self.reading.header_length == 0 => {
-                if self.state == State::Opening {
+                if self.state == StreamState::Opening {
                     check_preface(bytes, rest)?;
                 }
                 *rest = &rest[HEADER_BYTES..];
@@ -220,7 +220,7 @@ impl Client {
             }
             _ => {
                 let Some(bytes) = self.reading.header_piece(rest) else { return Ok(None) };
-                if self.state == State::Opening {
+                if self.state == StreamState::Opening {
                     check_preface(&bytes, &bytes)?;
                 }
                 bytes
@@ -343,7 +343,7 @@ impl Client {
             let awaited = std::mem::take(&mut self.ack_awaited);
             return if awaited { Ok(None) } else { Err(Violation::AckWithoutSettings) };
         }
-        if self.state == State::Opening {
+        if self.state == StreamState::Opening {
             self.peer.streams_max = u32::MAX;
         }
         let mut window = self.peer.window;
@@ -367,7 +367,8 @@ impl Client {
                 _ => {}
             }
         }
-        let is_first = std::mem::replace(&mut self.state, State::Open) == State::Opening;
+        let is_first =
+            std::mem::replace(&mut self.state, StreamState::Open) == StreamState::Opening;
         frame::write_settings_ack(call.out);
         let change = i64::from(window) - i64::from(self.peer.window);
         self.peer.window = window;

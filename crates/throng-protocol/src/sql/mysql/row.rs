@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use crate::sql::error::NUMBER;
 use crate::sql::parts::Parts;
-use crate::sql::reply::{Kind, describe};
+use crate::sql::reply::{ReplyKind, describe};
 
 /// The format of a column's values.
 #[derive(Clone, Copy, Debug)]
@@ -49,9 +49,9 @@ pub(super) fn column(body: &[u8], kept: &mut Vec<u8>) -> Option<Column> {
     let flags = parts.little(2)?;
     let column = Column { kind, is_unsigned: flags & 32 != 0, decimals: parts.byte()? };
     let kept_as = match kind {
-        TINY | SHORT | LONG | LONGLONG | INT24 | YEAR | BIT => Kind::Integer,
-        FLOAT | DOUBLE => Kind::Float,
-        _ => Kind::Text,
+        TINY | SHORT | LONG | LONGLONG | INT24 | YEAR | BIT => ReplyKind::Integer,
+        FLOAT | DOUBLE => ReplyKind::Float,
+        _ => ReplyKind::Text,
     };
     describe(name, kept_as, kept);
     Some(column)

@@ -57,16 +57,16 @@ pub(super) fn thresholds(summary: &Summary, most: usize, style: &Style) -> Strin
 }
 
 /// The same failure in one or several steps, those with the most first.
-struct Kind<'a> {
+struct WrongKind<'a> {
     rows: Vec<&'a ErrorRow>,
     count: u64,
     share: Option<f64>,
 }
 
-fn kinds(summary: &Summary) -> Vec<Kind<'_>> {
-    let mut kinds: Vec<Kind<'_>> = Vec::new();
+fn kinds(summary: &Summary) -> Vec<WrongKind<'_>> {
+    let mut kinds: Vec<WrongKind<'_>> = Vec::new();
     for row in &summary.steps.errors {
-        let is_it = |kind: &&mut Kind<'_>| {
+        let is_it = |kind: &&mut WrongKind<'_>| {
             kind.rows[0].cause == row.cause && kind.rows[0].blame == row.blame
         };
         match kinds.iter_mut().find(is_it) {
@@ -75,7 +75,7 @@ fn kinds(summary: &Summary) -> Vec<Kind<'_>> {
                 kind.count += row.count;
                 kind.share = kind.share.zip(row.share).map(|(of_all, own)| of_all + own);
             }
-            None => kinds.push(Kind { rows: vec![row], count: row.count, share: row.share }),
+            None => kinds.push(WrongKind { rows: vec![row], count: row.count, share: row.share }),
         }
     }
     for kind in &mut kinds {
@@ -113,7 +113,7 @@ pub(super) fn errors(summary: &Summary, room: &Room, style: &Style) -> String {
 }
 
 /// Number, cause, steps and blame, as much as fits.
-fn first_line(kind: &Kind<'_>, label: Said, style: &Style) -> String {
+fn first_line(kind: &WrongKind<'_>, label: Said, style: &Style) -> String {
     let room = style.columns() - LABEL_COLUMNS;
     let first = kind.rows[0];
     let count = format_count(kind.count);
@@ -137,7 +137,7 @@ fn first_line(kind: &Kind<'_>, label: Said, style: &Style) -> String {
 }
 
 /// The names of the steps, with counts if there are several: as many as fit.
-fn steps(kind: &Kind<'_>, columns: usize, style: &Style) -> String {
+fn steps(kind: &WrongKind<'_>, columns: usize, style: &Style) -> String {
     if let [only] = kind.rows[..] {
         return cut_middle(&clean(&only.step), columns);
     }
@@ -160,7 +160,7 @@ fn blame(row: &ErrorRow, style: &Style) -> String {
 }
 
 /// The meaning of the cause, and the first example. If only one fits, it is the example.
-fn why(kind: &Kind<'_>, style: &Style) -> String {
+fn why(kind: &WrongKind<'_>, style: &Style) -> String {
     let text = style.say(kind.rows[0].cause.text());
     let Some(example) = kind.rows.iter().find_map(|row| row.example.as_ref()) else { return text };
     let told = clean(&example.detail.render(style.language));

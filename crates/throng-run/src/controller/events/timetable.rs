@@ -10,7 +10,7 @@ use throng_program::{Program, Trigger};
 
 /// The state of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum EventState {
     Waits,
     /// Its condition has been true since then.
     Holds(Time),
@@ -22,7 +22,7 @@ enum State {
 
 pub(super) struct Timetable {
     triggers: Vec<(String, Trigger)>,
-    states: Vec<State>,
+    states: Vec<EventState>,
     phases: Vec<Planned>,
     names: Vec<String>,
     /// By phase: its planned or actual start.
@@ -38,8 +38,8 @@ impl Timetable {
         let phases = plan(&program.loads);
         let begin = |it: &Planned| it.begin_is_known.then(|| Time::ZERO + it.begin);
         let state = |number: u16| match begun.contains(&number) {
-            true => State::Ended(since),
-            false => State::Waits,
+            true => EventState::Ended(since),
+            false => EventState::Waits,
         };
         Timetable {
             triggers: program
@@ -69,9 +69,9 @@ impl Timetable {
 
     fn due(&self, number: usize) -> Option<Time> {
         match self.states[number] {
-            State::Holds(at) => return Some(at),
-            State::Waits => {}
-            State::Begun | State::Ended(_) | State::Over => return None,
+            EventState::Holds(at) => return Some(at),
+            EventState::Waits => {}
+            EventState::Begun | EventState::Ended(_) | EventState::Over => return None,
         }
         match &self.triggers[number].1 {
             Trigger::At(at) => Some(Time::ZERO + *at),
@@ -79,7 +79,7 @@ impl Timetable {
                 Some((*self.begins.get(usize::from(*phase))?)?.saturating_add(*offset))
             }
             Trigger::After { event, offset } => match self.states[usize::from(*event)] {
-                State::Ended(at) => Some(at.saturating_add(*offset)),
+                EventState::Ended(at) => Some(at.saturating_add(*offset)),
                 _ => None,
             },
             Trigger::When(_) => None,
@@ -87,22 +87,22 @@ impl Timetable {
     }
 
     pub(super) fn begins(&mut self, event: u16) {
-        self.states[usize::from(event)] = State::Begun;
+        self.states[usize::from(event)] = EventState::Begun;
     }
 
     pub(super) fn ended(&mut self, event: u16, at: Time) {
-        self.states[usize::from(event)] = State::Ended(at);
+        self.states[usize::from(event)] = EventState::Ended(at);
     }
 
     pub(super) fn missed(&mut self, event: u16) {
-        self.states[usize::from(event)] = State::Over;
+        self.states[usize::from(event)] = EventState::Over;
     }
 
     /// The condition of an event has been true for the required time.
     pub(super) fn holds(&mut self, event: u16, at: Time) {
         let state = &mut self.states[usize::from(event)];
-        if *state == State::Waits {
-            *state = State::Holds(at);
+        if *state == EventState::Waits {
+            *state = EventState::Holds(at);
         }
     }
 
@@ -142,9 +142,9 @@ impl Timetable {
     pub(super) fn give_up(&mut self) -> Vec<(u16, Said)> {
         let mut out = Vec::new();
         for number in 0..self.states.len() {
-            if matches!(self.states[number], State::Waits | State::Holds(_)) {
+            if matches!(self.states[number], EventState::Waits | EventState::Holds(_)) {
                 out.push((number as u16, self.reason(number)));
-                self.states[number] = State::Over;
+                self.states[number] = EventState::Over;
             }
         }
         out

@@ -75,7 +75,7 @@ fn byte_of(source: &Source, at: usize) -> usize {
 }
 
 /// How a mistake is told.
-struct Told {
+struct MistakeText {
     code: &'static str,
     message: Said,
     label: Said,
@@ -92,13 +92,13 @@ fn note(cx: &mut Context<'_>, place: Place, found: &dyn Found, said: &str) {
     tell(cx, place, told);
 }
 
-fn tell(cx: &mut Context<'_>, place: Place, told: Told) {
+fn tell(cx: &mut Context<'_>, place: Place, told: MistakeText) {
     let error = cx.error(told.code, told.message, place);
     cx.note(error.label(told.label).help(told.help));
 }
 
-fn editions() -> Told {
-    Told {
+fn editions() -> MistakeText {
+    MistakeText {
         code: "proto-feature",
         message: say!("protobuf editions are not supported"),
         label: say!("not allowed here"),
@@ -109,13 +109,13 @@ fn editions() -> Told {
     }
 }
 
-fn passed_on(said: &str, found: &dyn Found) -> Told {
+fn passed_on(said: &str, found: &dyn Found) -> MistakeText {
     let hint = found.help().map(|help| help.to_string());
     let said = said.replace('\'', "`");
     let message = say!("the `.proto` file is not valid: {}", shorten(&said));
     let label = shorten(&hint.unwrap_or_default().replace('\'', "`"));
     let label = if label.is_empty() { say!("here") } else { Said::of_others(label) };
-    Told { code: "bad-proto", message, label, help: SYNTAX_HELP }
+    MistakeText { code: "bad-proto", message, label, help: SYNTAX_HELP }
 }
 
 const TOKEN: &str = "expected {}, but found '{}'";
@@ -138,15 +138,15 @@ const TOO_DEEP: &str = "reached maximum recursion limit for nested messages";
 const IMPORT: &str = "invalid group name";
 
 /// What is said often, in words of ours.
-fn reworded(said: &str) -> Option<Told> {
+fn reworded(said: &str) -> Option<MistakeText> {
     of_syntax(said).or_else(|| of_names(said)).or_else(|| of_rules(said))
 }
 
-fn told(message: Said, label: Said, help: Said) -> Option<Told> {
-    Some(Told { code: "bad-proto", message, label, help })
+fn told(message: Said, label: Said, help: Said) -> Option<MistakeText> {
+    Some(MistakeText { code: "bad-proto", message, label, help })
 }
 
-fn of_syntax(said: &str) -> Option<Told> {
+fn of_syntax(said: &str) -> Option<MistakeText> {
     if let Some([expected]) = captures(END, said) {
         return match expected {
             COMMENT => told(
@@ -167,7 +167,7 @@ fn of_syntax(said: &str) -> Option<Told> {
             say!("this message is nested too deeply"),
             say!("move it out of the enclosing messages"),
         );
-        return Some(Told { code: "too-deep", message, label, help });
+        return Some(MistakeText { code: "too-deep", message, label, help });
     }
     let help = say!(
         "write the path relative to a folder of `proto_path`, with `/` and without \
@@ -180,7 +180,7 @@ fn of_syntax(said: &str) -> Option<Told> {
     }
 }
 
-fn of_names(said: &str) -> Option<Told> {
+fn of_names(said: &str) -> Option<MistakeText> {
     const TWICE_HELP: Said = say!("remove or rename one of the two");
     if let Some([name, file]) = captures(NAME_ELSEWHERE, said) {
         let message = say!("`{}` is declared twice", shorten(name));
@@ -207,7 +207,7 @@ fn of_names(said: &str) -> Option<Told> {
     told(message, say!("another type is required"), NAME_HELP)
 }
 
-fn of_rules(said: &str) -> Option<Told> {
+fn of_rules(said: &str) -> Option<MistakeText> {
     if let Some([number]) = captures(NUMBER_TWICE, said) {
         let message = say!("the field number {number} is used twice");
         return told(message, say!("another field already uses this number"), NUMBER_HELP);

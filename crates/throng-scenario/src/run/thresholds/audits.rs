@@ -5,7 +5,7 @@ use throng_base::Said;
 use throng_metrics::audit::AuditFigure;
 use throng_metrics::{Measure, Subject};
 
-use super::Reader;
+use super::ThresholdsReader;
 use crate::words::shorten;
 
 const HELP: Said = say!(
@@ -13,7 +13,7 @@ const HELP: Said = say!(
      time_to_agree p99 < 5s` or `audit NAME off = 0`"
 );
 
-impl Reader<'_, '_, '_> {
+impl ThresholdsReader<'_, '_, '_> {
     /// What stands behind `audit`.
     pub(super) fn audit(&mut self, left: &str, is_share: bool) -> Option<(Subject, Measure)> {
         let (place, rest) = left.split_once(char::is_whitespace).unwrap_or((left, ""));

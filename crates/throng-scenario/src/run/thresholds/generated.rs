@@ -3,14 +3,14 @@
 use throng_base::Said;
 use throng_metrics::{Measure, Subject};
 
-use super::Reader;
+use super::ThresholdsReader;
 
 pub(super) const WORD: &str = "generated";
 
 const HELP: Said = say!("write `generated > 70%`");
 
 pub(super) fn read(
-    reader: &mut Reader<'_, '_, '_>,
+    reader: &mut ThresholdsReader<'_, '_, '_>,
     value: &str,
     is_share: bool,
 ) -> Option<(Subject, Measure)> {
@@ -22,11 +22,11 @@ pub(super) fn read(
 }
 
 /// Machines yield at any time: it is known of the whole run only.
-pub(super) fn refuse_part<T>(reader: &mut Reader<'_, '_, '_>, text: &str) -> Option<T> {
+pub(super) fn refuse_part<T>(reader: &mut ThresholdsReader<'_, '_, '_>, text: &str) -> Option<T> {
     reader.fail("bad-threshold", say!("`generated` covers the whole run"), text, HELP)
 }
 
-pub(super) fn refuse_rule<T>(reader: &mut Reader<'_, '_, '_>, text: &str) -> Option<T> {
+pub(super) fn refuse_rule<T>(reader: &mut ThresholdsReader<'_, '_, '_>, text: &str) -> Option<T> {
     let help = say!("write it as a threshold: `generated > 70%`");
     reader.fail("bad-threshold", say!("`generated` cannot end a run"), text, help)
 }

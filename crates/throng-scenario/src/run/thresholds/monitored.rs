@@ -5,14 +5,14 @@ use throng_metrics::{HostFigure, Measure, Monitored, Subject, Threshold};
 use throng_program::Monitor;
 use throng_program::monitor::Origin;
 
-use super::{Reader, generated};
+use super::{ThresholdsReader, generated};
 
 /// Every source.
 const HOST: &str = "host";
 const MEASURES: [(&str, Measure); 3] =
     [("mean", Measure::Mean), ("min", Measure::Min), ("max", Measure::Max)];
 
-impl Reader<'_, '_, '_> {
+impl ThresholdsReader<'_, '_, '_> {
     /// A figure of a source, if the left side names one; the inner `None` if that was refused.
     pub(super) fn monitored(&mut self, left: &str) -> Option<Option<(Subject, Measure)>> {
         let names = self.names.monitors.iter().map(|monitor| monitor.name.as_str());
@@ -82,7 +82,10 @@ impl Reader<'_, '_, '_> {
 }
 
 /// Says that no monitored host has this name, if it is followed by what only hosts have.
-fn unmonitored(reader: &mut Reader<'_, '_, '_>, left: &str) -> Option<Option<(Subject, Measure)>> {
+fn unmonitored(
+    reader: &mut ThresholdsReader<'_, '_, '_>,
+    left: &str,
+) -> Option<Option<(Subject, Measure)>> {
     let mut words = left.split_whitespace();
     let (name, figure) = (words.next()?, words.next()?);
     let is_figure = ["cpu", "memory"].contains(&figure)
@@ -98,7 +101,7 @@ fn unmonitored(reader: &mut Reader<'_, '_, '_>, left: &str) -> Option<Option<(Su
     Some(reader.unknown(say!("monitored host"), name, names.into_iter()))
 }
 
-fn no_monitor<T>(reader: &mut Reader<'_, '_, '_>, left: &str) -> Option<T> {
+fn no_monitor<T>(reader: &mut ThresholdsReader<'_, '_, '_>, left: &str) -> Option<T> {
     let message = say!("the scenario does not monitor any host");
     let help = say!("add one with `monitor`: `monitor: [{{host: user@shop-1}}]`");
     reader.fail("unknown-name", message, left, help)

@@ -7,7 +7,7 @@ use throng_base::StepId;
 use throng_metrics::{Subject, Threshold};
 use throng_program::{Coming, Drive, Load, Phase, Session, Statement, statement};
 
-use super::Reader;
+use super::ThresholdsReader;
 use crate::words::shorten;
 
 /// Steps that run only in unmeasured phases, and the first of these phases.
@@ -58,7 +58,7 @@ fn users_after(phase: &Phase, before: Option<u64>) -> Option<u64> {
 }
 
 /// Warns of a threshold that no measured phase gives a figure.
-pub(super) fn warn(reader: &mut Reader<'_, '_, '_>, threshold: &Threshold) {
+pub(super) fn warn(reader: &mut ThresholdsReader<'_, '_, '_>, threshold: &Threshold) {
     let Unmeasured { steps, phase } = reader.names.unmeasured;
     let Subject::Steps(ids) = &threshold.subject else { return };
     if threshold.phase.is_some() || ids.is_empty() || !ids.iter().all(|id| steps.contains(id)) {

@@ -17,7 +17,7 @@ use crate::session::{Role, Session};
 use crate::stats::DeliveryStats;
 use crate::worker::Due;
 
-use super::{Connection, End, LINGER_TIME_MAX, Phase, State, try_write};
+use super::{Connection, ConnectionState, End, LINGER_TIME_MAX, Phase, try_write};
 
 /// Deliveries wait in memory for a peer that does not read, up to this; what does not fit is
 /// dropped and counted.
@@ -238,7 +238,12 @@ impl Connection {
 }
 
 /// Writes what the socket takes and keeps whole frames of the rest as far as there is room.
-fn put(state: &mut State, parcel: &Parcel<'_>, bytes_out: &mut u64, done: &mut DeliveryStats) {
+fn put(
+    state: &mut ConnectionState,
+    parcel: &Parcel<'_>,
+    bytes_out: &mut u64,
+    done: &mut DeliveryStats,
+) {
     let mut at = 0;
     let waiting = match state.backlog.as_ref().filter(|backlog| !backlog.output.is_empty()) {
         Some(backlog) => backlog.output.held(),

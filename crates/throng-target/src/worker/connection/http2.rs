@@ -171,7 +171,7 @@ impl PollReset for SendStream<Bytes> {
 }
 
 /// An answer, and what follows its head.
-struct Answer {
+struct StreamReply {
     head: Response<()>,
     body: Body,
 }
@@ -327,7 +327,7 @@ impl Stream {
         self.send(answer, reply, respond).await
     }
 
-    fn prepare(&self, plan: &Plan, body: &[u8], reply: Reply) -> Answer {
+    fn prepare(&self, plan: &Plan, body: &[u8], reply: Reply) -> StreamReply {
         let worker = &self.connection.worker;
         let random = &mut *worker.random.borrow_mut();
         http1::answer(plan, body, &worker.setup, random, |status, kind, extra, content| {
@@ -350,11 +350,11 @@ impl Stream {
 
     async fn send(
         &self,
-        answer: Answer,
+        answer: StreamReply,
         reply: Reply,
         respond: &mut SendResponse<Bytes>,
     ) -> Result<(), Gone> {
-        let Answer { head, body } = answer;
+        let StreamReply { head, body } = answer;
         let status = head.status().as_u16();
         let bodiless = reply.head_only || status == 204 || status == 304;
         let body = match body {
@@ -517,7 +517,7 @@ fn make(
     kind: &str,
     extra: &[(&str, &str)],
     content: Content<'_>,
-) -> Answer {
+) -> StreamReply {
     let status_code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut head = with_status(status_code);
     let mut add = |name: &str, value: &str| {
@@ -548,7 +548,7 @@ fn make(
         (None, Content::Nothing) => Body::Bytes(Bytes::new()),
         (None, Content::Events(events)) => Body::Events(Box::new(events.clone())),
     };
-    Answer { head, body }
+    StreamReply { head, body }
 }
 
 impl Socket {

@@ -23,7 +23,7 @@ use crate::grpc::{
 use crate::queue::Refused;
 use crate::stats::GrpcStats;
 use crate::turn::{Fault, WAITING_ANSWERS_MAX};
-use crate::worker::{Due, Place};
+use crate::worker::{Due, QueuePlace};
 
 /// Whether a request is a call, whose messages are protobuf.
 pub(super) fn is_call(request: &Request<RecvStream>) -> bool {
@@ -289,7 +289,7 @@ impl Call<'_> {
     }
 
     /// Waits for the server's queue. The deadline of the call ends it, and the request leaves.
-    async fn wait_in_queue(&mut self, place: &Place) -> Result<(), End> {
+    async fn wait_in_queue(&mut self, place: &QueuePlace) -> Result<(), End> {
         poll_fn(|cx| match place.poll_departed(cx) {
             Poll::Ready(()) => Poll::Ready(Ok(())),
             Poll::Pending => self.poll_hear(cx, Time::NEVER, false).map_ok(drop),
