@@ -9,7 +9,8 @@
 //!   and from the other machines of a run.
 //! - `driver`: starts the users of a shard, and wakes them. `window`: when users share a wake-up.
 //! - `shard`: the state of a shard. `slots`, `due`, `alarm`: its users, and when each is woken;
-//!   `wall`: the wall clock, and the kernel's arrival times; `scratch`: state that few responses need.
+//!   `wall`: the wall clock, and the kernel's arrival times; `scratch`: state that few responses
+//!   need.
 //! - `user`: what a user does. `scope`: what its expressions see; `memory`: its values.
 //! - `looked`: a response or message, prepared for checks. `verify`: runs checks and saves values.
 //! - `control`: stops a run. `rendezvous`: where users of all shards wait for each other. `peers`:

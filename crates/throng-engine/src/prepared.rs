@@ -602,22 +602,14 @@ fn plan(
         Statement::Expect(expect) => {
             let check_plan = CheckPlan::new(&expect.checks, &expect.saves);
             let which = CheckPlan::new(&expect.message.checks, &[]);
-            Plan::Answer(AnswerPlan {
-                until: until(&expect.until),
-                which,
-                check_plan,
-                logs_in: false,
-            })
+            let until = until(&expect.until);
+            Plan::Answer(AnswerPlan { until, which, check_plan, logs_in: false })
         }
         Statement::Request(request) => {
             let check_plan = CheckPlan::new(&request.checks, &request.saves);
             let which = CheckPlan::new(&request.answer.checks, &[]);
-            Plan::Answer(AnswerPlan {
-                until: until(&request.until),
-                which,
-                check_plan,
-                logs_in: false,
-            })
+            let until = until(&request.until);
+            Plan::Answer(AnswerPlan { until, which, check_plan, logs_in: false })
         }
         Statement::Stay(stay) => {
             Plan::Stay(StayPlan::new(&stay.handlers, &stay.every, stay.heartbeat.as_ref(), code))

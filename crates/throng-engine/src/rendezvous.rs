@@ -215,7 +215,7 @@ pub(crate) struct Meeting {
 /// The waiting users of one shard at one place.
 #[derive(Debug, Default)]
 struct Here {
-    /// The ticket of each seat; in order, so that a simulation replays.
+    /// The ticket of each slot; in order, so that a simulation replays.
     tickets: BTreeMap<u32, u32>,
     /// Releases looked at so far: until there are more, there is nothing to do.
     seen: u64,
@@ -241,7 +241,7 @@ impl Meeting {
         }
     }
 
-    /// Tells which seats go on, and when. They are not looked at again.
+    /// Tells which slots go on, and when. They are not looked at again.
     pub(crate) fn release(&self, all: &Places, mut tell: impl FnMut(u32, Time)) {
         for (here, place) in self.places.borrow_mut().iter_mut().zip(&*all.places) {
             let released = place.released.load(Ordering::Acquire);

@@ -1,7 +1,7 @@
 //! The controller of a fleet: commands while it holds the lease, tells agents what has to be, and
-//! gathers what they tell until every line is there. Whoever makes a run of that (the desk) says
-//! what it wants by [`Input`]s and hears by [`Output`]s. All that matters stands on the bus, so
-//! another controller can take over at any moment ([`Input::Resume`]).
+//! gathers what they tell until every line is there. Whoever makes a run of that (the controller)
+//! says what it wants by [`Input`]s and hears by [`Output`]s. All that matters stands on the bus,
+//! so another controller can take over at any moment ([`Input::Resume`]).
 
 mod command;
 mod gather;
@@ -36,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const OUTPUTS_WAITING: usize = 512;
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
-/// What the desk wants.
+/// What the controller wants.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A new run.
@@ -55,7 +55,7 @@ pub enum Input {
     Close,
 }
 
-/// What the desk hears. Agents of a run are numbered by their place in its plan.
+/// What the controller hears. Agents of a run are numbered by their place in its plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// An agent is there, or there anew.

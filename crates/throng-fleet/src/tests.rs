@@ -487,7 +487,7 @@ fn lines_that_nobody_takes_wait_in_the_log() {
     story(|| async {
         let mut world = World::new(2, Faults::default(), 5);
         let mut controller = begun(&mut world).await;
-        // Ten thousand lines, and a desk that is busy.
+        // Ten thousand lines, and a controller that is busy.
         sleep(Duration::from_secs(2_000)).await;
         let waiting = controller.outputs.len();
         assert!((512..1_024).contains(&waiting), "{waiting} are in memory");

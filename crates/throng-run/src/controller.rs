@@ -1,5 +1,5 @@
-//! Controls a run: receives the messages of the posts; records, merges and shows them; handles
-//! signals; gives orders. Each run has one desk.
+//! Controls a run: receives the messages of the generators; records, merges and shows them; handles
+//! signals; gives orders. Each run has one controller.
 
 mod act;
 mod addresses;
@@ -56,7 +56,7 @@ use steer::Steer;
 const REDRAW: Duration = Duration::from_millis(200);
 /// Minimum length of a final partial second that gets its own progress line.
 const LINE_TIME_MIN: Duration = Duration::from_millis(250);
-/// Connects a desk to its posts.
+/// Connects a controller to its generators.
 pub(crate) struct Posts {
     /// The clock of the run; zero is its start.
     pub(crate) clock: Clock,
@@ -64,13 +64,13 @@ pub(crate) struct Posts {
     pub(crate) lines: UnboundedReceiver<(u16, Message)>,
     /// Maximum number of users beyond the plan.
     pub(crate) users_spare: Spare,
-    /// If some posts generate less load, the others generate more.
+    /// If some generators generate less load, the others generate more.
     pub(crate) redistributes: bool,
-    /// Ends when the posts of a fleet know that no orders follow.
+    /// Ends when the generators of a fleet know that no orders follow.
     pub(crate) closing: Option<JoinHandle<()>>,
 }
 
-/// Delivers orders to the posts.
+/// Delivers orders to the generators.
 pub(crate) enum Orders {
     /// Posts on this machine, in this or other processes, by number.
     Here(Vec<UnboundedSender<Order>>),
@@ -86,12 +86,13 @@ impl Orders {
         }
     }
 
-    /// Whether the posts are on other machines, which read the views of audits themselves.
+    /// Whether the generators are on other machines, which read the views of audits themselves.
     fn is_fleet(&self) -> bool {
         matches!(self, Orders::Fleet(..))
     }
 
-    /// Sends an order to all posts except, optionally, one. Posts whose load has ended ignore it.
+    /// Sends an order to all generators except, optionally, one. Posts whose load has ended ignore
+    /// it.
     fn give(&self, except: Option<usize>, order: Order) {
         match self {
             Orders::Here(generators) => {
@@ -157,8 +158,8 @@ pub(crate) struct Controller<'a> {
     over: usize,
     ended_ns: u64,
     whole: bool,
-    /// Orders of an earlier desk that are still to be replayed, and the time up to which the run is
-    /// replayed.
+    /// Orders of an earlier controller that are still to be replayed, and the time up to which the
+    /// run is replayed.
     past: VecDeque<Past>,
     since: Time,
 }
@@ -217,7 +218,7 @@ impl<'a> Controller<'a> {
         }
     }
 
-    /// A desk that takes over a run, with the orders of the earlier desk.
+    /// A controller that takes over a run, with the orders of the earlier controller.
     pub(crate) fn behind(mut self, past: VecDeque<Past>) -> Controller<'a> {
         (self.past, self.since) = (past, self.generators.clock.now());
         self
@@ -238,14 +239,14 @@ impl<'a> Controller<'a> {
         let socket = directory.and_then(|directory| Socket::open(directory, self.asked.0.clone()));
         let hosts = std::mem::take(&mut self.hosts);
         let sources = &self.conduct.program.monitors;
-        let mut monitors = Monitors::begin(sources, hosts, &self.generators.clock);
-        let (info, clock) = (Cow::Borrowed(&self.info), self.generators.clock.clone());
-        self.conduct.operator.tell(Line::Began { info, clock });
+        let clock = self.generators.clock.clone();
+        let mut monitors = Monitors::begin(sources, hosts, &clock);
+        let info = Cow::Borrowed(&self.info);
+        self.conduct.operator.tell(Line::Began { info, clock: clock.clone() });
         self.begin_search();
-        self.duel = DuelControl::begin(self.conduct, &self.info, &self.generators.clock);
+        self.duel = DuelControl::begin(self.conduct, &self.info, &clock);
         let before = (&self.past, self.since);
-        self.events =
-            Events::begin(&self.conduct.program, &self.info, &self.generators.clock, before);
+        self.events = Events::begin(&self.conduct.program, &self.info, &clock, before);
         let mut keys = self.conduct.operator.keys();
         while self.over < self.generators.orders.generators() {
             tokio::select! {
@@ -291,16 +292,8 @@ impl<'a> Controller<'a> {
         for text in losses(std::mem::take(&mut self.exports)) {
             self.notice(text, at_ns);
         }
-        let Controller {
-            conduct,
-            generators,
-            info,
-            collector,
-            recorder,
-            live_page: live,
-            whole,
-            ..
-        } = self;
+        let (live, whole) = (self.live_page, self.whole);
+        let Controller { conduct, generators, info, collector, recorder, .. } = self;
         drop(generators.orders);
         if let Some(closing) = generators.closing {
             let _ = closing.await;

@@ -1,6 +1,6 @@
 //! Runs a load on the agents of a fleet: finds the agents, sends each its part and the files of the
-//! run, starts all at the same time, and passes their messages to the desk like those of local
-//! posts.
+//! run, starts all at the same time, and passes their messages to the controller like those of
+//! local generators.
 
 mod begun;
 mod bridge;
@@ -389,7 +389,7 @@ fn listed(names: &[impl AsRef<str>], between: &str) -> String {
     told.join(between)
 }
 
-/// Connects the controller of a run to its desk, including the lines received earlier.
+/// Connects the controller of a run to its controller, including the lines received earlier.
 fn generators(
     names: Vec<String>,
     (inputs, outputs, early): (UnboundedSender<Input>, Receiver<Output>, Vec<Output>),

@@ -1,5 +1,5 @@
 //! Generates the load of a run on one machine: the engine, its resources and their limits. Sends
-//! [`Message`]s about what happens and executes [`Order`]s. Every machine of a run has a post.
+//! [`Message`]s about what happens and executes [`Order`]s. Every machine of a run has a generator.
 
 pub(crate) mod announcer;
 pub(crate) mod auditor;
@@ -99,17 +99,17 @@ impl Generator {
         }
     }
 
-    /// A post that exchanges announcements with other machines.
+    /// A generator that exchanges announcements with other machines.
     pub(crate) fn announcing(self, announcer: Option<Announcer>) -> Generator {
         Generator { announcer, ..self }
     }
 
-    /// A post that compares its users with the target's data.
+    /// A generator that compares its users with the target's data.
     pub(crate) fn auditing(self, auditor: Option<Auditor>) -> Generator {
         Generator { auditor, ..self }
     }
 
-    /// Works until the load ends. If the desk is lost, the load ends gracefully.
+    /// Works until the load ends. If the controller is lost, the load ends gracefully.
     pub(crate) async fn work(mut self, mut orders: UnboundedReceiver<Order>) {
         // If the host is already at a limit, no users start.
         self.look();
@@ -160,8 +160,8 @@ impl Generator {
         let _ = self.lines.send((self.machine, Message::Over { at_ns, whole }));
     }
 
-    /// The desk was lost before the end of the load. The post records this in its lines, which may
-    /// be all that remains of this part.
+    /// The controller was lost before the end of the load. The generator records this in its lines,
+    /// which may be all that remains of this part.
     fn left_alone(&self) {
         let (at_ns, machine) = (self.run.clock.now().as_nanos(), self.machine);
         let detail = say!("it received no more commands, so it ended its load gracefully");
@@ -205,7 +205,7 @@ impl Generator {
         self.tell(Message::Presence { ask, known });
     }
 
-    /// Fails silently if the desk is lost.
+    /// Fails silently if the controller is lost.
     fn tell(&self, message: Message) {
         let _ = self.lines.send((self.machine, message));
     }
@@ -272,7 +272,7 @@ impl Generator {
         let load = self.running.load_of(interval.phase);
         self.gauges = self.all_gauges.add(load, &interval);
         self.look();
-        // If several posts share a process, the first reports the process's resources.
+        // If several generators share a process, the first reports the process's resources.
         interval.generator.resources = self.resources.take().filter(|_| self.machine == 0);
         self.tell(Message::Interval(Box::new(interval)));
     }
@@ -366,7 +366,7 @@ impl Generator {
     }
 
     /// Changes the portion of this machine's part that it generates, regardless of orders, and
-    /// reports it to the desk.
+    /// reports it to the controller.
     fn make(&mut self, portion: Portion, now: Time) {
         let at = now + GROWTH_AHEAD;
         self.own = portion.share();

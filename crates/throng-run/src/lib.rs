@@ -4,11 +4,11 @@
 //!
 //! - [`run()`]: a run in its own thread, as a stream of lines; for programs that embed throng.
 //!   [`Conduct`]: the same in this thread, with all options of the command line.
-//! - `generator`: generates the load, on every machine of a run, within limits. `controller`: merges, records
-//!   and steers it; there is one per run. [`wire`]: the protocol between them. `running`: the
-//!   current phases.
-//! - [`fleet`]: the agents of a fleet as posts. `processes`: several processes of this machine as
-//!   posts, and such a process. [`agent`]: the machine of an agent, which starts one.
+//! - `generator`: generates the load, on every machine of a run, within limits. `controller`:
+//!   merges, records and steers it; there is one per run. [`wire`]: the protocol between them.
+//!   `running`: the current phases.
+//! - [`fleet`]: the agents of a fleet as generators. `processes`: several processes of this machine
+//!   as generators, and such a process. [`agent`]: the machine of an agent, which starts one.
 //! - [`attempt`]: a scenario with one user, told step by step.
 //! - `once`: setup and teardown; `ending`: the end of a run.
 //! - [`control`]: commands to a run, and the socket that receives them. [`live`]: the page of a

@@ -1,6 +1,6 @@
-//! `--live`: serves the page of a current run from a separate thread. The desk passes recorded
-//! lines to it and never waits: if the thread falls behind, lines are dropped and counted. The
-//! final report has all lines, because it is created from the run directory.
+//! `--live`: serves the page of a current run from a separate thread. The controller passes
+//! recorded lines to it and never waits: if the thread falls behind, lines are dropped and counted.
+//! The final report has all lines, because it is created from the run directory.
 
 pub mod link;
 mod page;

@@ -1,6 +1,6 @@
-//! Runs a load in several processes of this machine. Each is started as `throng generator`, receives its
-//! part, and is connected to the desk by its standard input and output. Announcements of one
-//! process's ledgers are forwarded to the others.
+//! Runs a load in several processes of this machine. Each is started as `throng generator`,
+//! receives its part, and is connected to the controller by its standard input and output.
+//! Announcements of one process's ledgers are forwarded to the others.
 
 pub(crate) mod child;
 
@@ -172,8 +172,8 @@ fn one(
         Exit::HostUnfit
     };
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
-    // A separate process group: an interrupt from the keyboard goes only to the desk, which gives
-    // the orders.
+    // A separate process group: an interrupt from the keyboard goes only to the controller, which
+    // gives the orders.
     let mut command = Command::new(program);
     let (mut input, theirs) = to_child().map_err(|error| failed(&error))?;
     command.arg("post").stdin(theirs).stdout(Stdio::piped());

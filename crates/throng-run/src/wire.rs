@@ -1,5 +1,6 @@
-//! The protocol between the desk of a run and its posts: orders in one direction, messages in the
-//! other. Within a process they use a channel; between processes they are lines of JSON.
+//! The protocol between the controller of a run and its generators: orders in one direction,
+//! messages in the other. Within a process they use a channel; between processes they are lines of
+//! JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use throng_results::{Event, MachineInfo, OnceRun};
 pub struct Assignment {
     /// The command line of the run.
     pub words: Vec<String>,
-    /// The scenario as the desk has read it, if both read the same files.
+    /// The scenario as the controller has read it, if both read the same files.
     #[serde(default)]
     pub scenario: Option<String>,
     #[serde(flatten)]
@@ -86,7 +87,7 @@ pub struct PlanDetails {
     pub redistribute: bool,
 }
 
-/// An order of the desk to a post.
+/// An order of the controller to a generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -111,11 +112,11 @@ pub enum Order {
         times: f64,
         users_max: u64,
     },
-    /// Does nothing: marks a moment, so that a desk that takes over records it, too.
+    /// Does nothing: marks a moment, so that a controller that takes over records it, too.
     Mark {
         name: String,
     },
-    /// Does nothing: an event of the desk that a desk that takes over records again.
+    /// Does nothing: an event of the controller that a controller that takes over records again.
     Record {
         event: Box<Event>,
     },
@@ -128,8 +129,8 @@ pub enum Order {
         audit: u16,
         event: u16,
     },
-    /// The desk ordered more than the owner of this machine allows. Sent by the agent in place of
-    /// the order.
+    /// The controller ordered more than the owner of this machine allows. Sent by the agent in
+    /// place of the order.
     Decline,
 }
 
@@ -141,7 +142,7 @@ pub enum Heard<A> {
     Announced(Announcement<A>),
 }
 
-/// An order of an earlier desk, and its time on the clock of the run.
+/// An order of an earlier controller, and its time on the clock of the run.
 pub struct Past {
     pub at_ns: u64,
     /// The order was for all machines.
@@ -149,11 +150,11 @@ pub struct Past {
     pub order: Order,
 }
 
-/// A message of a post to the desk.
+/// A message of a generator to the controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
-    /// The post waits for the start.
+    /// The generator waits for the start.
     Ready {
         shards: u64,
         /// Maximum number of additional users, and what limits it.
@@ -166,7 +167,7 @@ pub enum Message {
     Interval(Box<Interval>),
     /// Contains no secrets.
     Event(Event),
-    /// A message about the post itself.
+    /// A message about the generator itself.
     Notice {
         at_ns: u64,
         text: Said,
@@ -184,15 +185,15 @@ pub enum Message {
         at_ns: u64,
         whole: bool,
     },
-    /// Created by the desk's end of the connection: what the process wrote to standard error before
-    /// it was lost.
+    /// Created by the controller's end of the connection: what the process wrote to standard error
+    /// before it was lost.
     Said {
         text: String,
     },
     /// The operator of a fleet wants to stop.
     StopWanted,
-    /// Created by the desk's end of the connection: no more messages follow, although the load had
-    /// not ended.
+    /// Created by the controller's end of the connection: no more messages follow, although the
+    /// load had not ended.
     Lost {
         detail: Said,
     },

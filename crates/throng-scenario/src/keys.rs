@@ -116,7 +116,7 @@ macro_rules! scenario_maps {
 }
 
 macro_rules! all_maps {
-    (maps [] {$($scenario:tt)*} {$($connect:tt)*} {$($check:tt)*} {$($conditions:tt)*} {$($maps:tt)*}
+    (maps [] {$($scenario:tt)*} {$($connect:tt)*} {$($check:tt)*} {$($kinds:tt)*} {$($maps:tt)*}
         {$($then:tt)*}) => {
     network_maps! { $($then)*
     SCENARIO Scenario = "a scenario" {
@@ -617,7 +617,7 @@ macro_rules! all_maps {
         json: Map(&Anything) => "Expected fields of the JSON message: `{cmd: msg}`.",
         pattern: Text => "A regular expression that must match somewhere in the message.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
-        $($conditions)*
+        $($kinds)*
     }
     REPEAT Repeat = "a `repeat` step" {
         repeat: OneOf(&[CountRange, Words(&["forever"])]) =>
@@ -763,7 +763,7 @@ macro_rules! all_maps {
         text: Text => "Text that the reply must contain.",
         json: Map(&Anything) => "Expected fields of the JSON reply.",
         event: Text => "The event name, on an event stream; events without a name are `message`.",
-        $($conditions)*
+        $($kinds)*
         close: ENDS =>
             "The target must close the connection: a WebSocket close code, a list of them, or \
              `any`.",

@@ -151,7 +151,7 @@ fn parsed(
 /// Reads and compiles a protocol.
 fn read(cx: &mut Context<'_>, root: &Node) -> Option<Arc<Protocol>> {
     let before = cx.errors();
-    let mut reader = Reader {
+    let mut reader = ProtocolReader {
         cx,
         places: Vec::new(),
         types: Vec::new(),
@@ -161,7 +161,7 @@ fn read(cx: &mut Context<'_>, root: &Node) -> Option<Arc<Protocol>> {
         has_text_kinds: false,
     };
     let declaration = reader.protocol(root)?;
-    let Reader { cx, places, .. } = reader;
+    let ProtocolReader { cx, places, .. } = reader;
     if cx.errors() > before {
         return None;
     }
@@ -215,7 +215,7 @@ fn check_encoding(cx: &mut Context<'_>, field: Field<'_>) {
 type Labels = Vec<(Placed<String>, i64)>;
 
 /// What is known while a protocol is read.
-struct Reader<'c, 'a> {
+struct ProtocolReader<'c, 'a> {
     cx: &'c mut Context<'a>,
     /// By the numbers in [`declaration::Place`]; the first is the whole protocol.
     places: Vec<Place>,
@@ -230,7 +230,7 @@ struct Reader<'c, 'a> {
     has_text_kinds: bool,
 }
 
-impl Reader<'_, '_> {
+impl ProtocolReader<'_, '_> {
     /// Gives a place a number.
     fn at(&mut self, place: Place) -> declaration::Place {
         self.places.push(place);

@@ -383,7 +383,7 @@ impl MethodReader {
                 // `->` closes nothing.
                 TokenKind::Mark('>') if before != '-' => angles = angles.saturating_sub(1),
                 TokenKind::Word(word) if angles == 0 && word == "for" => {
-                    (name, is_trait) = (None, true)
+                    (name, is_trait) = (None, true);
                 }
                 TokenKind::Word(word) if angles == 0 && word == "where" => {
                     let body = self.tokens[at..].iter().position(|token| token.is_mark('{'))?;
@@ -415,7 +415,7 @@ impl MethodReader {
                 TokenKind::Mark('>') if is(at - 1, '-') || is(at - 1, '=') => {}
                 TokenKind::Mark('}' | ')' | ']' | '>') => depth -= 1,
                 TokenKind::Mark(':') if depth == 1 && !is(at - 1, ':') && !is(at + 1, ':') => {
-                    count += 1
+                    count += 1;
                 }
                 _ => {}
             }

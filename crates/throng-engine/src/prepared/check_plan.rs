@@ -20,7 +20,10 @@ impl CheckPlan {
         let checked = checks.iter().map(|check| &check.extractor);
         let extractors: Vec<&Extractor> =
             checked.chain(saves.iter().map(|save| &save.extractor)).collect();
-        let sees_all = |extractor: &&Extractor| matches!(extractor, Extractor::Expression(expression) if expression.uses_answer());
+        let sees_all = |extractor: &&Extractor| match extractor {
+            Extractor::Expression(expression) => expression.uses_answer(),
+            _ => false,
+        };
         let wants_map = extractors.iter().any(sees_all);
         let reads_cookies =
             extractors.iter().any(|extractor| matches!(extractor, Extractor::Cookie(_)));

@@ -675,7 +675,10 @@ mod tests {
                         self.does(2000 + step.0)?;
                     }
                     _ => {
-                        statement.background().into_iter().try_for_each(|steps| self.tree(steps))?
+                        statement
+                            .background()
+                            .into_iter()
+                            .try_for_each(|steps| self.tree(steps))?;
                     }
                 }
             }

@@ -152,7 +152,7 @@ impl Active<'_> {
             (Instruction::Do(Statement::Send(send)), _) => messages::send(self, send, cx),
             (Instruction::Do(Statement::Expect(expect)), _) => messages::expect(self, expect),
             (Instruction::Do(Statement::Request(request)), _) => {
-                messages::request(self, request, cx)
+                messages::request(self, request, cx);
             }
             (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)) => {
                 Staying { active: self, stay }.begin(plan);

@@ -87,7 +87,7 @@ pub(crate) trait Walk {
         for statement in &function.body {
             match &statement.kind {
                 ScriptKind::Return(Some(value)) => {
-                    result = self.evaluated(value, statement.line, items)
+                    result = self.evaluated(value, statement.line, items);
                 }
                 _ => self.statement(statement, items),
             }

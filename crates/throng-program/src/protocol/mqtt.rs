@@ -7,7 +7,8 @@
 //!
 //! A received message is its payload. Its other fields are read like headers
 //! ([`crate::Extractor::Header`]): `topic`, `qos`, `retain`, `dup`, the properties by their names
-//! ([`PropertyId::name`]), user properties by their own. [`crate::Matcher::Topic`] is a topic filter.
+//! ([`PropertyId::name`]), user properties by their own. [`crate::Matcher::Topic`] is a topic
+//! filter.
 
 use throng_expression::Expression;
 use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version, Wishes};

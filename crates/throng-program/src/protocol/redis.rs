@@ -2,8 +2,8 @@
 //!
 //! A message with [`Commands`] is one write, a pipeline if there are several. The step ends when
 //! all replies have arrived. An error among them is a failure, unless the step checks `error`.
-//! Fields besides the content are headers ([`crate::Extractor::Header`]): `value`, `type` and `error` of
-//! replies, `channel` and `pattern` of messages.
+//! Fields besides the content are headers ([`crate::Extractor::Header`]): `value`, `type` and
+//! `error` of replies, `channel` and `pattern` of messages.
 
 use std::fmt;
 

@@ -119,7 +119,7 @@ impl ResponseReader {
                     }
                 }
                 ResponseState::Head if matches!(bytes[0], b'\r' | b'\n') => {
-                    self.skip_leading(bytes)?
+                    self.skip_leading(bytes)?;
                 }
                 ResponseState::Head => return self.read_head(bytes, limits, room),
                 ResponseState::Length => return Ok(Some(self.body(bytes, ResponseState::End))),
@@ -304,7 +304,7 @@ impl ResponseReader {
             let byte = *byte;
             match self.state {
                 ResponseState::ChunkEnd | ResponseState::ChunkEndLineFeed => {
-                    self.read_chunk_end(byte)?
+                    self.read_chunk_end(byte)?;
                 }
                 ResponseState::ChunkExtension => {
                     let length = memchr(b'\n', rest).unwrap_or(rest.len());

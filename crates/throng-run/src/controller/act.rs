@@ -21,8 +21,8 @@ impl Controller<'_> {
         }
     }
 
-    /// Records the event, here and for a desk that takes over, and prints what the operator must
-    /// know.
+    /// Records the event, here and for a controller that takes over, and prints what the operator
+    /// must know.
     fn happened(&mut self, event: &Event) {
         let event = event.masked(&self.conduct.program.secrets);
         self.send_order(Order::Record { event: Box::new(event.clone()) });
@@ -32,7 +32,7 @@ impl Controller<'_> {
         self.event(&event);
     }
 
-    /// Records the result of an event that the desk executed.
+    /// Records the result of an event that the controller executed.
     pub(super) fn done(&self, number: u16, done: &Result<Said, Said>) {
         self.events.iter().for_each(|events| events.done(number, done.clone()));
     }

@@ -1,4 +1,4 @@
-//! The tasks of the desk in audits.
+//! The tasks of the controller in audits.
 
 use throng_audit::Ask;
 use throng_metrics::Interval;
@@ -66,7 +66,7 @@ impl Controller<'_> {
     }
 }
 
-/// Stores the target's counts for a desk that takes over, because it cannot read them again.
+/// Stores the target's counts for a controller that takes over, because it cannot read them again.
 fn books_read(controller: &mut Controller<'_>, event: Event) {
     controller.event(&event);
     if controller.audits.as_mut().is_some_and(|audits| audits.is_kept(&event)) {

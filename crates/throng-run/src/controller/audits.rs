@@ -1,5 +1,6 @@
-//! Runs the desk's part of audits: answers the requests of their threads and records findings as
-//! events. In a fleet, each generator compares its own users, and the desk adds up their findings.
+//! Runs the controller's part of audits: answers the requests of their threads and records findings
+//! as events. In a fleet, each generator compares its own users, and the controller adds up their
+//! findings.
 
 mod sums;
 
@@ -15,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::wire::Tally;
 use sums::Sums;
 
-/// Maximum number of pending snapshots, in case a post never responds.
+/// Maximum number of pending snapshots, in case a generator never responds.
 const GATHERINGS_MAX: usize = 64;
 
 /// Maximum number of readings kept for another controller. Each is sent with all orders of the run.
@@ -153,7 +154,7 @@ impl Audits {
     }
 
     /// An event requests an audit round. Returns true if the generators must run it, false if the
-    /// desk does.
+    /// controller does.
     pub(crate) fn wants(&mut self, audit: u16, event: u16) -> bool {
         let Some(sums) = &mut self.sums else { return false };
         let is_so = !self.audits[usize::from(audit)].views().is_empty();
@@ -211,8 +212,8 @@ impl Audits {
         }
     }
 
-    /// Starts a snapshot of the users that are online. Returns its number, under which the posts
-    /// must be asked, if any.
+    /// Starts a snapshot of the users that are online. Returns its number, under which the
+    /// generators must be asked, if any.
     pub(crate) fn gather(&mut self, tell: std::sync::mpsc::Sender<Snapshot>) -> Option<u64> {
         let id = self.next;
         self.next += 1;
@@ -225,7 +226,7 @@ impl Audits {
         asks.then_some(id)
     }
 
-    /// Processes a post's list of online users, or its list at the end of its load.
+    /// Processes a generator's list of online users, or its list at the end of its load.
     pub(crate) fn presence(&mut self, generator: usize, ask: Option<u64>, known: Snapshot) {
         match ask {
             Some(id) => {
@@ -239,7 +240,7 @@ impl Audits {
         self.deliver();
     }
 
-    /// A post is lost, and with it the state of its users.
+    /// A generator is lost, and with it the state of its users.
     pub(crate) fn lost(&mut self, generator: usize) {
         if self.last.get(generator).is_some_and(Option::is_none) {
             self.over(generator, Snapshot::default());

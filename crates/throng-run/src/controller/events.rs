@@ -1,5 +1,5 @@
-//! Starts the events of a run at their times. A separate thread starts them, so that the desk
-//! cannot delay them; the desk records them. Only the desk of a run has events.
+//! Starts the events of a run at their times. A separate thread starts them, so that the controller
+//! cannot delay them; the controller records them. Only the controller of a run has events.
 //!
 //! - [`command`]: executes a command. [`timetable`]: when events are due.
 
@@ -43,12 +43,12 @@ enum Heard {
     Stop,
 }
 
-/// Messages from the thread to the desk.
+/// Messages from the thread to the controller.
 #[derive(Debug)]
 pub(crate) enum EventReport {
     /// An event to record.
     Event(Box<Event>),
-    /// The desk must change the load or start an audit, and report the result.
+    /// The controller must change the load or start an audit, and report the result.
     Do(u16),
 }
 
@@ -122,7 +122,7 @@ impl Events {
         }
     }
 
-    /// Processes an event that a post reported.
+    /// Processes an event that a generator reported.
     pub(crate) fn hear(&mut self, event: &Event) {
         match event {
             Event::PhaseBegun { at_ns, phase } => {
@@ -166,7 +166,7 @@ impl Events {
         held.into_iter().for_each(|number| self.send(Heard::Holds(number, now)));
     }
 
-    /// Reports the result of an event that the desk executed.
+    /// Reports the result of an event that the controller executed.
     pub(crate) fn done(&self, number: u16, done: Result<Said, Said>) {
         let (status, detail) = match done {
             Ok(said) => (ActionStatus::Done, said),
@@ -358,7 +358,7 @@ impl Work {
         }
     }
 
-    /// Fails silently if the desk has ended.
+    /// Fails silently if the controller has ended.
     fn told(&self, event: Event) {
         let _ = self.tell.send(EventReport::Event(Box::new(event)));
     }

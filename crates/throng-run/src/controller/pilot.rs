@@ -43,7 +43,7 @@ const SETTLE_MAX: u32 = 120;
 /// bad attempts that a threshold allows.
 const BY_SERVICE: f64 = 0.5;
 
-/// What the desk must do.
+/// What the controller must do.
 pub(crate) enum Deed {
     /// Go to this level.
     Load,

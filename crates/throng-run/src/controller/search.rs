@@ -24,7 +24,7 @@ impl Controller<'_> {
                 let (load, change) = (load as u16, Command::Change(change).word());
                 self.event(&Event::Amended { at_ns: 0, load, phase, change });
             }
-            // The levels that the earlier desk measured are lost.
+            // The levels that the earlier controller measured are lost.
             None if is_searched => {
                 self.say(say!(
                     "another controller cannot continue a capacity search, so the \

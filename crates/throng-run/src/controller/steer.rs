@@ -144,7 +144,8 @@ impl Controller<'_> {
         })
     }
 
-    /// Restores the orders of the earlier desk up to a time: records them, but does not send them.
+    /// Restores the orders of the earlier controller up to a time: records them, but does not send
+    /// them.
     pub(super) fn recover(&mut self, until: Time) {
         while let Some(past) = self.past.pop_front_if(|past| past.at_ns <= until.as_nanos()) {
             let at = Time(past.at_ns);

@@ -1,5 +1,5 @@
 //! Takes over a started run whose controller is lost: its files, and its continuation on another
-//! desk. All lines are replayed from the first, so that the new desk has all results.
+//! controller. All lines are replayed from the first, so that the new controller has all results.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Connects a desk and the controller of a fleet: orders in one direction, lines in the other.
-//! Waits for an agent that is unreachable, because it keeps its lines on its disk and sends them
-//! later.
+//! Connects a controller and the controller of a fleet: orders in one direction, lines in the
+//! other. Waits for an agent that is unreachable, because it keeps its lines on its disk and sends
+//! them later.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ struct Agent {
     silent: Option<Instant>,
     /// The early end of its load has been recorded.
     is_lost: bool,
-    /// The desk no longer waits for messages of this agent.
+    /// The controller no longer waits for messages of this agent.
     is_over: bool,
 }
 
@@ -50,7 +50,7 @@ impl Bridge {
         Bridge { agents, inputs, lines, clock }
     }
 
-    /// Runs until the desk gives no more orders.
+    /// Runs until the controller gives no more orders.
     pub(super) async fn work(
         mut self,
         mut outputs: Receiver<Output>,
@@ -68,7 +68,7 @@ impl Bridge {
                     None => break,
                 },
                 output = outputs.recv() => match output {
-                    // Let the desk process the line before the next one is read.
+                    // Let the controller process the line before the next one is read.
                     Some(output) => {
                         self.heard(output);
                         yield_now().await;

@@ -194,13 +194,13 @@ fn said_first(lines: &Path) -> std::io::Result<(u64, Option<u64>)> {
     Ok((shards, None))
 }
 
-/// Sends the lines of all parts to the desk, and reports missing parts.
+/// Sends the lines of all parts to the controller, and reports missing parts.
 async fn tell_all(paths: &[Option<PathBuf>], lines: &Lines) {
     let mut readers: Vec<Option<CopyReader>> = Vec::new();
     for (place, path) in paths.iter().enumerate() {
         readers.push(CopyReader::open(place, path.as_deref(), lines));
     }
-    // The parts take turns, so that the desk buffers few lines.
+    // The parts take turns, so that the controller buffers few lines.
     while readers.iter().any(Option::is_some) {
         for reader in &mut readers {
             if let Some(one) = reader

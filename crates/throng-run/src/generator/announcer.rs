@@ -1,5 +1,5 @@
-//! Exchanges announcements between a post and the other machines of its run, over the socket on
-//! which the process receives its orders. Nothing waits for an announcement: the bridge detects
+//! Exchanges announcements between a generator and the other machines of its run, over the socket
+//! on which the process receives its orders. Nothing waits for an announcement: the bridge detects
 //! missing ones.
 
 use std::io::Write as _;
@@ -82,7 +82,7 @@ impl Announcer {
     }
 }
 
-/// Fails silently if the desk is lost.
+/// Fails silently if the controller is lost.
 fn write_all(waiting: &Receiver<Announced>) {
     let Ok(mut socket) = to_parent() else { return };
     for announced in waiting {

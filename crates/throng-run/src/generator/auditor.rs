@@ -1,5 +1,5 @@
 //! Presence audits of a generator in a fleet: compares its own users with the views, and reports
-//! the differences to the desk. The list of online users never leaves the machine.
+//! the differences to the controller. The list of online users never leaves the machine.
 
 use throng_audit::{Ask, Audits, Found, Heard, Own};
 use throng_base::{Clock, Share};

@@ -196,7 +196,7 @@ impl Watched {
         });
     }
 
-    /// Sends a command to the desk, as `throng control` does.
+    /// Sends a command to the controller, as `throng control` does.
     async fn control(self: &Rc<Self>, body: &[u8]) -> Reply {
         let request = serde_json::from_slice::<command::Request>(body);
         let Some(request) = request.ok().filter(|it| it.version == command::VERSION) else {
@@ -246,7 +246,7 @@ impl PageState {
         }
     }
 
-    /// The channel of the desk's reply; `None` before the run starts.
+    /// The channel of the controller's reply; `None` before the run starts.
     fn ask(&self, request: command::Request) -> Option<oneshot::Receiver<Answer>> {
         let (reply, answered) = oneshot::channel();
         let asked = &self.run.as_ref()?.asked;

@@ -1,6 +1,6 @@
-//! One of several processes of a run (`throng generator`). It reads its part, the start time and then
-//! orders from its standard input, and writes messages to its standard output, one per line. Its
-//! standard input is a socket, which also carries the announcements of its ledgers to other
+//! One of several processes of a run (`throng generator`). It reads its part, the start time and
+//! then orders from its standard input, and writes messages to its standard output, one per line.
+//! Its standard input is a socket, which also carries the announcements of its ledgers to other
 //! machines.
 
 use std::io::{BufRead as _, Write as _};
@@ -21,7 +21,7 @@ use crate::guard::permit::audits_reach;
 use crate::wire::{Assignment, Heard, Message, Order};
 use crate::{Conduct, not_started};
 
-/// The part assigned to this process; `None` if no desk started it.
+/// The part assigned to this process; `None` if no controller started it.
 pub fn assignment() -> Option<Assignment> {
     read()
 }
@@ -63,7 +63,7 @@ pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
     };
     let Spare { users: users_spare, limit: spare_limit } = ready.users_spare;
     tell(&Message::Ready { shards: ready.shards as u64, users_spare, spare_limit });
-    // Without a start message, the desk was lost, and nothing was sent.
+    // Without a start message, the controller was lost, and nothing was sent.
     let Some(start) = read::<Start>() else { return Exit::Success };
     tell(&Message::Begun(start));
     let ahead = std::time::Duration::from_nanos(start.unix_ns).saturating_sub(wall_now());
@@ -86,7 +86,7 @@ pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
     Exit::Success
 }
 
-/// Reads orders and the announcements of other machines until the desk closes the input.
+/// Reads orders and the announcements of other machines until the controller closes the input.
 fn hear() -> (UnboundedReceiver<Order>, UnboundedReceiver<Announcement<Announced>>) {
     let (sender, orders) = unbounded_channel();
     let (carrier, announced) = unbounded_channel();
@@ -114,8 +114,8 @@ fn tell_all(mut told: UnboundedReceiver<(u16, Message)>) {
     }
 }
 
-/// Output is dropped if the desk is lost: the run then ends gracefully, because the orders end,
-/// too.
+/// Output is dropped if the controller is lost: the run then ends gracefully, because the orders
+/// end, too.
 fn tell(line: &impl Serialize) {
     let Ok(mut line) = serde_json::to_vec(line) else { return };
     line.push(b'\n');

@@ -10,7 +10,7 @@ use crate::ast::{self, Map as _};
 use crate::protocol::keys::FieldMap;
 use crate::protocol::values::{self, parse_int};
 use crate::protocol::words::{self, TypeWord};
-use crate::protocol::{FIELDS_HELP, Labels, Reader, check_encoding, read_endian};
+use crate::protocol::{FIELDS_HELP, Labels, ProtocolReader, check_encoding, read_endian};
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
@@ -32,7 +32,7 @@ const ENUM_HELP: Said = say!("write `{{0: ok, 1: full}}`, or the name of an entr
 /// The most items of `repeat: 3`.
 const TIMES_MAX: i128 = 1 << 24;
 
-impl Reader<'_, '_> {
+impl ProtocolReader<'_, '_> {
     /// The fields of a list; those with mistakes are left out.
     pub(super) fn fields(&mut self, node: &Node, within: Within) -> Vec<Field> {
         let Some(items) = self.cx.items(node, say!("a list of fields"), FIELDS_HELP) else {

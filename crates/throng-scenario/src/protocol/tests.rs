@@ -469,7 +469,7 @@ fn acknowledgements_copy_fields_and_literals() {
     let mut cx = Context::new((&mut found, &mut names), file, (&proto_file, &|_| None));
     let node = syntax::parse(&source, 0).unwrap().unwrap();
     places.clear();
-    let mut reader = Reader {
+    let mut reader = ProtocolReader {
         cx: &mut cx,
         places,
         types: Vec::new(),

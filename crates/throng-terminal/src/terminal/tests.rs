@@ -32,7 +32,7 @@ fn panics(who: &str) -> [(); 2] {
         let (keys, _pressed) = Keys::read(true, true);
         dashboard.draw(throng_base::Time::ZERO, None);
         match who {
-            // Nothing of what the desk has is dropped, and the run goes on.
+            // Nothing of what the controller has is dropped, and the run goes on.
             "a shard" => {
                 let shard = std::thread::spawn(|| panic!("on purpose"));
                 assert!(shard.join().is_err());

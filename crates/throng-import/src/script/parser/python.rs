@@ -186,7 +186,8 @@ impl<'t> PythonReader<'t> {
         while let Some(Statement { kind: ScriptKind::If(_, _, otherwise), .. }) = open {
             let is_chain = matches!(
                 otherwise.as_slice(),
-                [Statement { kind: ScriptKind::If(condition, ..), .. }] if *condition != Expr::Bool(true)
+                [Statement { kind: ScriptKind::If(condition, ..), .. }]
+                    if *condition != Expr::Bool(true)
             );
             if !is_chain {
                 match is_elif {

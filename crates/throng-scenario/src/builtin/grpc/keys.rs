@@ -63,7 +63,7 @@ macro_rules! grpc {
             "grpc" grpc GRPC Grpc (target crate::builtin::grpc::read_call),
         } $($tokens)* }
     };
-    (maps [$next:ident $($more:ident)*] {$($scenario:tt)*} {$($connect:tt)*} $check:tt $conditions:tt
+    (maps [$next:ident $($more:ident)*] {$($scenario:tt)*} {$($connect:tt)*} $check:tt $kinds:tt
         {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] {
     $($scenario)*
     proto: TEXTS => "The `.proto` files or descriptor sets of the services that `grpc` calls.",
@@ -75,7 +75,7 @@ macro_rules! grpc {
     message: OneOf(&[Map(&Anything), Expression, Nothing]) =>
         "The first message of the gRPC call: `{room: 7}`.",
     compress: Words(&["gzip", "none"]) => "`gzip` compresses sent messages.",
-    } $check $conditions {
+    } $check $kinds {
     $($maps)*
     GRPC Grpc = "a `grpc` step" {
         grpc: Text => "The method to call: `package.Service/Method`.",

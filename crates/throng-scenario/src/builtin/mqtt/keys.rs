@@ -53,14 +53,14 @@ macro_rules! mqtt {
         } $($tokens)* }
     };
     (maps [$next:ident $($more:ident)*] $scenario:tt {$($connect:tt)*} {$($check:tt)*}
-        {$($conditions:tt)*} {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] $scenario {
+        {$($kinds:tt)*} {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] $scenario {
     $($connect)*
     mqtt: Kind(&MQTT) => "The session of an MQTT connection: client ID, will, keep-alive.",
     } {
     $($check)*
     topic: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The topic of the MQTT message.",
     } {
-    $($conditions)*
+    $($kinds)*
     topic: Text => "A topic filter that the MQTT message matches: `rooms/+/news`.",
     } {
     $($maps)*

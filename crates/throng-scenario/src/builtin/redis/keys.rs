@@ -41,14 +41,14 @@ macro_rules! redis {
             "redis" redis REDIS Redis (on crate::builtin::redis::read_redis),
         } $($tokens)* }
     };
-    (maps [$next:ident $($more:ident)*] $scenario:tt $connect:tt {$($check:tt)*} {$($conditions:tt)*}
+    (maps [$next:ident $($more:ident)*] $scenario:tt $connect:tt {$($check:tt)*} {$($kinds:tt)*}
         {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] $scenario $connect {
     $($check)*
     channel: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The channel of the Redis message.",
     value: OneOf(&[Text, Kind(&FOUND_CHECK)]) => "The value of the Redis reply; nil is `null`.",
     error: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The first word of the expected Redis error.",
     } {
-    $($conditions)*
+    $($kinds)*
     channel: Text => "The channel of the Redis message: `news`.",
     } {
     $($maps)*

@@ -1,5 +1,6 @@
-//! A run of a fleet whose controller is killed goes on at another desk, and a run that the bus has
-//! lost is made of what its agents have kept: with every figure. The target keeps the books.
+//! A run of a fleet whose controller is killed goes on at another controller, and a run that the
+//! bus has lost is made of what its agents have kept: with every figure. The target keeps the
+//! books.
 
 use std::path::{Path, PathBuf};
 

@@ -42,7 +42,7 @@ pub(super) enum Deed {
     FreezeController,
     ThawController,
     KillController,
-    /// Another desk takes the run over.
+    /// Another controller takes the run over.
     Resume,
 }
 
@@ -138,7 +138,7 @@ impl Chaos {
         Chaos { fleet, wires, tokens }
     }
 
-    /// Gives the desk that ends the run.
+    /// Gives the controller that ends the run.
     pub(super) fn lives_through(&mut self, story: &Story, mut desk: Child) -> Child {
         let clock = Clock::start();
         for (at, deed) in &story.deeds {
@@ -162,7 +162,7 @@ impl Chaos {
         desk
     }
 
-    /// What is not done to a desk.
+    /// What is not done to a controller.
     fn does(&mut self, deed: Deed) {
         let agents = &mut self.fleet.agents;
         match deed {
