@@ -28,7 +28,7 @@ mod totals;
 mod wire;
 
 pub use metrics::Second;
-pub use queue::{Exports, Opened, Told};
+pub use queue::{ExportOutcome, Exports, Opened};
 
 use throng_base::Said;
 

@@ -30,7 +30,7 @@ pub struct Exports {
 struct Exported {
     wanted: Output,
     lines: SyncSender<Arc<Interval>>,
-    thread: JoinHandle<Told>,
+    thread: JoinHandle<ExportOutcome>,
     /// Seconds of which there was no room for a line, and the last of them.
     dropped: u64,
     dropped_last: Option<u64>,
@@ -38,7 +38,7 @@ struct Exported {
 
 /// What became of what a receiver was to be told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ExportOutcome {
     pub seconds: u64,
     /// Seconds it did not take, or of which lines were dropped, as it was too slow.
     pub lost: u64,
@@ -62,7 +62,7 @@ impl Exports {
     }
 
     /// The run has ended: waits for what still waits, so long and no longer.
-    pub fn finish(self) -> Vec<(Output, Told)> {
+    pub fn finish(self) -> Vec<(Output, ExportOutcome)> {
         let waiting: Vec<_> = self
             .all
             .into_iter()
@@ -105,7 +105,7 @@ impl Opened {
             let worker = Worker {
                 export,
                 info: Arc::clone(&info),
-                told: Told::default(),
+                told: ExportOutcome::default(),
                 is_failing: false,
                 until: None,
                 clock: Clock::start(),
@@ -122,7 +122,7 @@ impl Opened {
 struct Worker {
     export: Box<dyn Export>,
     info: Arc<RunInfo>,
-    told: Told,
+    told: ExportOutcome,
     /// It has not taken what it was told last.
     is_failing: bool,
     /// The run has ended: it is tried until then.
@@ -131,7 +131,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn work(mut self, lines: &Receiver<Arc<Interval>>) -> Told {
+    fn work(mut self, lines: &Receiver<Arc<Interval>>) -> ExportOutcome {
         let mut gauges = AllGauges::default();
         let mut current: Option<Interval> = None;
         let mut waiting = VecDeque::new();

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{
 };
 use tokio::time::timeout;
 
-use crate::lease::{self, Held, Lease, Seen};
+use crate::lease::{self, Held, Lease, RegisterValue};
 use crate::orphan::Patience;
 use crate::presence::{News, Presence};
 use crate::wire::{
@@ -305,7 +305,7 @@ impl<B: Bus> Controller<B> {
 
     fn saw(&mut self, revision: u64, held: &[u8]) {
         let held: Option<Held> = from_json(held);
-        self.lease.saw(Seen { revision, held }, self.ticking.now());
+        self.lease.saw(RegisterValue { revision, held }, self.ticking.now());
         self.commands();
     }
 
@@ -449,7 +449,7 @@ impl<B: Bus> Controller<B> {
             Done::Held(Ok(entry)) => match entry {
                 Some(entry) => self.saw(entry.revision, &entry.value),
                 None => {
-                    self.lease.saw(Seen { revision: 0, held: None }, now);
+                    self.lease.saw(RegisterValue { revision: 0, held: None }, now);
                     self.look();
                 }
             },

@@ -32,7 +32,7 @@ pub struct Held {
 
 /// A register's value with its revision; revision 0 is a register that was never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct RegisterValue {
     pub revision: u64,
     pub held: Option<Held>,
 }
@@ -48,7 +48,7 @@ pub struct Write {
 #[derive(Clone, Debug)]
 pub struct Lease {
     own: Controller,
-    seen: Option<(Seen, Time)>,
+    seen: Option<(RegisterValue, Time)>,
     /// The last write, when it was sent, and whether its outcome is still to come.
     last: Option<(Held, Time, bool)>,
     /// When the write was sent by which it is ours.
@@ -77,7 +77,7 @@ impl Lease {
     }
 
     /// What stands in the register, as it was read or told.
-    pub fn saw(&mut self, seen: Seen, now: Time) {
+    pub fn saw(&mut self, seen: RegisterValue, now: Time) {
         if self.seen.is_some_and(|(old, _)| seen.revision <= old.revision) {
             return;
         }
@@ -95,7 +95,7 @@ impl Lease {
     /// Our write was accepted, and gave this revision.
     pub fn written(&mut self, attempt: u64, revision: u64, now: Time) {
         if let Some((held, ..)) = self.last.filter(|(held, ..)| held.attempt == attempt) {
-            self.saw(Seen { revision, held: Some(held) }, now);
+            self.saw(RegisterValue { revision, held: Some(held) }, now);
         }
     }
 

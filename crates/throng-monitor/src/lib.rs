@@ -28,6 +28,6 @@ mod scrape;
 pub mod services;
 
 pub use ask::{Answered, ask, ask_up_to};
-pub use poll::{Polls, Reached, ReadJoined, Told, reach};
+pub use poll::{Polled, Polls, Reached, ReadJoined, reach};
 pub use readings::{Asked, Readings};
 pub use services::Service;

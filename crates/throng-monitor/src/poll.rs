@@ -35,7 +35,7 @@ const NAME_CHARS_MAX: usize = 200;
 
 /// What one asking of a source, its `monitor` by its number, has brought.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct Polled {
     pub monitor: u16,
     /// When it was asked.
     pub at: Time,
@@ -85,9 +85,9 @@ impl Polls {
         monitors: &[Monitor],
         (mut reached, joined): (Reached, ReadJoined),
         clock: &Clock,
-        tell: impl Fn(Told) + Send + Sync + 'static,
+        tell: impl Fn(Polled) + Send + Sync + 'static,
     ) -> Polls {
-        let tell: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(tell);
+        let tell: Arc<dyn Fn(Polled) + Send + Sync> = Arc::new(tell);
         let mut polls = Polls { stop: Vec::new(), hosts: Vec::new() };
         for (number, monitor) in (0..).zip(monitors) {
             let (stop, stopped) = channel();
@@ -181,12 +181,12 @@ struct Asking<'a> {
     number: u16,
     monitor: &'a Monitor,
     clock: &'a Clock,
-    tell: &'a (dyn Fn(Told) + Send + Sync),
+    tell: &'a (dyn Fn(Polled) + Send + Sync),
 }
 
 impl Asking<'_> {
     fn tell(&self, at: Time, scraped: Result<Scraped, Said>) {
-        (self.tell)(Told { monitor: self.number, at, scraped });
+        (self.tell)(Polled { monitor: self.number, at, scraped });
     }
 
     /// Asks for a text, again and again: over HTTP, or over the bus of a fleet.

@@ -555,7 +555,7 @@ fn trouble(operator: &dyn Operator, diagnostic: &Diagnostic) {
 /// The result does not change, because the run directory is complete.
 fn losses(exports: Exports) -> impl Iterator<Item = Said> {
     let finished = exports.finish().into_iter();
-    finished.filter_map(|(wanted, throng_export::Told { seconds, lost, trouble })| {
+    finished.filter_map(|(wanted, throng_export::ExportOutcome { seconds, lost, trouble })| {
         let trouble = trouble.filter(|_| lost > 0)?;
         let (all, export) = (seconds + lost, wanted.to_string());
         Some(say!("`--export {export}` failed for {lost} of {all} seconds: {trouble}"))

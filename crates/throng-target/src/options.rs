@@ -281,19 +281,19 @@ const BATCH_MAX: Duration = Duration::from_mins(1);
 
 /// The number of workers, and whether each has a separate descriptor table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seats {
+pub(crate) struct Workers {
     pub(crate) workers: usize,
     pub(crate) own_tables: bool,
 }
 
-impl Seats {
+impl Workers {
     /// `descriptors` is the size of one table. A tenth of it is a reserve, because the kernel
     /// distributes connections over listeners at random.
-    pub(crate) fn new(options: &Options, cores: usize, descriptors: u64) -> Seats {
+    pub(crate) fn new(options: &Options, cores: usize, descriptors: u64) -> Workers {
         let usable = (descriptors / 10 * 9).max(1);
         let needed = usize::try_from(options.connections.div_ceil(usable)).unwrap_or(WORKERS_MAX);
         let workers = options.workers.unwrap_or(cores.max(needed).clamp(1, WORKERS_MAX));
-        Seats { workers, own_tables: options.connections > usable && workers > 1 }
+        Workers { workers, own_tables: options.connections > usable && workers > 1 }
     }
 }
 
@@ -307,14 +307,14 @@ mod tests {
 
     #[test]
     fn the_number_of_workers_grows_with_the_connections() {
-        let seats = |connections, workers| {
-            Seats::new(&Options { connections, workers, ..Options::default() }, 2, 20_000)
+        let workers = |connections, workers| {
+            Workers::new(&Options { connections, workers, ..Options::default() }, 2, 20_000)
         };
-        assert_eq!(seats(10_000, None), Seats { workers: 2, own_tables: false });
-        assert_eq!(seats(18_001, None), Seats { workers: 2, own_tables: true });
-        assert_eq!(seats(100_000, None), Seats { workers: 6, own_tables: true });
-        assert_eq!(seats(1_000_000, None), Seats { workers: 56, own_tables: true });
-        assert_eq!(seats(1_000_000, Some(1)), Seats { workers: 1, own_tables: false });
+        assert_eq!(workers(10_000, None), Workers { workers: 2, own_tables: false });
+        assert_eq!(workers(18_001, None), Workers { workers: 2, own_tables: true });
+        assert_eq!(workers(100_000, None), Workers { workers: 6, own_tables: true });
+        assert_eq!(workers(1_000_000, None), Workers { workers: 56, own_tables: true });
+        assert_eq!(workers(1_000_000, Some(1)), Workers { workers: 1, own_tables: false });
     }
 
     #[test]

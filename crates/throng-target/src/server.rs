@@ -17,7 +17,7 @@ use crate::faults::Faults;
 use crate::http;
 use crate::mail::{Envelope, Mailboxes};
 use crate::mqtt::Broker;
-use crate::options::{Kind, Options, Seats};
+use crate::options::{Kind, Options, Workers};
 use crate::push::{self, post_by_worker};
 use crate::queue::Capacity;
 use crate::redis::{MirrorOptions, Ticket};
@@ -26,7 +26,7 @@ use crate::setup::Setup;
 use crate::stats::{Stats, WorkerStats};
 use crate::stream;
 use crate::system;
-use crate::worker::{self, Seat};
+use crate::worker::{self, WorkerPlace};
 
 /// A server that runs until it is stopped or dropped.
 pub struct Running {
@@ -47,13 +47,13 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
     worker::check_free(options.listen)?;
     let cores = thread::available_parallelism()?.get();
     let descriptors = system::raise_descriptor_limit()?;
-    let mut seats = Seats::new(&options, cores, descriptors);
-    let parted = match seats.own_tables {
+    let mut workers = Workers::new(&options, cores, descriptors);
+    let parted = match workers.own_tables {
         true => prepare_own_tables()?,
         false => Ok(()),
     };
-    seats.own_tables &= parted.is_ok();
-    let setup = Arc::new(Setup::new(kind, options, seats.workers)?);
+    workers.own_tables &= parted.is_ok();
+    let setup = Arc::new(Setup::new(kind, options, workers.workers)?);
     let mut running =
         Running { listen: setup.options.listen, admin: None, setup, threads: Vec::new() };
     let role = match &running.setup.kind {
@@ -64,12 +64,12 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
         Kind::Push => Role::Push,
         Kind::Mqtt => Role::Mqtt,
     };
-    for index in 0..seats.workers {
-        running.listen = running.seat(index, role, running.listen, seats)?;
+    for index in 0..workers.workers {
+        running.listen = running.place(index, role, running.listen, workers)?;
     }
     if let Some(address) = running.setup.options.admin {
-        let alone = Seats { workers: 1, own_tables: false };
-        running.admin = Some(running.seat(seats.workers, Role::Admin, address, alone)?);
+        let alone = Workers { workers: 1, own_tables: false };
+        running.admin = Some(running.place(workers.workers, Role::Admin, address, alone)?);
     }
     if let Err(error) = parted {
         running.setup.tell(&format!(
@@ -115,24 +115,24 @@ impl Running {
     }
 
     /// Starts a worker and waits until it listens.
-    fn seat(
+    fn place(
         &mut self,
         index: usize,
         role: Role,
         address: SocketAddr,
-        seats: Seats,
+        workers: Workers,
     ) -> io::Result<SocketAddr> {
         let (ready, listens) = mpsc::sync_channel(1);
-        let seat = Seat {
+        let place = WorkerPlace {
             setup: Arc::clone(&self.setup),
             index,
             role,
             address,
-            own_table: seats.own_tables,
-            shared_address: seats.workers > 1,
+            own_table: workers.own_tables,
+            shared_address: workers.workers > 1,
         };
         let name = format!("target-{index}");
-        let thread = thread::Builder::new().name(name).spawn(move || worker::run(seat, &ready))?;
+        let thread = thread::Builder::new().name(name).spawn(move || worker::run(place, &ready))?;
         self.threads.push(thread);
         listens.recv().map_err(|_| io::Error::other("a worker ended before it listened"))?
     }

@@ -84,7 +84,7 @@ pub(crate) enum Due {
 }
 
 /// Where a worker sits.
-pub(crate) struct Seat {
+pub(crate) struct WorkerPlace {
     pub(crate) setup: Arc<Setup>,
     pub(crate) index: usize,
     pub(crate) role: Role,
@@ -123,17 +123,17 @@ pub(crate) struct HeldBack {
 }
 
 /// Serves until the server is stopped. `ready` hears where the worker listens, or why it cannot.
-pub(crate) fn run(seat: Seat, ready: &SyncSender<io::Result<SocketAddr>>) {
+pub(crate) fn run(place: WorkerPlace, ready: &SyncSender<io::Result<SocketAddr>>) {
     let send = |result| drop(ready.send(result));
     // The table must part before the runtime makes its descriptors.
-    let parted = if seat.own_table { system::own_descriptor_table() } else { Ok(()) };
+    let parted = if place.own_table { system::own_descriptor_table() } else { Ok(()) };
     let runtime = parted.and_then(|()| {
         Builder::new_current_thread().enable_io().build_local(LocalOptions::default())
     });
     match runtime {
         Err(e) => send(Err(e)),
         Ok(runtime) => runtime.block_on(async {
-            match open(seat).await {
+            match open(place).await {
                 Err(e) => send(Err(e)),
                 Ok((worker, listener, bell)) => {
                     send(listener.local_addr());
@@ -144,37 +144,37 @@ pub(crate) fn run(seat: Seat, ready: &SyncSender<io::Result<SocketAddr>>) {
     }
 }
 
-async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, system::HungBell)> {
-    let socket = listen(seat.address, seat.shared_address)?;
+async fn open(place: WorkerPlace) -> io::Result<(Rc<Worker>, TcpListener, system::HungBell)> {
+    let socket = listen(place.address, place.shared_address)?;
     // Once for the group, by its first member.
-    if seat.setup.options.by_source && seat.shared_address && seat.index == 0 {
-        let workers = seat.setup.mailboxes.workers() as u32;
-        system::spread_by_source(&socket, seat.address.is_ipv6(), workers)?;
+    if place.setup.options.by_source && place.shared_address && place.index == 0 {
+        let workers = place.setup.mailboxes.workers() as u32;
+        system::spread_by_source(&socket, place.address.is_ipv6(), workers)?;
     }
     if let Err(error) = system::stamp_arrivals(&socket)
-        && seat.index == 0
+        && place.index == 0
     {
-        seat.setup.tell(&format!(
+        place.setup.tell(&format!(
             "service times are counted from reading a request, because the kernel does not report \
              when it arrived: {error}"
         ));
     }
     let listener = TcpListener::from_std(socket.into())?;
-    let bell = seat.setup.mailboxes.bell(seat.index).hung()?;
-    let clock = seat.setup.clock.clone();
+    let bell = place.setup.mailboxes.bell(place.index).hung()?;
+    let clock = place.setup.clock.clone();
     let worker = Rc::new(Worker {
-        index: seat.index,
-        role: seat.role,
+        index: place.index,
+        role: place.role,
         timer: Timer::new(clock.clone())?,
         arrivals: Arrivals::new(clock.clone()),
         clock,
-        random: RefCell::new(Random::for_owner(seat.setup.options.seed, seat.index as u64)),
+        random: RefCell::new(Random::for_owner(place.setup.options.seed, place.index as u64)),
         buffer: Cell::default(),
         scratch: Cell::default(),
         places: Places::default(),
         held_back: HeldBack::default(),
         queued: Queued::default(),
-        setup: seat.setup,
+        setup: place.setup,
     });
     Ok((worker, listener, bell))
 }
@@ -387,7 +387,7 @@ impl Worker {
     }
 
     /// A place for a connection that others may speak to.
-    pub(crate) fn seat(&self, connection: &Rc<Connection>) -> Address {
+    pub(crate) fn place(&self, connection: &Rc<Connection>) -> Address {
         self.places.enter(self.index as u16, connection)
     }
 
@@ -529,10 +529,10 @@ pub(crate) mod tests {
         let setup = Arc::new(Setup::new(Kind::Http, options, 1).unwrap());
         let address = setup.options.listen;
         let (index, role, own_table, shared_address) = (0, Role::Http, false, false);
-        let seat = Seat { setup, index, role, address, own_table, shared_address };
+        let place = WorkerPlace { setup, index, role, address, own_table, shared_address };
         let runtime = Builder::new_current_thread().enable_io().build_local(Default::default());
         runtime.unwrap().block_on(async {
-            let (worker, listener, _) = open(seat).await.unwrap();
+            let (worker, listener, _) = open(place).await.unwrap();
             test(Bench { worker, listener }).await;
         });
     }

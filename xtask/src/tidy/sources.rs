@@ -20,6 +20,14 @@ const CODE_BANNED: &[(&str, &str)] = &[
     ("struct Making ", "name the process"),
     ("struct Moves ", "name what changes"),
     ("struct Ring ", "name what is compared: a duel"),
+    ("struct Desk ", "a run has a controller"),
+    ("struct Post ", "a run has generators"),
+    ("struct Seat ", "a user has a slot"),
+    ("struct Told ", "name what is reported"),
+    ("struct Fault(", "an expression has an evaluation error"),
+    ("enum Want ", "a check has a matcher"),
+    ("enum Pick ", "a check has an extractor"),
+    ("enum Parting ", "a connection has a close mode"),
 ];
 
 /// The reference servers are fixtures: of the shipped binary one command links to them.

@@ -66,7 +66,7 @@ impl Run {
         }
     }
 
-    fn finish(self) -> (Told, Vec<(u64, u64, u64)>) {
+    fn finish(self) -> (ExportOutcome, Vec<(u64, u64, u64)>) {
         let mut told = self.exports.finish();
         (told.remove(0).1, self.taken.lock().unwrap().clone())
     }
@@ -77,7 +77,7 @@ fn each_second_is_told_once_with_all_machines() {
     let mut run = Run::begin(0, true);
     (0..5).for_each(|second| run.second(second));
     let (told, taken) = run.finish();
-    assert_eq!(told, Told { seconds: 5, lost: 0, trouble: None });
+    assert_eq!(told, ExportOutcome { seconds: 5, lost: 0, trouble: None });
     let want: Vec<_> = (0..5).map(|second| (second, 21, 200)).collect();
     assert_eq!(taken, want);
 }

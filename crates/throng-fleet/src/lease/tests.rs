@@ -11,7 +11,7 @@ const STEP: Duration = Duration::from_millis(10);
 enum Packet {
     Ask,
     Write(Write),
-    Told(Seen),
+    Told(RegisterValue),
     Written(u64, u64),
     Refused(u64),
 }
@@ -19,7 +19,7 @@ enum Packet {
 struct World {
     random: Random,
     now: Time,
-    register: Seen,
+    register: RegisterValue,
     controllers: Vec<(Lease, /* frozen until */ Time)>,
     /// When it comes, whose it is.
     packets: Vec<(Time, usize, bool, Packet)>,
@@ -37,7 +37,7 @@ impl World {
         World {
             random,
             now: Time::ZERO,
-            register: Seen { revision: 0, held: None },
+            register: RegisterValue { revision: 0, held: None },
             controllers: (0..controllers as u64).map(fresh).collect(),
             packets: Vec::new(),
             lost,
@@ -58,7 +58,7 @@ impl World {
             Packet::Ask => self.send(whose, false, Packet::Told(self.register)),
             Packet::Write(write) if write.expected == self.register.revision => {
                 let revision = self.register.revision + 1;
-                self.register = Seen { revision, held: Some(write.held) };
+                self.register = RegisterValue { revision, held: Some(write.held) };
                 self.send(whose, false, Packet::Written(write.held.attempt, revision));
             }
             Packet::Write(write) => self.send(whose, false, Packet::Refused(write.held.attempt)),
@@ -171,13 +171,13 @@ fn a_standby_takes_over_in_time() {
 fn one_that_lets_go_is_followed_at_once() {
     let (mut first, mut second) = (Lease::new(Controller(1)), Lease::new(Controller(2)));
     let at = Time::from_secs(1);
-    first.saw(Seen { revision: 0, held: None }, at);
+    first.saw(RegisterValue { revision: 0, held: None }, at);
     let write = first.write(at).expect("it is free");
     first.written(write.held.attempt, 1, at);
     assert_eq!(first.epoch(at), Some(1));
     let given = first.release(at).expect("it is ours");
     assert_eq!((first.epoch(at), given.expected), (None, 1));
-    second.saw(Seen { revision: 2, held: Some(given.held) }, at);
+    second.saw(RegisterValue { revision: 2, held: Some(given.held) }, at);
     let taken = second.write(at).expect("nobody holds it");
     second.written(taken.held.attempt, 3, at);
     assert_eq!((second.epoch(at), second.epoch(at + HOLDS_FOR)), (Some(3), None));
@@ -187,10 +187,10 @@ fn one_that_lets_go_is_followed_at_once() {
 #[test]
 fn a_write_whose_answer_was_lost_counts_when_the_register_shows_it() {
     let mut lease = Lease::new(Controller(1));
-    lease.saw(Seen { revision: 0, held: None }, Time::from_secs(1));
+    lease.saw(RegisterValue { revision: 0, held: None }, Time::from_secs(1));
     let write = lease.write(Time::from_secs(1)).expect("it is free");
     assert_eq!(lease.write(Time::from_secs(1)), None, "one at a time");
-    lease.saw(Seen { revision: 1, held: Some(write.held) }, Time::from_secs(3));
+    lease.saw(RegisterValue { revision: 1, held: Some(write.held) }, Time::from_secs(3));
     assert_eq!(lease.epoch(Time::from_secs(3)), Some(1), "held since it was sent");
     assert_eq!(lease.epoch(Time::from_secs(4)), None, "not since it was seen");
 }

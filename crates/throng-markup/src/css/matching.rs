@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::parse::{Combinator, Complex, Compound, Test, Want};
+use super::parse::{AttributeTest, Combinator, Complex, Compound, Test};
 use crate::fault::{Refusal, Work};
 use crate::tree::{Kind, NodeId, ROOT, Tree, local};
 
@@ -264,15 +264,15 @@ fn is_control(name: &str) -> bool {
     matches!(name, "button" | "fieldset" | "input" | "optgroup" | "option" | "select" | "textarea")
 }
 
-fn wanted(value: &str, want: &Want, fold: fn(&str) -> String) -> bool {
+fn wanted(value: &str, want: &AttributeTest, fold: fn(&str) -> String) -> bool {
     match want {
-        Want::Present => true,
-        Want::Equals(text) => value == fold(text),
-        Want::Word(text) => value.split_ascii_whitespace().any(|word| word == fold(text)),
-        Want::Begins(text) => !text.is_empty() && value.starts_with(&fold(text)),
-        Want::Ends(text) => !text.is_empty() && value.ends_with(&fold(text)),
-        Want::Contains(text) => !text.is_empty() && value.contains(&fold(text)),
-        Want::Dash(text) => value
+        AttributeTest::Present => true,
+        AttributeTest::Equals(text) => value == fold(text),
+        AttributeTest::Word(text) => value.split_ascii_whitespace().any(|word| word == fold(text)),
+        AttributeTest::Begins(text) => !text.is_empty() && value.starts_with(&fold(text)),
+        AttributeTest::Ends(text) => !text.is_empty() && value.ends_with(&fold(text)),
+        AttributeTest::Contains(text) => !text.is_empty() && value.contains(&fold(text)),
+        AttributeTest::Dash(text) => value
             .strip_prefix(&fold(text))
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),
     }

@@ -42,7 +42,7 @@ pub(super) enum Test {
     Class(String),
     Attribute {
         name: String,
-        want: Want,
+        want: AttributeTest,
         /// Set by `i` and `s`; in HTML, without either, some values ignore case.
         ignore_case: Option<bool>,
     },
@@ -68,7 +68,7 @@ pub(super) enum Test {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Want {
+pub(super) enum AttributeTest {
     Present,
     Equals(String),
     Word(String),
@@ -79,7 +79,7 @@ pub(super) enum Want {
     Dash(String),
 }
 
-type Wants = fn(String) -> Want;
+type Wants = fn(String) -> AttributeTest;
 
 pub(super) fn parse(text: &str) -> Result<Vec<Complex>, PathError> {
     if text.len() > SELECTOR_BYTES_MAX {
@@ -297,15 +297,15 @@ impl<'t> SelectorReader<'t> {
         }
         self.skip_space();
         if self.eat("]") {
-            return Ok(Test::Attribute { name, want: Want::Present, ignore_case: None });
+            return Ok(Test::Attribute { name, want: AttributeTest::Present, ignore_case: None });
         }
         let wants: [(&str, Wants); 6] = [
-            ("=", Want::Equals),
-            ("~=", Want::Word),
-            ("|=", Want::Dash),
-            ("^=", Want::Begins),
-            ("$=", Want::Ends),
-            ("*=", Want::Contains),
+            ("=", AttributeTest::Equals),
+            ("~=", AttributeTest::Word),
+            ("|=", AttributeTest::Dash),
+            ("^=", AttributeTest::Begins),
+            ("$=", AttributeTest::Ends),
+            ("*=", AttributeTest::Contains),
         ];
         let Some((_, want)) = wants.into_iter().find(|(mark, _)| self.eat(mark)) else {
             return Err(self.wrong(say!("`]` or a comparison such as `=` is missing here")));

@@ -37,7 +37,7 @@ impl Response {
     ) -> Result<(), Violation> {
         self.http = status;
         let mut is_grpc = false;
-        let mut told = Told::default();
+        let mut told = StatusHeaders::default();
         let mut encoding = None;
         for (name, value) in fields {
             told.field(name, value);
@@ -82,12 +82,12 @@ impl Response {
         &mut self,
         fields: impl IntoIterator<Item = (&'h [u8], &'h [u8])>,
     ) -> Result<(), Violation> {
-        let mut told = Told::default();
+        let mut told = StatusHeaders::default();
         fields.into_iter().for_each(|(name, value)| told.field(name, value));
         self.take(&told)
     }
 
-    fn take(&mut self, told: &Told<'_>) -> Result<(), Violation> {
+    fn take(&mut self, told: &StatusHeaders<'_>) -> Result<(), Violation> {
         let Some(status) = told.status else { return Ok(()) };
         let read = Status::read(status, told.message.unwrap_or_default());
         self.status = Some(Box::new(read.ok_or(Violation::Status(Excerpt::of(status)))?));
@@ -123,12 +123,12 @@ impl Response {
 
 /// The status in a head or trailers.
 #[derive(Default)]
-struct Told<'h> {
+struct StatusHeaders<'h> {
     status: Option<&'h [u8]>,
     message: Option<&'h [u8]>,
 }
 
-impl<'h> Told<'h> {
+impl<'h> StatusHeaders<'h> {
     fn field(&mut self, name: &[u8], value: &'h [u8]) {
         if name.eq_ignore_ascii_case(b"grpc-status") {
             self.status = Some(value);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::{Clock, Diagnostic, Said};
 use throng_bus::nats::Nats;
 use throng_monitor::poll::SERIES_MAX;
-use throng_monitor::{Polls, Reached, ReadJoined, Told};
+use throng_monitor::{Polled, Polls, Reached, ReadJoined};
 use throng_program::Monitor;
 use throng_results::{Event, MonitorInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -18,7 +18,7 @@ const REACH_MAX: Duration = Duration::from_secs(20);
 
 /// The monitors of a run; absent if the scenario names no source.
 pub(crate) struct Monitors {
-    told: UnboundedReceiver<Told>,
+    told: UnboundedReceiver<Polled>,
     sources: Vec<Source>,
     _polls: Polls,
 }
@@ -100,7 +100,7 @@ impl Monitors {
     }
 
     /// The next reading; pending forever if there is no source.
-    pub(crate) async fn next(monitors: &mut Option<Monitors>) -> Option<Told> {
+    pub(crate) async fn next(monitors: &mut Option<Monitors>) -> Option<Polled> {
         match monitors {
             Some(monitors) => monitors.told.recv().await,
             None => std::future::pending().await,
@@ -108,8 +108,8 @@ impl Monitors {
     }
 
     /// The events of a reading, and a message that the operator must see immediately.
-    pub(crate) fn take(&mut self, told: Told) -> (Vec<Event>, Option<Said>) {
-        let Told { monitor, at, scraped } = told;
+    pub(crate) fn take(&mut self, told: Polled) -> (Vec<Event>, Option<Said>) {
+        let Polled { monitor, at, scraped } = told;
         let at_ns = at.as_nanos();
         let source = &mut self.sources[usize::from(monitor)];
         let was_failing = std::mem::replace(&mut source.is_failing, scraped.is_err());

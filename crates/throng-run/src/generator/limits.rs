@@ -39,7 +39,7 @@ pub(crate) fn kept_bytes_max(told: &HostLimits, room: Option<u64>) -> Option<u64
 
 /// Readings once a second. While users are added, memory is read more often.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct Readings {
     /// Share of the processors that this process may use, 0 to 1; absent if too little time has
     /// passed since the last reading.
     pub(crate) cpu_share: Option<f64>,
@@ -176,7 +176,7 @@ impl Limits {
         matches!(self.state, LimitState::Held { .. })
     }
 
-    pub(crate) fn see(&mut self, seen: &Seen, now: Time) -> Option<Deed> {
+    pub(crate) fn see(&mut self, seen: &Readings, now: Time) -> Option<Deed> {
         if self.state == LimitState::GivenUp {
             return None;
         }
@@ -208,7 +208,7 @@ impl Limits {
 
     /// The readings minus the memory that users will take in the next second, if its exhaustion
     /// kills the process: the next reading would be too late.
-    fn ahead(&mut self, seen: &Seen, now: Time) -> Seen {
+    fn ahead(&mut self, seen: &Readings, now: Time) -> Readings {
         let Some(left) = seen.memory_left.filter(|left| left.bound != MemoryBound::Host) else {
             self.trend.clear();
             return *seen;
@@ -227,10 +227,10 @@ impl Limits {
         let rate = self.trend.windows(2).map(rate).min_by(f64::total_cmp).filter(|_| full);
         let taken = (rate.unwrap_or(0.0) * TREND_AHEAD.as_secs_f64()) as u64;
         let available_bytes = left.available_bytes.saturating_sub(taken);
-        Seen { memory_left: Some(MemoryLeft { available_bytes, ..left }), ..*seen }
+        Readings { memory_left: Some(MemoryLeft { available_bytes, ..left }), ..*seen }
     }
 
-    fn hold_if_needed(&mut self, levels: &[Level], seen: &Seen, now: Time) -> Option<Deed> {
+    fn hold_if_needed(&mut self, levels: &[Level], seen: &Readings, now: Time) -> Option<Deed> {
         let index = levels.iter().position(|level| *level == Level::At)?;
         let reason = self.reason(LIMITS[index], seen)?;
         if seen.is_growing {
@@ -242,7 +242,7 @@ impl Limits {
         is_news.then_some(Deed::Tell(reason))
     }
 
-    fn end_hold(&mut self, held: Time, seen: &Seen, now: Time) -> Option<Deed> {
+    fn end_hold(&mut self, held: Time, seen: &Readings, now: Time) -> Option<Deed> {
         if self.well_since.is_some_and(|since| now.since(since) >= RELEASE_AFTER) {
             self.state = LimitState::Free;
             return Some(Deed::Release);
@@ -258,7 +258,7 @@ impl Limits {
         Some(Deed::GiveUp(reason))
     }
 
-    fn level(&self, limit: Limit, seen: &Seen) -> Level {
+    fn level(&self, limit: Limit, seen: &Readings) -> Level {
         match self.part(limit, seen) {
             Some(part) if part >= 1.0 => Level::At,
             Some(part) if part >= RELEASE_SHARE => Level::Near,
@@ -267,7 +267,7 @@ impl Limits {
     }
 
     /// Usage as a share of its limit; absent without a limit or a reading.
-    fn part(&self, limit: Limit, seen: &Seen) -> Option<f64> {
+    fn part(&self, limit: Limit, seen: &Readings) -> Option<f64> {
         match limit {
             Limit::HostMemory => {
                 let left = seen.memory_left?;
@@ -284,7 +284,7 @@ impl Limits {
     }
 
     /// The limit and the usage, as text.
-    fn reason(&self, limit: Limit, seen: &Seen) -> Option<Reason> {
+    fn reason(&self, limit: Limit, seen: &Readings) -> Option<Reason> {
         let detail = match limit {
             Limit::HostMemory => {
                 let left = seen.memory_left?;

@@ -11,7 +11,7 @@ use throng_host::{Monitor, Reading, Root, source_ports};
 use throng_metrics::{Cpu, Gauges, Resources};
 use throng_program::Program;
 
-use crate::generator::limits::Seen;
+use crate::generator::limits::Readings;
 use crate::generator::polite::Others;
 
 /// Bytes of this process per user and per connection.
@@ -58,11 +58,11 @@ impl Watcher {
     }
 
     /// Resources used since the previous call; `gauges` are the most recent ones.
-    pub(crate) fn look(&mut self, gauges: &Gauges, now: Time) -> (Resources, Seen) {
+    pub(crate) fn look(&mut self, gauges: &Gauges, now: Time) -> (Resources, Readings) {
         let reading = self.monitor.read(since_start(now));
         let connections = gauges.connections_open + gauges.connections_opening;
         let kernel = connections.saturating_mul(self.monitor.socket_cost().open_bytes);
-        let seen = Seen {
+        let seen = Readings {
             cpu_share: (!reading.shares_are_old).then_some(reading.cpu_share),
             host_cpu: reading.host.map(|host| host.busy),
             memory_bytes: reading.memory_bytes.saturating_add(kernel),
@@ -78,12 +78,12 @@ impl Watcher {
     }
 
     /// Reads only memory, between full readings.
-    pub(crate) fn look_at_memory(&mut self, gauges: &Gauges) -> Seen {
+    pub(crate) fn look_at_memory(&mut self, gauges: &Gauges) -> Readings {
         let connections = gauges.connections_open + gauges.connections_opening;
         let kernel = connections.saturating_mul(self.monitor.socket_cost().open_bytes);
         let (memory_bytes, memory_left) = self.monitor.memory();
         let memory_bytes = memory_bytes.saturating_add(kernel);
-        Seen { memory_bytes, memory_left, is_growing: true, ..Seen::default() }
+        Readings { memory_bytes, memory_left, is_growing: true, ..Readings::default() }
     }
 
     fn resources(&self, reading: &Reading, gauges: &Gauges, connections: u64) -> Resources {

@@ -106,7 +106,7 @@ impl Serve {
         let address = Cell::new(NO_ADDRESS);
         let connection = Rc::new(Connection { worker, address, state: RefCell::new(state) });
         if role.has_others() {
-            connection.address.set(connection.worker.seat(&connection));
+            connection.address.set(connection.worker.place(&connection));
         }
         Serve(connection)
     }

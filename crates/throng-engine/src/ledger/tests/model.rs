@@ -31,11 +31,11 @@ pub(super) struct Model {
     shard: usize,
     present: BTreeSet<Person>,
     messages: Vec<Message>,
-    told: Told,
+    told: ModelNews,
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Told {
+pub(super) struct ModelNews {
     pub(super) interval: DeliveryInterval,
     /// When the unwatched messages were sent.
     pub(super) unwatched: BTreeSet<Time>,
@@ -68,7 +68,7 @@ impl Message {
 impl Model {
     pub(super) fn new(rules: Rules, shard: usize) -> Model {
         let (present, messages) = (BTreeSet::new(), Vec::new());
-        let mut told = Told::default();
+        let mut told = ModelNews::default();
         told.interval.step = rules.step;
         Model { rules, shard, present, messages, told }
     }
@@ -100,7 +100,7 @@ impl Model {
         }
     }
 
-    pub(super) fn finish(&mut self, now: u64) -> Told {
+    pub(super) fn finish(&mut self, now: u64) -> ModelNews {
         self.settle_before(Time(now));
         for place in 0..self.messages.len() {
             self.settle(place, true);

@@ -12,13 +12,13 @@ const HEAD: &[(&str, &str)] = &[(":status", "200"), ("content-type", "applicatio
 const TOO_LARGE: usize = 1_000;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+struct Trace {
     messages: Vec<Vec<u8>>,
     out: Vec<u8>,
     end: Option<Result<(), CallError>>,
 }
 
-impl Told {
+impl Trace {
     fn receive(&mut self, call: &mut CallStream, bytes: &[u8]) {
         let websocket = websocket::Limits { message_bytes_max: TOO_LARGE, ..Default::default() };
         let limits = input::Limits { websocket, ..Default::default() };
@@ -48,11 +48,11 @@ fn message(content: &[u8]) -> Vec<u8> {
 }
 
 /// However it is cut, it is the same.
-fn told(frames: &[Vec<u8>]) -> Told {
+fn told(frames: &[Vec<u8>]) -> Trace {
     let bytes = [settings(&[]), frames.concat()].concat();
-    let mut first: Option<Told> = None;
+    let mut first: Option<Trace> = None;
     splits(&bytes, |parts| {
-        let (mut call, mut told) = (opened(Encoding::Identity), Told::default());
+        let (mut call, mut told) = (opened(Encoding::Identity), Trace::default());
         for part in parts {
             if told.end.is_none() {
                 told.receive(&mut call, part);
@@ -134,7 +134,7 @@ fn messages_are_sent_until_the_last() {
 
 #[test]
 fn messages_without_room_at_the_peer_wait() {
-    let (mut call, mut told) = (opened(Encoding::Identity), Told::default());
+    let (mut call, mut told) = (opened(Encoding::Identity), Trace::default());
     // Room for three bytes of each stream.
     told.receive(&mut call, &settings(&[(4, 3)]));
     let mut out = Vec::new();
@@ -166,7 +166,7 @@ fn fuzz_damaged_calls_end_or_continue() {
         status("0", ""),
     ];
     mutations(&[&good.concat()], |input, random| {
-        let (mut call, mut told) = (opened(Encoding::Identity), Told::default());
+        let (mut call, mut told) = (opened(Encoding::Identity), Trace::default());
         let cut = random.below(input.len() as u64 + 1) as usize;
         told.receive(&mut call, &input[..cut]);
         if told.end.is_none() {

@@ -7,13 +7,13 @@ use super::*;
 
 /// All its events and answers, in a form that does not depend on how bytes were split.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+struct Trace {
     pieces: Vec<String>,
     out: Vec<u8>,
     end: String,
 }
 
-impl Told {
+impl Trace {
     fn add(&mut self, event: Event<'_>) {
         let line = match event {
             Event::Reply { part, .. } => match part {
@@ -57,10 +57,10 @@ fn opened(body: Body<'_>, limits: &Limits) -> Lasting {
     Lasting::open(&ask, limits, &mut Vec::new()).unwrap()
 }
 
-fn told_within(bytes: &[u8], limits: &Limits) -> Told {
-    let mut first: Option<Told> = None;
+fn told_within(bytes: &[u8], limits: &Limits) -> Trace {
+    let mut first: Option<Trace> = None;
     splits(bytes, |parts| {
-        let (mut lasting, mut told) = (opened(Body::None, limits), Told::default());
+        let (mut lasting, mut told) = (opened(Body::None, limits), Trace::default());
         for part in parts {
             told.receive(&mut lasting, part, limits);
         }
@@ -72,7 +72,7 @@ fn told_within(bytes: &[u8], limits: &Limits) -> Told {
     first.unwrap_or_default()
 }
 
-fn told(frames: &[Vec<u8>]) -> Told {
+fn told(frames: &[Vec<u8>]) -> Trace {
     told_within(&[settings(&[]), frames.concat()].concat(), &Limits::default())
 }
 
@@ -145,7 +145,7 @@ fn the_head_can_be_read_alone() {
     for behind in [data(1, 0, b"x"), settings(&[])] {
         let bytes = [begin.clone(), behind].concat();
         splits(&bytes, |parts| {
-            let (mut lasting, mut told) = (opened(Body::None, &limits), Told::default());
+            let (mut lasting, mut told) = (opened(Body::None, &limits), Trace::default());
             let (mut used, mut out) = (0, Vec::new());
             for part in parts {
                 let (mut rest, mut room) = (*part, Vec::new());
@@ -169,7 +169,7 @@ fn the_head_can_be_read_alone() {
 fn messages_are_sent_until_the_last() {
     let limits = Limits::default();
     let mut lasting = opened(Body::Open, &limits);
-    let (mut out, mut told) = (Vec::new(), Told::default());
+    let (mut out, mut told) = (Vec::new(), Trace::default());
     assert_eq!(lasting.send(b"one", false, &mut out), Ok(()));
     told.receive(&mut lasting, &[settings(&[]), headers(1, 0, OK)].concat(), &limits);
     assert_eq!(lasting.send(b"two, three", true, &mut out), Ok(()));
@@ -186,7 +186,7 @@ fn messages_are_sent_until_the_last() {
 fn messages_without_a_window_wait() {
     let limits = Limits::default();
     let mut lasting = opened(Body::Open, &limits);
-    let mut told = Told::default();
+    let mut told = Trace::default();
     told.receive(&mut lasting, &settings(&[(4, 5)]), &limits);
     let mut out = Vec::new();
     assert_eq!(lasting.send(b"0123456789", false, &mut out), Ok(()));
@@ -214,7 +214,7 @@ fn fuzz_a_stream_does_not_depend_on_the_split() {
     mutations(&corpus, |input, random: &mut Random| {
         let limits = Limits::default();
         let play = |parts: &[&[u8]]| {
-            let (mut lasting, mut told) = (opened(Body::None, &limits), Told::default());
+            let (mut lasting, mut told) = (opened(Body::None, &limits), Trace::default());
             parts.iter().for_each(|part| told.receive(&mut lasting, part, &limits));
             let is_end = |piece: &&String| {
                 *piece == "end" || piece.starts_with("reset") || piece.starts_with("failed")

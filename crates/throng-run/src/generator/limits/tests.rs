@@ -19,16 +19,16 @@ fn growth_is_paused_at_the_bandwidth_limit() {
     };
     let traffic = |bits_per_s: f64, packets_per_s: f64| {
         let throughput = Some(Throughput { bits_per_s, packets_per_s });
-        Seen { cpu_share: Some(0.1), throughput, is_growing: true, ..Seen::default() }
+        Readings { cpu_share: Some(0.1), throughput, is_growing: true, ..Readings::default() }
     };
     let (low, wide) = (traffic(50e6, 5_000.0), traffic(120e6, 5_000.0));
-    let between = Seen { is_growing: true, ..Seen::default() };
+    let between = Readings { is_growing: true, ..Readings::default() };
     let seconds = [low, wide, between, low, low, low, low];
     let mut limits = Limits::new(&told);
     assert_eq!(deeds(&mut limits, 0, &seconds), ["1 hold Bandwidth", "6 release"]);
     let seconds = [traffic(50e6, 20_000.0), traffic(95e6, 5_000.0)];
     assert_eq!(deeds(&mut limits, 7, &seconds), ["7 hold Packets"]);
-    let words = |seen: &Seen, limit| limits.reason(limit, seen).map(|it| it.detail.english());
+    let words = |seen: &Readings, limit| limits.reason(limit, seen).map(|it| it.detail.english());
     assert_eq!(
         words(&wide, Limit::Bandwidth).as_deref(),
         Some("this host has 120 Mbit/s of traffic; --max-bandwidth is 100 Mbit/s")
@@ -39,21 +39,21 @@ fn growth_is_paused_at_the_bandwidth_limit() {
     );
 }
 
-fn memory(bytes: u64) -> Seen {
-    Seen { memory_bytes: bytes, is_growing: true, ..Seen::default() }
+fn memory(bytes: u64) -> Readings {
+    Readings { memory_bytes: bytes, is_growing: true, ..Readings::default() }
 }
 
-fn cpu(own: f64, host: f64) -> Seen {
-    Seen { cpu_share: Some(own), host_cpu: Some(host), is_growing: true, ..Seen::default() }
+fn cpu(own: f64, host: f64) -> Readings {
+    Readings { cpu_share: Some(own), host_cpu: Some(host), is_growing: true, ..Readings::default() }
 }
 
-fn left(available_bytes: u64) -> Seen {
+fn left(available_bytes: u64) -> Readings {
     let memory_left = MemoryLeft { available_bytes, floor_bytes: GIB, bound: MemoryBound::Host };
-    Seen { memory_left: Some(memory_left), is_growing: true, ..Seen::default() }
+    Readings { memory_left: Some(memory_left), is_growing: true, ..Readings::default() }
 }
 
 /// The actions with their seconds: `3 hold memory`.
-fn deeds(limits: &mut Limits, from: u64, seconds: &[Seen]) -> Vec<String> {
+fn deeds(limits: &mut Limits, from: u64, seconds: &[Readings]) -> Vec<String> {
     let word = |reason: &Reason| format!("{:?}", reason.limit);
     let mut deeds = Vec::new();
     for (second, seen) in (from..).zip(seconds) {
@@ -79,17 +79,17 @@ fn growth_is_paused_at_a_limit_and_resumes_well_below_it() {
 
 #[test]
 fn cpu_of_the_process_and_of_the_whole_host_is_limited() {
-    let reason = |seen: Seen| match limits(Some(0.8), None).see(&seen, Time::ZERO) {
+    let reason = |seen: Readings| match limits(Some(0.8), None).see(&seen, Time::ZERO) {
         Some(Deed::Hold(reason)) => reason.detail,
         other => panic!("{other:?}"),
     };
     assert_eq!(reason(cpu(0.9, 0.5)), "throng uses 90 % of its processors; --max-cpu is 80 %");
     assert_eq!(reason(cpu(0.1, 0.97)), "this host is 97 % busy; --max-cpu is 80 %");
-    let unknown = Seen { host_cpu: None, ..cpu(0.8, 0.0) };
+    let unknown = Readings { host_cpu: None, ..cpu(0.8, 0.0) };
     assert_eq!(reason(unknown), "throng uses 80 % of its processors; --max-cpu is 80 %");
     // Without a new reading, the previous one applies.
     let mut limits = limits(Some(0.8), None);
-    let unseen = Seen { cpu_share: None, ..cpu(0.0, 0.0) };
+    let unseen = Readings { cpu_share: None, ..cpu(0.0, 0.0) };
     let seconds = [unseen, cpu(0.9, 0.9), unseen, unseen, cpu(0.1, 0.1), unseen, unseen, unseen];
     assert_eq!(deeds(&mut limits, 0, &seconds), ["1 hold Cpu", "7 release"]);
     let mut free = self::limits(None, None);
@@ -120,7 +120,7 @@ fn host_memory_is_protected_without_a_flag() {
     assert_eq!(deeds(&mut limits, 0, &seconds), ["0 hold HostMemory", "4 release"]);
     let bound = MemoryBound::Group;
     let group = MemoryLeft { available_bytes: 10_000_000, floor_bytes: GIB, bound };
-    let seen = Seen { memory_left: Some(group), ..left(0) };
+    let seen = Readings { memory_left: Some(group), ..left(0) };
     let detail = "throng's control group has 10.0 MB of memory left; 1.07 GB must stay free";
     let detail = Said::of_others(detail);
     let reason = Reason { limit: Limit::HostMemory, detail };
@@ -142,7 +142,7 @@ fn users_that_stay_free_no_memory() {
 #[test]
 fn the_most_urgent_limit_is_reported() {
     let mut limits = limits(Some(0.5), Some(GIB));
-    let all = Seen { cpu_share: Some(1.0), memory_bytes: 2 * GIB, ..left(1) };
+    let all = Readings { cpu_share: Some(1.0), memory_bytes: 2 * GIB, ..left(1) };
     let want = ["0 hold HostMemory", "5 give up HostMemory"];
     assert_eq!(deeds(&mut limits, 0, &[all; 9]), want);
 }
@@ -150,18 +150,18 @@ fn the_most_urgent_limit_is_reported() {
 #[test]
 fn without_growth_a_limit_is_reported_once() {
     let mut limits = limits(Some(0.5), None);
-    let full = Seen { is_growing: false, ..cpu(1.0, 1.0) };
+    let full = Readings { is_growing: false, ..cpu(1.0, 1.0) };
     assert_eq!(deeds(&mut limits, 0, &[full; 600]), ["0 tell Cpu"]);
     // A later phase adds users: the time before it does not count.
     assert_eq!(deeds(&mut limits, 600, &[cpu(1.0, 1.0); 300]), ["600 hold Cpu"]);
-    let scarce = Seen { is_growing: false, ..left(0) };
+    let scarce = Readings { is_growing: false, ..left(0) };
     assert_eq!(deeds(&mut self::limits(None, None), 0, &[scarce; 9]), [""; 0]);
 }
 
 #[test]
 fn growth_is_not_given_up_without_growth() {
     let mut limits = limits(None, Some(GIB));
-    let full = Seen { is_growing: false, ..memory(GIB) };
+    let full = Readings { is_growing: false, ..memory(GIB) };
     assert_eq!(deeds(&mut limits, 0, &[memory(GIB)]), ["0 hold Memory"]);
     assert_eq!(deeds(&mut limits, 1, &[full; 100]), [""; 0]);
     assert!(limits.is_held());
@@ -196,10 +196,10 @@ fn bodies_and_messages_may_use_half_of_the_memory() {
 }
 
 /// Readings of a control group, five per second.
-fn group(available_bytes: u64) -> Seen {
+fn group(available_bytes: u64) -> Readings {
     let bound = MemoryBound::Group;
     let memory_left = MemoryLeft { available_bytes, floor_bytes: GIB, bound };
-    Seen { memory_left: Some(memory_left), ..left(0) }
+    Readings { memory_left: Some(memory_left), ..left(0) }
 }
 
 #[test]
@@ -225,6 +225,6 @@ fn memory_of_the_next_second_counts_as_used() {
     assert!((2..200).all(|number| see(number, 6 * GIB - number * GIB / 50).is_none()));
     // Without growth, nothing is paused.
     let mut still = limits(None, None);
-    let seen = |number: u64| Seen { is_growing: false, ..group(8 * GIB - number * GIB / 4) };
+    let seen = |number: u64| Readings { is_growing: false, ..group(8 * GIB - number * GIB / 4) };
     assert!((0..30).all(|number| still.see(&seen(number), fifth(number)).is_none()));
 }
