@@ -1,4 +1,4 @@
-//! Whole servers on loopback, spoken to by small clients of std's sockets.
+//! Complete servers on loopback, tested with small clients on std sockets.
 
 mod grpc;
 mod http2;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::websocket::tests::masked;
 use crate::{Kind, Latency, Options, Running, Stats, start};
 
-/// No test waits longer than this for anything.
+/// The timeout of every wait in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn options() -> Options {
@@ -31,7 +31,7 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// An answer: its head, and its body with the coding undone.
+/// A response: its head, and its body after decoding.
 pub(crate) struct Answer {
     head: String,
     body: Vec<u8>,
@@ -111,7 +111,7 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
     ask(&mut connect(address), &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
 }
 
-/// Waits until the figures are as `wanted`.
+/// Waits until the stats are as `wanted`.
 pub(crate) fn until(running: &Running, wanted: impl Fn(&Stats) -> bool) -> Stats {
     let clock = throng_base::Clock::start();
     loop {
@@ -124,7 +124,7 @@ pub(crate) fn until(running: &Running, wanted: impl Fn(&Stats) -> bool) -> Stats
     }
 }
 
-/// Whether the peer has closed: `Ok` after a FIN, the error after a reset.
+/// How the peer closed: `Ok` after a FIN, the error after a reset.
 pub(crate) fn end_of(stream: &mut TcpStream) -> std::io::Result<usize> {
     stream.read(&mut [0; 1024])
 }
@@ -427,7 +427,7 @@ fn connections_are_closed_at_their_age() {
 
 #[test]
 fn connections_go_to_workers_by_their_source() {
-    // Each worker takes one connection and then no other for an hour.
+    // Each worker accepts one connection, and the next an hour later.
     let slow_accept = Some(Duration::from_secs(3600));
     let workers = Some(8);
     let running = http(Options { workers, slow_accept, by_source: true, ..options() });
@@ -461,7 +461,7 @@ fn statistics_are_served_and_set_back() {
     assert_eq!(stats["connections"]["accepted"], 2);
     assert_eq!(stats["service_time"]["count"], 2);
     assert_eq!(stats, serde_json::to_value(running.stats()).unwrap());
-    // Asking the server itself costs a connection, but is no request.
+    // A request for the statistics opens a connection, but is not counted as a request.
     assert_eq!(get(running.listen, "/throng/stats").json()["requests"], 2);
     assert_eq!(get(admin, "/throng/reset").status(), 200);
     let stats = until(&running, |stats| stats.connections.open == 1);
@@ -483,7 +483,7 @@ fn bytes_are_echoed() {
         let writing = std::thread::spawn(move || writer.write_all(&sent).unwrap());
         assert!(read_bytes(&mut stream, large.len()) == large);
         writing.join().unwrap();
-        // What only begins like a request is echoed too.
+        // Bytes that only start like a request are echoed, too.
         let mut stream = connect(running.listen);
         stream.write_all(b"GET lost\r\n\r\n").unwrap();
         assert_eq!(read_bytes(&mut stream, 12), b"GET lost\r\n\r\n");
@@ -515,7 +515,7 @@ fn upgrade(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A frame of the server: its first byte and its payload.
+/// A server frame: its first byte and its payload.
 fn read_frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     let start = read_bytes(stream, 2);
     let length = match start[1] {
@@ -617,7 +617,7 @@ fn who_is_online_is_counted() {
     let online = |logged_in, users| serde_json::json!({ "online": logged_in, "users": users });
     assert_eq!(get(admin, "/online").json(), online(9, 5));
     assert_eq!(running.stats().double_logins, 4);
-    // Another login on the same connection is one online still.
+    // A second login on the same connection still counts one user online.
     login(&mut streams[0], "someone else");
     assert_eq!(get(admin, "/online").json(), online(9, 6));
     streams.drain(1..6);
@@ -748,7 +748,7 @@ fn event_streams_are_counted_event_by_event() {
     let answer = read_answer(&mut stream, false);
     assert_eq!(answer.field("content-type"), Some("text/event-stream"));
     assert_eq!(answer.text().matches("\n\n").count(), 20);
-    // The connection goes on, and the next stream where it was said to.
+    // The connection stays open, and the next stream resumes after the last event.
     let ask = "GET /events?every=0s&count=25&close_after=3 HTTP/1.1\r\nHost: a\r\n";
     stream.write_all(format!("{ask}Last-Event-ID: 20\r\n\r\n").as_bytes()).unwrap();
     let mut rest = String::new();

@@ -1,4 +1,4 @@
-//! The same server over HTTP/2, spoken to by the client of the `h2` crate.
+//! The same server over HTTP/2, tested with the client of the `h2` crate.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use super::{connect, get, http, options, until};
 use crate::Options;
 use crate::worker::tests::trusting_client_that_offers;
 
-/// What came of a request; the reason in words when its stream or connection was given up.
+/// The result of a request; the reason as text if its stream or connection failed.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -26,7 +26,7 @@ pub(super) struct Answer {
     body: Vec<u8>,
 }
 
-/// A connection, and the task that keeps it going.
+/// A connection, and the task that drives it.
 pub(super) struct Client {
     pub(super) send: SendRequest<Bytes>,
     pub(super) driver: JoinHandle<Result<(), h2::Error>>,
@@ -39,7 +39,7 @@ impl Client {
         Client { send, driver: spawn_local(connection) }
     }
 
-    /// A client of the same connection.
+    /// A client on the same connection.
     pub(super) fn another(&self) -> Client {
         Client { send: self.send.clone(), driver: spawn_local(async { Ok(()) }) }
     }
@@ -129,7 +129,8 @@ fn routes_are_those_of_http1() {
         assert!(String::from_utf8(stats.body).unwrap().contains(r#""http2":{"connections":1,"#));
     });
     let stats = until(&running, |stats| stats.connections.open == 0);
-    // 14 paths by each version, and by HEAD; one is no good request. The statistics do not count.
+    // 14 paths per version and method; one request is malformed. Requests for statistics do not
+    // count.
     assert_eq!((stats.requests, stats.http2.requests, stats.refused), (13 + 28, 28, 3));
     assert_eq!(stats.service_time.count, stats.requests);
     assert_eq!((stats.http2.connections, stats.http2.streams_max, stats.unanswered), (1, 1, 0));
@@ -219,13 +220,13 @@ fn who_does_not_wait_is_counted() {
     let hour = [("sleep", "3600000")];
     block_on(async {
         let mut client = Client::new(address).await;
-        // A stream that is given up, while the connection stays.
+        // A stream is dropped while the connection stays open.
         let asked = client.send.send_request(request(Method::GET, "/", &hour), true);
         let (response, _) = asked.unwrap();
         until_async(&running, |stats| stats.requests == 1).await;
         drop(response);
         until_async(&running, |stats| stats.http2.cancelled == 1).await;
-        // A connection that is.
+        // A connection is dropped.
         let asked = client.send.send_request(request(Method::GET, "/", &hour), true);
         until_async(&running, |stats| stats.requests == 2).await;
         client.driver.abort();
@@ -235,7 +236,7 @@ fn who_does_not_wait_is_counted() {
     assert_eq!((stats.http2.cancelled, stats.service_time.count), (1, 0));
 }
 
-/// As [`until`], while the tasks of this thread go on.
+/// Like [`until`], while the tasks of this thread continue.
 pub(super) async fn until_async(running: &crate::Running, wanted: impl Fn(&crate::Stats) -> bool) {
     let clock = throng_base::Clock::start();
     while !wanted(&running.stats()) {
@@ -273,7 +274,7 @@ fn asks() -> Vec<u8> {
     [crate::http::PREFACE, &frame(4, 0, 0, b""), &get].concat()
 }
 
-/// Reads until the body of an answer has come.
+/// Reads until the body of a response has arrived.
 fn read_body(stream: &mut impl Read) {
     let wanted = frame(0, 1, 1, &[b'x'; 13]);
     let mut all = Vec::new();
@@ -294,7 +295,7 @@ fn the_preface_may_come_in_pieces() {
         }
         read_body(&mut stream);
     }
-    // What only begins like it is HTTP/1.1.
+    // Bytes that only start like the preface are HTTP/1.1.
     let mut stream = connect(running.listen);
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nXX").unwrap();
     assert_eq!(super::read_answer(&mut stream, false).status(), 505);

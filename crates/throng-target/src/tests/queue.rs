@@ -1,4 +1,4 @@
-//! Servers with a queue and a limit of the rate, over both versions of HTTP.
+//! Servers with a queue and a rate limit, over both HTTP versions.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -16,7 +16,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 /// Longer than any of these tests.
 const HOUR: &str = "1h";
 
-/// A server whose requests take so long each.
+/// A server with this service time.
 fn queue(service: &str, change: impl FnOnce(&mut CapacityOptions)) -> Running {
     let service = Some(service.parse().unwrap());
     let mut capacity = CapacityOptions { service, ..CapacityOptions::default() };
@@ -35,7 +35,7 @@ fn asking(running: &Running) -> TcpStream {
     stream
 }
 
-/// Waits until so many are in the queue, served or waiting.
+/// Waits until this many requests are in the queue, served or waiting.
 fn until_queued(running: &Running, wanted: u64) {
     until(running, |stats| {
         stats.queue.as_ref().is_some_and(|queue| queue.waiting + queue.in_service == wanted)
@@ -84,7 +84,7 @@ fn one_queue_serves_all_connections_of_all_threads() {
         })
         .collect();
     clients.into_iter().for_each(|client| client.join().unwrap());
-    // One server needs 2 ms for each of 200 requests, however many ask.
+    // One server needs 2 ms for each of 200 requests, regardless of concurrency.
     assert!(begun.now().as_secs_f64() >= 0.4);
     let stats = running.stop();
     assert_eq!((stats.requests, stats.service_time.count), (200, 200));
@@ -134,7 +134,7 @@ fn work_goes_on_for_clients_that_have_gone() {
     let stats = until(&running, |stats| stats.queue.as_ref().unwrap().served == 5);
     let queue = stats.queue.unwrap();
     assert_eq!((queue.admitted, queue.dropped), (5, 0));
-    // The last ones have gone long before their turn; the first one may have been just in time.
+    // The last clients disconnected long before their turn; the first may have been served in time.
     assert!(queue.unwanted >= 3, "{queue:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Whole chat servers on loopback, spoken to by small clients of std's sockets.
+//! Complete chat servers on loopback, tested with small clients on std sockets.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -25,7 +25,7 @@ fn deliveries(stats: &Stats) -> DeliveryStats {
     stats.deliveries.clone().unwrap()
 }
 
-/// A packet as it came: its kind, its seq and its body.
+/// A received packet: its kind, its seq and its body.
 type Came = (u8, u32, Vec<u8>);
 
 fn hear(stream: &mut TcpStream) -> Came {
@@ -54,7 +54,7 @@ fn id_of((kind, seq, body): &Came) -> u64 {
     u64::from_be_bytes(body[8..16].try_into().unwrap())
 }
 
-/// A connection whose user is in a room, and how many are there.
+/// A connection whose user is in a room, and the number of users there.
 fn enter(running: &Running, room: u64, user: u64) -> (TcpStream, u32) {
     let mut stream = connect(running.listen);
     let joined = ask(&mut stream, &join(1, room, user, &format!("t-{user}")));
@@ -62,7 +62,7 @@ fn enter(running: &Running, room: u64, user: u64) -> (TcpStream, u32) {
     (stream, u32::from_be_bytes(joined.2[2..].try_into().unwrap()))
 }
 
-/// Says `count` messages in room 1 and hears all that comes until the last `done` and `said`.
+/// Sends `count` messages to room 1 and receives until the last `done` and `said`.
 fn say_many(stream: &mut TcpStream, count: u64) -> Vec<u64> {
     let mut heard = Vec::new();
     for id in 1..=count {
@@ -78,14 +78,14 @@ fn say_many(stream: &mut TcpStream, count: u64) -> Vec<u64> {
     heard
 }
 
-/// Hears until so many messages were said.
+/// Receives until this many messages have arrived.
 fn hear_more(stream: &mut TcpStream, heard: &mut Vec<u64>, count: usize) {
     while heard.len() < count {
         heard.push(id_of(&hear(stream)));
     }
 }
 
-/// Hears what has been written already, which the kernel may still be handing over.
+/// Receives the messages that are already written; the kernel may still be delivering them.
 fn hear_rest(stream: &mut TcpStream, heard: &mut Vec<u64>) {
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let mut byte = [0];
@@ -200,13 +200,13 @@ fn whoever_goes_is_not_online_any_more() {
     let reset = members.remove(2);
     socket2::SockRef::from(&reset).set_linger(Some(Duration::ZERO)).unwrap();
     drop(reset);
-    // Bytes that are no packet.
+    // Bytes that are not a packet.
     members[2].write_all(b"GET / HTTP/1.1\r\n").unwrap();
     assert_eq!(end_of(&mut members[2]).unwrap(), 0);
     let stats = until(&running, |stats| stats.logged_in == 5);
     let chat = stats.chat.unwrap();
     assert_eq!((chat.online, chat.leaves, chat.bad_magic), (5, 1, 1));
-    // A user may go to another room on the same connection, and be somebody else there.
+    // A user may enter another room on the same connection, with a different user ID.
     assert_eq!(code(&ask(&mut members[4], &join(2, 9, 1000, "t-1000"))), 0);
     assert_eq!(running.stats().chat.unwrap().online, 5);
     assert_eq!(running.stats().double_logins, 0);
@@ -300,8 +300,8 @@ fn fuzz_a_chat_server_survives_garbage() {
     enter(&running, 1, 1);
 }
 
-/// Ten members of a room over several workers, one of whom says 100 messages; what each heard when
-/// nothing is held back any more.
+/// Ten members of a room on several workers, one of which sends 100 messages; returns what each
+/// received after all delayed deliveries.
 fn talk(running: &Running) -> Vec<Vec<u64>> {
     let mut members: Vec<_> = (0..10).map(|user| enter(running, 1, user).0).collect();
     let mut heard = vec![Vec::new(); 10];
@@ -344,7 +344,7 @@ fn every_nth_delivery_comes_twice() {
 fn every_nth_delivery_is_overtaken_by_the_next() {
     let running = faulty(FaultOptions { swap_every: Some(33), ..FaultOptions::default() });
     let mut heard = talk(&running);
-    // One that is held back at the end is not lost: it is given up waiting for another.
+    // A delivery that is still held back at the end is not lost: it is sent after a timeout.
     assert_eq!(count(&heard), 1000);
     let swaps = |heard: &Vec<u64>| heard.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64;
     let swapped = deliveries(&running.stats()).swapped;
@@ -388,7 +388,7 @@ fn every_nth_join_is_forgotten() {
     let mut members: Vec<_> = (1..=8).map(|user| enter(&running, 1, user).0).collect();
     let chat = running.stats().chat.unwrap();
     assert_eq!((chat.joins, chat.joins_forgotten, chat.online), (8, 2, 6));
-    // Who is forgotten does not know it, and hears nothing.
+    // A forgotten member is not told, and receives no messages.
     assert_eq!(ask(&mut members[3], &speak(2, 1, "x")), (DONE, 2, vec![0, 0]));
     assert_eq!(id_of(&hear(&mut members[0])), 1);
     until(&running, |stats| deliveries(stats).written == 6);
@@ -426,11 +426,11 @@ fn members_who_do_not_read_lose_deliveries_and_nobody_else_does() {
         (0..2).for_each(|_| drop(hear(&mut stream)));
         assert!(said < 2000);
     }
-    // The other worker may still be about to deliver what this one has delivered.
+    // The other worker may still be about to deliver the same message.
     let done = until(&running, |stats| deliveries(stats).owed == u64::from(said) * 2);
     let done = deliveries(&done);
     assert_eq!(done.written + done.dropped, done.owed);
-    // Whoever does not read can be sent away all the same.
+    // A peer that does not read can be disconnected, too.
     enter(&running, 1, 2);
     until(&running, |stats| stats.connections.open == 2);
 }
@@ -455,7 +455,7 @@ fn errors_resets_and_laws_of_latency_hold_for_requests() {
     assert_eq!(end_of(&mut stream).unwrap_err().kind(), ErrorKind::ConnectionReset);
     let running = chat(Options { latency: "30ms".parse().unwrap(), ..options() });
     let (mut stream, _) = enter(&running, 1, 1);
-    // What is said does not wait for the answer to whoever said it.
+    // Messages of the room do not wait for the reply to their sender.
     stream.write_all(&speak(2, 1, "x")).unwrap();
     assert_eq!((hear(&mut stream).0, hear(&mut stream).0), (SAID, DONE));
 }
