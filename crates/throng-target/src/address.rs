@@ -1,7 +1,7 @@
-//! Where a connection is found by others.
+//! The address of a connection for deliveries.
 
-/// Where a connection is, from its acceptance to its end. An address outlives its connection
-/// without harm: the generation says that the place is another's now.
+/// The slot of a connection, from its acceptance to its end. An address may safely outlive its
+/// connection: the generation shows that the slot was reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Address {
     pub(crate) worker: u16,

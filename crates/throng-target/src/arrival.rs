@@ -1,28 +1,28 @@
-//! When what was read had arrived: the kernel's receive stamps, on the clock of the server.
+//! When bytes arrived: the kernel's receive timestamps, converted to the server's clock.
 
 use std::cell::Cell;
 
 use throng_base::{Clock, Time};
 
-/// Two clocks that are read one after the other differ by less than this from what they differed
-/// by before; where they do not, the wall clock was set.
+/// The offset between two clocks that are read one after the other varies by less than this; a
+/// larger change means that the wall clock was set.
 const STEP_NS_MIN: u64 = 100_000;
 
 /// When bytes arrived, and when they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// When the last of them came to the socket.
+    /// When the last of them reached the socket.
     pub(crate) at: Time,
     pub(crate) read: Time,
 }
 
-/// Takes stamps of the wall clock to a worker's clock. The rate of both is the same, also while
-/// the wall clock is slewed: how far they are apart changes only when the wall clock is set.
+/// Converts timestamps of the wall clock to a worker's clock. Both run at the same rate, also while
+/// the wall clock is slewed: their offset changes only when the wall clock is set.
 pub(crate) struct Arrivals {
     clock: Clock,
-    /// The wall clock less the worker's, in nanoseconds, as it was last seen.
+    /// The wall clock minus the worker's, in nanoseconds, as last measured.
     apart_ns: Cell<i64>,
-    /// Stamps from before this moment may be of a wall clock that has been set since.
+    /// Timestamps from before this time may predate a step of the wall clock.
     steady_since: Cell<Time>,
 }
 
@@ -33,13 +33,14 @@ impl Arrivals {
         Arrivals { clock, apart_ns, steady_since: Cell::new(Time::ZERO) }
     }
 
-    /// For what has just been read, with its stamp in nanoseconds of the wall clock.
+    /// The arrival of bytes that were just read, with their timestamp in nanoseconds of the wall
+    /// clock.
     pub(crate) fn note(&self, stamp: Option<u64>) -> Arrival {
         let (wall_ns, read) = (self.clock.unix_nanos(), self.clock.now());
         Arrival { at: self.at(stamp, wall_ns, read), read }
     }
 
-    /// The moment of reading where there is no stamp, or none that can be true.
+    /// The time of reading if there is no timestamp, or none that can be true.
     fn at(&self, stamp: Option<u64>, wall_ns: u64, now: Time) -> Time {
         let apart_ns = apart_ns(wall_ns, now);
         if apart_ns.abs_diff(self.apart_ns.replace(apart_ns)) >= STEP_NS_MIN {
@@ -60,10 +61,10 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    /// The wall clock when the worker's clock began.
+    /// The wall clock when the worker's clock started.
     const EPOCH: u64 = 1_800_000_000_000 * MS;
 
-    /// Where it was last seen at zero, and had been as it is for long.
+    /// Last measured at zero, and stable for a long time.
     fn arrivals() -> Arrivals {
         let clock = Clock::simulated();
         let arrivals = Arrivals::new(clock);
@@ -71,7 +72,7 @@ mod tests {
         arrivals
     }
 
-    /// Read at a moment of both clocks, in milliseconds since the start.
+    /// Both clocks in milliseconds since the start.
     fn check(arrivals: &Arrivals, stamp: Option<u64>, wall: u64, now: u64, arrived: u64) {
         let stamp = stamp.map(|ms| EPOCH + ms * MS);
         let at = arrivals.at(stamp, EPOCH + wall * MS, Time(now * MS));
@@ -97,12 +98,12 @@ mod tests {
 
     #[test]
     fn stamps_from_before_a_step_of_the_wall_clock_are_not_believed() {
-        // An hour forward, then as far back: (wall, now) in ms.
+        // An hour forward, then an hour back: (wall, now) in ms.
         for hour in [3_600_000, -3_600_000] {
             let wall = |now: u64| (7_200_000 + now).saturating_add_signed(hour);
             let arrivals = arrivals();
             check(&arrivals, Some(7_199_999), 7_200_000, 7_200_000, 7_199_999);
-            // Both lay in their sockets when it was set.
+            // Both were in their sockets when it was set.
             check(&arrivals, Some(7_200_001), wall(10), 7_200_010, 7_200_010);
             check(&arrivals, Some(7_200_002), wall(11), 7_200_011, 7_200_011);
             check(&arrivals, Some(wall(12)), wall(42), 7_200_042, 7_200_012);

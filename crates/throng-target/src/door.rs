@@ -1,5 +1,4 @@
-//! How connections come in: at most so many at once, and so many per second. One door for all
-//! workers.
+//! Admission of connections: a limit of open connections, and a rate. All workers share it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +14,7 @@ pub(crate) struct Door {
     pace: Option<Mutex<Pace>>,
 }
 
-/// A moment for each connection, at equal distances if they do not come later.
+/// A time slot per connection, at equal distances unless connections arrive later.
 struct Pace {
     distance: Duration,
     next: Time,
@@ -30,7 +29,7 @@ impl Door {
         Door { inside_max, inside: AtomicU64::new(0), pace }
     }
 
-    /// Whether a connection finds room. One that does gives it back with [`Door::leave`].
+    /// True if a connection is admitted. It must be released with [`Door::leave`].
     pub(crate) fn enter(&self) -> bool {
         let Some(max) = self.inside_max else { return true };
         if self.inside.fetch_add(1, Ordering::Relaxed) < max {
@@ -46,7 +45,7 @@ impl Door {
         }
     }
 
-    /// How long a connection that has come now has to wait.
+    /// The delay of a connection that arrives now.
     pub(crate) fn wait(&self, now: Time) -> Duration {
         let Some(pace) = &self.pace else { return Duration::ZERO };
         let mut pace = lock(pace);
@@ -56,7 +55,7 @@ impl Door {
     }
 }
 
-/// A connection is never kept waiting longer behind the one before it.
+/// The longest distance between two connections.
 const DISTANCE_SECONDS_MAX: f64 = 86_400.0;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! What [`system`](crate) is on Linux, for other systems: the target is compiled there, because the
-//! command line names its options, but none is served there. No timer and no bell can be made.
+//! Substitutes of [`system`](crate) for systems other than Linux: the target is compiled for them
+//! because the command line names its options, but does not run. Timers and bells cannot be
+//! created.
 
 use std::io;
 use std::time::Duration;
@@ -55,7 +56,7 @@ pub(crate) fn stamp_arrivals(_: &Socket) -> io::Result<()> {
     unsupported()
 }
 
-/// What one read of a socket gave.
+/// The result of one read of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) bytes: usize,

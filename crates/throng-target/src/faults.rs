@@ -1,5 +1,5 @@
-//! Faults of deliveries and of presence, exact over all workers: one count says which delivery
-//! is the n-th, whoever makes it.
+//! Faults of deliveries and of presence, exact over all workers: one shared count numbers the
+//! deliveries.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use clap::Args;
 use throng_base::Said;
 use throng_base::flags::{count, duration};
 
-/// Which deliveries go wrong, and which joins are forgotten. A delivery is one message to one
-/// connection that is open. Where several faults meet, the first of these happens.
+/// Which deliveries fail, and which joins are forgotten. A delivery is one message to one open
+/// connection. If several faults apply, the first of these is used.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "Deliveries (chat, push, mqtt)")]
 pub struct FaultOptions {
@@ -51,7 +51,7 @@ impl Default for FaultOptions {
 }
 
 impl FaultOptions {
-    /// Whether any delivery goes wrong.
+    /// True if any fault affects deliveries.
     fn touch_deliveries(&self) -> bool {
         let FaultOptions { lose_every, garbage_every, twice_every, late_every, swap_every, .. } =
             self;
@@ -64,7 +64,7 @@ impl FaultOptions {
         self.touch_deliveries() || self.forget_every.is_some()
     }
 
-    /// Refuses what cannot be, in words.
+    /// Describes values that are not valid.
     pub(crate) fn fault(&self) -> Option<Said> {
         let every = [
             self.lose_every,
@@ -82,7 +82,7 @@ impl FaultOptions {
     }
 }
 
-/// What becomes of one delivery.
+/// The fault of one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mishap {
     None,
@@ -93,11 +93,11 @@ pub(crate) enum Mishap {
     Swap,
 }
 
-/// The faults of a server, which may change while it runs, and how far they have counted.
+/// The faults of a server, which may change while it runs, and their counts.
 #[derive(Debug)]
 pub(crate) struct Faults {
     touch_deliveries: AtomicBool,
-    /// Every how many times, in the order of [`MISHAPS`]; zero: never.
+    /// The intervals, in the order of [`MISHAPS`]; zero: never.
     every: [AtomicU64; 5],
     late_by_ns: AtomicU64,
     forget_every: AtomicU64,
@@ -106,7 +106,7 @@ pub(crate) struct Faults {
     forgotten: AtomicU64,
 }
 
-/// Where several meet, the first of these happens.
+/// If several apply, the first of these is used.
 const MISHAPS: [Mishap; 5] =
     [Mishap::Lose, Mishap::Garble, Mishap::Twice, Mishap::Late, Mishap::Swap];
 
@@ -125,7 +125,7 @@ impl Faults {
         faults
     }
 
-    /// Other faults from now on; what was counted stays.
+    /// Replaces the faults; counts continue.
     pub(crate) fn set(&self, options: FaultOptions) {
         let store = |count: &AtomicU64, every: Option<u64>| {
             count.store(every.unwrap_or(0), Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl Faults {
         self.touch_deliveries.store(options.touch_deliveries(), Ordering::Relaxed);
     }
 
-    /// The faults as they are now.
+    /// The current faults.
     pub(crate) fn options(&self) -> FaultOptions {
         let load = |count: &AtomicU64| Some(count.load(Ordering::Relaxed)).filter(|n| *n > 0);
         let [lose_every, garbage_every, twice_every, late_every, swap_every] =
@@ -160,12 +160,12 @@ impl Faults {
         Duration::from_nanos(self.late_by_ns.load(Ordering::Relaxed))
     }
 
-    /// Whether deliveries must be counted and asked about one by one.
+    /// True if deliveries must be counted one by one.
     pub(crate) fn touch_deliveries(&self) -> bool {
         self.touch_deliveries.load(Ordering::Relaxed)
     }
 
-    /// Counts a delivery to an open connection and says what becomes of it.
+    /// Counts a delivery to an open connection and returns its fault.
     pub(crate) fn delivery(&self) -> Mishap {
         let number = self.deliveries.fetch_add(1, Ordering::Relaxed) + 1;
         let hit = |every: &AtomicU64| match every.load(Ordering::Relaxed) {
@@ -176,7 +176,7 @@ impl Faults {
         hit.map_or(Mishap::None, |index| MISHAPS[index])
     }
 
-    /// Counts a join and says whether it is to be forgotten.
+    /// Counts a join; true if it is to be forgotten.
     pub(crate) fn forgets(&self) -> bool {
         let every = self.forget_every.load(Ordering::Relaxed);
         if every == 0 {
@@ -193,7 +193,7 @@ impl Faults {
         self.forgotten.load(Ordering::Relaxed)
     }
 
-    /// Counts from the beginning again.
+    /// Resets the counts.
     pub(crate) fn reset(&self) {
         for count in [&self.deliveries, &self.joins, &self.forgotten] {
             count.store(0, Ordering::Relaxed);
@@ -228,7 +228,7 @@ mod tests {
             })
         };
         assert_eq!(count(Mishap::Lose), 400);
-        // Where two meet, the first happens: 1000 fourths, of which every fifth is lost.
+        // If two apply, the first is used: of 1000 fourths, every fifth is lost.
         assert_eq!(count(Mishap::Twice), 800);
         assert_eq!(count(Mishap::Late), 0);
         assert_eq!((0..70).filter(|_| faults.forgets()).count(), 10);

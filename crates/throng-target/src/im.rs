@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What a client says. `seq` is any JSON value and comes back as it was.
+/// The fields of a client message. `seq` is any JSON value and is returned unchanged.
 #[derive(Deserialize)]
 struct Fields<'a> {
     #[serde(borrow, default)]
@@ -56,25 +56,25 @@ struct BroadcastData<'a> {
     body: Option<&'a RawValue>,
 }
 
-/// What a message asks for, once it is understood.
+/// The command of a parsed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
     Login(Cow<'a, str>),
     Heartbeat,
     Ping,
     Unknown,
-    /// No JSON, or without what it must have.
+    /// Not JSON, or a required field is missing.
     Malformed,
 }
 
-/// How the answer to a message came out.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
     NotLoggedIn,
     Unknown,
     Malformed,
-    /// One of the errors that the server was told to make.
+    /// An injected error.
     Error,
 }
 
@@ -91,7 +91,7 @@ impl Outcome {
     }
 }
 
-/// A message that was read; nothing of it is copied, unless it has escapes.
+/// A parsed message; only texts with escapes are copied.
 pub(crate) struct Message<'a>(Option<Fields<'a>>);
 
 impl<'a> Message<'a> {
@@ -103,7 +103,7 @@ impl<'a> Message<'a> {
         self.0.as_ref().map_or(Command::Malformed, command)
     }
 
-    /// Writes the answer as JSON.
+    /// Writes the reply as JSON.
     pub(crate) fn answer(&self, outcome: Outcome, out: &mut Vec<u8>) {
         let answer = Answer {
             seq: self.0.as_ref().and_then(|fields| fields.seq),
@@ -129,7 +129,7 @@ fn command<'a>(fields: &Fields<'a>) -> Command<'a> {
     }
 }
 
-/// The text of a broadcast. A `body` that is no JSON is sent as a JSON string.
+/// The text of a broadcast. A `body` that is not JSON is sent as a JSON string.
 pub(crate) fn broadcast(from: &str, id: u64, sent_ns: u64, body: Option<&[u8]>) -> Vec<u8> {
     let body = body.and_then(|bytes| {
         let text = String::from_utf8_lossy(bytes);
@@ -144,7 +144,7 @@ pub(crate) fn broadcast(from: &str, id: u64, sent_ns: u64, body: Option<&[u8]>) 
 }
 
 fn write_json(value: &impl Serialize, out: &mut Vec<u8>) {
-    // Neither these types nor memory can fail to be written; half a text would show if one did.
+    // Writing these types to memory cannot fail; a truncated text would reveal it.
     let _ = serde_json::to_writer(out, value);
 }
 

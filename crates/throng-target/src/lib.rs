@@ -1,21 +1,21 @@
-//! Reference servers with known behaviour: http, echo, im, chat, push, mqtt. They know exactly what
-//! they served, so that what a tester reports can be checked against the truth.
+//! Reference servers with known behavior: http, echo, im, chat, push, mqtt. They count exactly what
+//! they served, so that the results of a load generator can be checked against them.
 //!
-//! They share no codec with the tester: HTTP/1.1, WebSocket and the private protocols
-//! of chat and push are written here a second time, gRPC and MQTT too; HTTP/2 is the `h2` crate's,
+//! They share no codec with the generator: HTTP/1.1, WebSocket, gRPC, MQTT and the private
+//! protocols of chat and push have a second implementation here; HTTP/2 is the `h2` crate's,
 //! protobuf the `prost` crate's.
 //!
-//! - [`start`] starts a server; [`Running`] tells its addresses and its [`Stats`] and stops it.
-//! - [`Latency`] is the law by which answers are delayed; [`Options`] has the faults,
+//! - [`start`] starts a server; [`Running`] has its addresses and its [`Stats`], and stops it.
+//! - [`Latency`] is the law by which responses are delayed; [`Options`] has the faults,
 //!   [`FaultOptions`] those of deliveries from one connection to others.
-//! - [`CapacityOptions`] are what it can carry: a queue, a limit of the rate.
+//! - [`CapacityOptions`] are its limits: a queue and a rate limit.
 //!
-//! Inside: a worker is a thread with a runtime, a listener and, when there are more connections
-//! than a descriptor table holds, a table of its own. A connection is one small task. A session
-//! (`http`, `raw`, `websocket` with `im`, `chat`, `push`, `mqtt`) is a machine that turns bytes
-//! into answers; the connection sends them when the worker's timer says that they are due. What one
-//! connection has for others goes by mail (`mail`) to their workers, which find them in their
-//! `places`.
+//! Inside: a worker is a thread with a runtime, a listener and, if there are more connections than
+//! a descriptor table holds, its own table. A connection is one small task. A session (`http`,
+//! `raw`, `websocket` with `im`, `chat`, `push`, `mqtt`) is a state machine that turns bytes into
+//! responses; the connection sends them when the worker's timer reports that they are due. Output
+//! for other connections goes through the mailbox (`mail`) of their workers, which find the
+//! connections in their `places`.
 
 #![deny(unsafe_code)]
 

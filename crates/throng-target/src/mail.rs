@@ -1,6 +1,5 @@
-//! Letters from any thread to the connections of any worker: a bounded mailbox for each worker,
-//! and a bell that is rung when the first letter comes. Letters that wait together are written
-//! together.
+//! Messages from any thread to the connections of any worker: a bounded mailbox per worker, and a
+//! bell that rings for the first message. Waiting messages are handled together.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,16 +12,16 @@ use crate::mqtt::{Client, Message, Target};
 use crate::redis::Ticket;
 use crate::system::Bell;
 
-/// More letters than this do not wait for one worker.
+/// The maximum number of messages that wait for one worker.
 const MAILBOX_LETTERS_MAX: usize = 100_000;
-/// More bytes than this do not wait for one worker.
+/// The maximum number of bytes that wait for one worker.
 const MAILBOX_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A message that is made once for all who get it: only its time differs.
+/// A message that is encoded once for all receivers: only its time differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamped {
     bytes: Box<[u8]>,
-    /// Where its time stands, in eight bytes.
+    /// The offset of its time, which takes eight bytes.
     at: usize,
 }
 
@@ -31,7 +30,8 @@ impl Stamped {
         Stamped { bytes: bytes.into(), at }
     }
 
-    /// Writes the message with this time, in nanoseconds of the wall clock, over what `out` holds.
+    /// Writes the message with this time, in nanoseconds of the wall clock, to `out`, which is
+    /// cleared first.
     pub(crate) fn stamp(&self, sent_ns: u64, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.bytes);
@@ -43,22 +43,22 @@ impl Stamped {
     }
 }
 
-/// What a worker is asked to do for its connections.
+/// A task for a worker.
 #[derive(Clone, Debug)]
 pub(crate) enum Letter {
-    /// Delivers a message to everyone of a room who is on this worker.
+    /// Delivers a message to all members of a room on this worker.
     Room(Arc<Room>, Arc<[u8]>),
-    /// Delivers a push, stamped when it is written, to connections that are all of this worker.
+    /// Delivers a push to connections of this worker, with the time of writing.
     Push(Box<[Address]>, Arc<Stamped>),
     /// Redis has confirmed these binds, or has not in time.
     Bound(Box<[Ticket]>, bool),
-    /// Delivers a message to subscribers whose connections are with this worker.
+    /// Delivers a message to subscribers with connections on this worker.
     Mqtt(Vec<Target>, Arc<Message>),
-    /// Delivers what waits for a subscriber that has room for it.
+    /// Delivers waiting messages to a subscriber that has room for them.
     MqttRoom(Arc<Client>),
-    /// Closes a connection in order.
+    /// Closes a connection gracefully.
     End(Address),
-    /// The number and the body of a message to all who are logged in to the messenger.
+    /// The number and the body of a message to all users that are logged in to the messenger.
     Broadcast(u64, Arc<[u8]>),
 }
 
@@ -77,7 +77,7 @@ impl Letter {
 /// The mailboxes of all workers, the admin's last.
 pub(crate) struct Post {
     boxes: Vec<Mailbox>,
-    /// Deliveries that were not made because a mailbox was full.
+    /// Deliveries that were dropped because a mailbox was full.
     dropped: AtomicU64,
 }
 
@@ -90,13 +90,13 @@ struct Mailbox {
 struct Waiting {
     letters: Vec<Letter>,
     bytes: usize,
-    /// The worker knows that there are letters and has not taken them yet.
+    /// The worker was notified of messages and has not taken them yet.
     called: bool,
 }
 
 impl Post {
-    /// Must be made before the tables of descriptors part, so that a bell has the same number in
-    /// all of them and anybody can ring it.
+    /// Must be created before the descriptor tables are separated, so that a bell has the same
+    /// number in all of them and any thread can ring it.
     pub(crate) fn new(workers: usize) -> io::Result<Post> {
         let mailbox = |_| Ok(Mailbox { waiting: Mutex::default(), bell: Bell::new()? });
         let boxes = (0..=workers).map(mailbox).collect::<io::Result<_>>()?;
@@ -111,14 +111,14 @@ impl Post {
         &self.boxes[worker].bell
     }
 
-    /// Wakes all workers, letters or not.
+    /// Wakes all workers, with or without messages.
     pub(crate) fn ring_all(&self) {
         self.boxes.iter().for_each(|mailbox| mailbox.bell.ring());
     }
 
-    /// Whether the letter was taken; one to a full mailbox is not, but what is told of one
-    /// connection (its end, its bind) always is. Whoever is refused tries again, or counts the
-    /// deliveries with [`Post::drop_deliveries`].
+    /// False if the mailbox is full; messages about one connection (its end, its bind) are always
+    /// accepted. After a refusal, the caller tries again, or counts the deliveries with
+    /// [`Post::drop_deliveries`].
     pub(crate) fn send(&self, worker: u16, letter: Letter) -> bool {
         let Some(mailbox) = self.boxes.get(usize::from(worker)) else { return false };
         let calls = {
@@ -139,7 +139,7 @@ impl Post {
         true
     }
 
-    /// All that waits for a worker. The next letter rings again.
+    /// All messages that wait for a worker. The next message rings again.
     pub(crate) fn take(&self, worker: usize) -> Vec<Letter> {
         let waiting = &mut *lock(&self.boxes[worker].waiting);
         waiting.bytes = 0;
@@ -151,7 +151,7 @@ impl Post {
         self.dropped.fetch_add(deliveries, Ordering::Relaxed);
     }
 
-    /// Deliveries that were not made because a mailbox was full.
+    /// Deliveries that were dropped because a mailbox was full.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

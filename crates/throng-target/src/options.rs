@@ -1,4 +1,4 @@
-//! What a server is told before it starts, and what of it is impossible.
+//! The options of a server, and their validation.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether the server delivers messages from one connection to others.
+    /// True if the server delivers messages from one connection to others.
     pub(crate) fn delivers(self) -> bool {
         matches!(self, Kind::Chat | Kind::Push | Kind::Mqtt)
     }
@@ -75,7 +75,7 @@ impl Default for PushOptions {
 }
 
 impl PushOptions {
-    /// Refuses what cannot be, in words.
+    /// Describes values that are not valid.
     pub(crate) fn fault(&self) -> Option<Said> {
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
         first([
@@ -91,12 +91,12 @@ impl PushOptions {
     }
 }
 
-/// The first fault that there is.
+/// The first error, if any.
 fn first<const FAULTS: usize>(faults: [(bool, Said); FAULTS]) -> Option<Said> {
     faults.into_iter().find_map(|(is_there, fault)| is_there.then_some(fault))
 }
 
-/// Hears what a person should know while the server runs. Called from the server's threads.
+/// Receives warnings while the server runs. Called from the server's threads.
 pub(crate) type Told = fn(&str);
 
 /// What a server is told before it starts: flags of `throng target`.
@@ -172,7 +172,8 @@ pub struct Options {
     pub faults: FaultOptions,
     #[command(flatten)]
     pub push: PushOptions,
-    // Hears of full descriptor tables and the like, once each; without it nobody is told.
+    // Receives a warning about full descriptor tables and similar, once each; without it, they are
+    // not reported.
     #[arg(skip)]
     pub told: Option<Told>,
 }
@@ -208,13 +209,13 @@ impl Default for Options {
     }
 }
 
-/// More threads than any computer is served well by.
+/// The maximum number of threads.
 const WORKERS_MAX: usize = 4096;
-/// The largest body that is served, a terabyte.
+/// The largest body: one terabyte.
 pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
 
 impl Options {
-    /// Refuses what cannot be, in words.
+    /// Describes values that are not valid.
     pub(crate) fn check(&self, kind: Kind) -> io::Result<()> {
         let share = |share: f64| (0.0..=1.0).contains(&share);
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
@@ -276,10 +277,10 @@ impl Options {
     }
 }
 
-/// Deliveries are not gathered for longer than this.
+/// The longest batching time of deliveries.
 const BATCH_MAX: Duration = Duration::from_mins(1);
 
-/// How many workers a server gets, and whether each has a descriptor table of its own.
+/// The number of workers of a server, and whether each has its own descriptor table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seats {
     pub(crate) workers: usize,
@@ -287,8 +288,8 @@ pub(crate) struct Seats {
 }
 
 impl Seats {
-    /// `descriptors` is what one table holds. A tenth of it is headroom: the kernel spreads
-    /// connections over the listeners by chance.
+    /// `descriptors` is the size of one table. A tenth of it is headroom: the kernel spreads
+    /// connections over the listeners at random.
     pub(crate) fn new(options: &Options, cores: usize, descriptors: u64) -> Seats {
         let usable = (descriptors / 10 * 9).max(1);
         let needed = usize::try_from(options.connections.div_ceil(usable)).unwrap_or(WORKERS_MAX);

@@ -1,4 +1,4 @@
-//! The rooms of the chat and who is in which, over all workers.
+//! The chat rooms and their members, over all workers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,9 @@ use crate::faults::Faults;
 use super::codec::Breach;
 use crate::sums::Sums;
 
-/// More rooms than this are not opened.
+/// The maximum number of rooms.
 const ROOMS_MAX: u64 = 1_000_000;
-/// Parts with a lock each, so that workers seldom wait for each other.
+/// Parts with a lock each, so that workers rarely wait for each other.
 const PARTS: usize = 64;
 
 pub(crate) struct Hall {
@@ -25,13 +25,13 @@ pub(crate) struct Hall {
     pub(crate) counts: Counts,
 }
 
-/// Where a user is.
+/// The room and connection of a user.
 struct Presence {
     address: Address,
     room: Arc<Room>,
 }
 
-/// A room stays when all have left it, so that it can be asked what happened in it.
+/// A room stays after all users have left, so that its counts can be queried.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     pub(crate) id: u64,
@@ -41,15 +41,15 @@ pub(crate) struct Room {
     pub(crate) gifts: Count,
     pub(crate) lights: Count,
     deliveries: Mutex<DeliveryStats>,
-    /// The workers that have connections in the room, and how many.
+    /// The workers with connections in the room, and the number of connections.
     workers: Mutex<Vec<(u16, u64)>>,
 }
 
-/// A figure that any worker may raise.
+/// A count that any worker may increment.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
-/// What happened in all rooms.
+/// Counts over all rooms.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) joins: Count,
@@ -66,13 +66,13 @@ pub(crate) struct Counts {
     pub(crate) bad_body: Count,
 }
 
-/// How a join came out.
+/// The result of a join.
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) room: Arc<Room>,
-    /// How many users are in the room now.
+    /// The number of users in the room.
     pub(crate) online: u64,
-    /// The connection on which the same user was until now.
+    /// The previous connection of the same user.
     pub(crate) before: Option<Address>,
 }
 
@@ -100,7 +100,7 @@ impl Hall {
         }
     }
 
-    /// The room of this number, opened if need be; none when there are too many.
+    /// The room with this number, created if it does not exist; `None` if there are too many.
     pub(crate) fn open(&self, id: u64) -> Option<Arc<Room>> {
         let part = &mut *lock(&self.rooms[part(id)]);
         if let Some(room) = part.get(&id) {
@@ -119,8 +119,8 @@ impl Hall {
         lock(&self.rooms[part(id)]).get(&id).cloned()
     }
 
-    /// Puts a user into a room. Whoever was there with the same name before is not online any
-    /// more from this moment, though its connection has still to hear of it.
+    /// Puts a user into a room. The user's previous connection is offline from now on, although it
+    /// has not been notified yet.
     pub(crate) fn join(&self, user: u64, room: &Arc<Room>, address: Address) -> Joined {
         let presence = Presence { address, room: Arc::clone(room) };
         let before = lock(&self.users[part(user)]).insert(user, presence);
@@ -132,7 +132,7 @@ impl Hall {
         Joined { room: Arc::clone(room), online, before: before.map(|before| before.address) }
     }
 
-    /// Takes a connection out of a room, and its user unless that is on another one by now.
+    /// Removes a connection from a room, and its user unless another connection has replaced it.
     pub(crate) fn leave(&self, user: u64, room: &Room, address: Address) {
         room.let_go(address.worker);
         let part = &mut *lock(&self.users[part(user)]);
@@ -174,7 +174,7 @@ impl Hall {
         }
     }
 
-    /// What happened in a room that anybody ever joined.
+    /// The counts of a room with at least one join so far.
     pub(crate) fn tell(&self, id: u64) -> Option<Value> {
         let room = self.room(id)?;
         let deliveries = lock(&room.deliveries).clone();
@@ -189,7 +189,7 @@ impl Hall {
         }))
     }
 
-    /// Sets all counts back; who is in which room stays.
+    /// Resets all counts; members stay.
     pub(crate) fn reset(&self) {
         let c = &self.counts;
         let all = [&c.joins, &c.joins_refused, &c.before_join, &c.likes, &c.gifts, &c.lights];
@@ -211,7 +211,7 @@ impl Room {
         self.online.load(Ordering::Relaxed)
     }
 
-    /// Calls `action` with each worker that has connections in the room, and how many.
+    /// Calls `action` with each worker that has connections in the room, and their number.
     pub(crate) fn workers(&self, mut action: impl FnMut(u16, u64)) {
         lock(&self.workers).iter().for_each(|(worker, count)| action(*worker, *count));
     }
@@ -262,7 +262,7 @@ mod tests {
         let again = hall.join(7, &two, at(1, 2));
         assert_eq!((again.online, again.before), (1, Some(at(0, 1))));
         assert_eq!((one.online(), two.online()), (1, 1));
-        // The first connection hears of it and leaves; the user stays.
+        // The first connection is notified and leaves; the user stays.
         hall.leave(7, &one, at(0, 1));
         assert_eq!((one.online(), two.online()), (1, 1));
         hall.leave(7, &two, at(1, 2));

@@ -1,9 +1,10 @@
-//! The chat room: a private TCP protocol with rooms, fan-out, presence and a kick on double login.
+//! The chat room: a private TCP protocol with rooms, fan-out, presence, and disconnection on double
+//! login.
 //!
-//! `join` puts a connection into a room and is answered by `joined`; what is `say`d there is
-//! `said` to everyone in the room, the sender included; `gift`, `say` and `light` are answered by
-//! `done`, and `ping` by `pong`, with the seq of the request. `leave` and bad packets end the
-//! connection in order.
+//! `join` puts a connection into a room, and its reply is `joined`; a `say` is sent as `said` to
+//! all members of the room, including the sender; the reply to `gift`, `say` and `light` is `done`,
+//! and to `ping` it is `pong`, with the seq of the request. `leave` and bad packets close the
+//! connection gracefully.
 
 pub(crate) mod codec;
 mod hall;

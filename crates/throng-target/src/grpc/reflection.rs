@@ -1,5 +1,5 @@
 //! Server reflection (github.com/grpc/grpc, `reflection/v1/reflection.proto`; v1alpha has the same
-//! messages) for the one service. Its descriptor is made of the file itself.
+//! messages) for the only service. Its descriptor is built from the file.
 
 use std::sync::OnceLock;
 
@@ -85,7 +85,7 @@ struct Failure {
     message: String,
 }
 
-/// The file as servers give it, and the names that it declares.
+/// The descriptor in the form that servers send, and the names that it declares.
 struct Descriptor {
     bytes: Vec<u8>,
     symbols: Vec<String>,
@@ -132,7 +132,7 @@ fn descriptor() -> &'static Descriptor {
             let name = format!("{package}.{}", service.name());
             for method in &mut service.method {
                 symbols.push(format!("{name}.{}", method.name()));
-                // The parser leaves names as they are written.
+                // The parser keeps names as written.
                 for of in [&mut method.input_type, &mut method.output_type] {
                     *of = of.take().map(|of| format!(".{package}.{of}"));
                 }
@@ -178,7 +178,7 @@ mod tests {
             assert!(failure(ask(Question::Symbol(name.to_owned()))), "{name}");
             assert!(failure(ask(Question::File(name.to_owned()))), "{name}");
         }
-        // It differs from the file by nothing but comments and names in full.
+        // It differs from the file only by comments and fully qualified names.
         let mut file = protox_parse::parse(FILE, text).unwrap();
         file.source_code_info = None;
         for method in &mut file.service[0].method {
@@ -224,7 +224,7 @@ mod tests {
             ("CountRequest", count.encode_to_vec()),
         ] {
             let declared = file.message_type.iter().find(|one| one.name() == message).unwrap();
-            // Varints are 0 on the wire, texts 2; each value above takes one byte.
+            // Varints have wire type 0, texts 2; each value above takes one byte.
             let tags = declared.field.iter().map(|field| {
                 let is_text = field.name() == "text";
                 field.number() as u8 * 8 + u8::from(is_text) * 2

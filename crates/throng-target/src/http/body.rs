@@ -1,26 +1,26 @@
-//! The body of a request, as it comes: counted, and handed on piece by piece.
+//! The body of a request: counted, and passed on piece by piece.
 
 use super::Refusal;
 
-/// The longest line of a chunk's size with its extensions.
+/// The longest line with a chunk size and its extensions.
 const CHUNK_LINE_BYTES_MAX: u32 = 4096;
-/// All trailer lines together.
+/// The maximum size of all trailer lines together.
 const TRAILER_BYTES_MAX: u32 = 16 * 1024;
 
-/// What of a body is still to come.
+/// The unread rest of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// So many bytes.
+    /// The remaining length.
     Length(u64),
     Chunked(Chunked),
 }
 
-/// Chunked coding by RFC 9112, section 7.1, up to its end.
+/// Chunked coding (RFC 9112, section 7.1), up to its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chunked {
     awaits: Awaits,
     size: u64,
-    /// Bytes of the present line, or of the trailers.
+    /// Bytes of the current line, or of the trailers.
     line: u32,
 }
 
@@ -50,8 +50,8 @@ impl Body {
         }
     }
 
-    /// Takes what of `input` belongs to the body and returns how much that is; `hear` gets the
-    /// content in it.
+    /// Consumes the part of `input` that belongs to the body and returns its length; `hear`
+    /// receives the content.
     pub(crate) fn read(
         &mut self,
         input: &[u8],
@@ -92,7 +92,7 @@ impl Chunked {
         }
     }
 
-    /// One byte of what is not content.
+    /// One byte that is not content.
     fn byte(&mut self, byte: u8) -> Result<(), Refusal> {
         self.line += 1;
         self.awaits = match (self.awaits, byte) {
@@ -141,7 +141,7 @@ mod tests {
         Body::Chunked(Chunked::default())
     }
 
-    /// The content, and the bytes left after the body; or the refusal.
+    /// The content, and the bytes after the body; or the refusal.
     fn read(mut body: Body, parts: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>, bool), Refusal> {
         let (mut content, mut rest) = (Vec::new(), Vec::new());
         for part in parts {

@@ -1,8 +1,8 @@
-//! What the admin of a chat is asked.
+//! Admin requests of a chat server.
 
 use crate::setup::Setup;
 
-/// What the admin tells: `/online`, and about one room `/room/42`.
+/// Responds to `/online`, and for one room to `/room/42`.
 pub(crate) fn route(setup: &Setup, method: &str, target: &str) -> Option<(u16, String)> {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     if path == "/online" {

@@ -1,8 +1,8 @@
-//! `/digest`: who asks has to say who it is (RFC 7616). Nonces are not kept: a count that was used
-//! before is taken again.
+//! `/digest`: requires digest authentication (RFC 7616). Nonces are not stored: a nonce count is
+//! accepted again.
 //!
-//! `/digest?user=ann&password=word&algorithm=MD5&uses=10`: the names as they stand there; a nonce
-//! is stale after so many uses.
+//! `/digest?user=ann&password=word&algorithm=MD5&uses=10`: the parameters in this order; a nonce is
+//! stale after this many uses.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use throng_base::Random;
 use super::{Head, Refusal};
 
 const REALM: &str = "throng";
-/// What a nonce that the server has made ends with, of what stands before.
+/// The number of digits at the end of a nonce that authenticate the digits before them.
 const SEAL_DIGITS: usize = 8;
 const WRONG: Refusal =
     Refusal::bad("`/digest` takes user=NAME, password=WORD, algorithm=MD5 or SHA-256, and uses=N");
@@ -45,12 +45,12 @@ impl Algorithm {
     }
 }
 
-/// What the server makes of a request.
+/// The result of checking a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Digest {
-    /// It is from this user.
+    /// Authenticated as this user.
     From(String),
-    /// It is asked who it is from, by the algorithms that are wanted.
+    /// Credentials are required, with the requested algorithms.
     Ask { algorithm: Option<&'static str>, stale: bool },
 }
 
@@ -83,7 +83,7 @@ impl Digest {
         })
     }
 
-    /// The challenges, each the value of a header of its own.
+    /// The challenges, each the value of a separate header.
     pub(super) fn challenges(
         algorithm: Option<&str>,
         stale: bool,
@@ -156,11 +156,11 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// `name=value` or `name="value"`, with commas between.
+/// `name=value` or `name="value"`, separated by commas.
 struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// As many as are well formed.
+    /// All well-formed parameters.
     fn of(text: &str) -> Parameters {
         let mut all = Vec::new();
         let mut rest = text.trim_start();
@@ -187,7 +187,7 @@ impl Parameters {
     }
 }
 
-/// What stands before the closing quote, and what behind it.
+/// The text before the closing quote, and the text after it.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut letters = text.char_indices();

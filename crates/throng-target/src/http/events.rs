@@ -1,9 +1,9 @@
-//! Event streams (HTML standard, section "Server-sent events"): events that are numbered by their
-//! ids, every so often, with faults on purpose.
+//! Event streams (HTML standard, section "Server-sent events"): events with numbers as IDs, at an
+//! interval, with injected faults.
 //!
 //! `/events?every=10ms&count=100&size=64&event=price`, and one of `close_after=N`, `reset_after=N`
-//! and `stall_after=N`: after so many events on this connection; `retry=50ms` tells the client when
-//! to come back. Who says `Last-Event-ID: N` gets the events from N + 1 on.
+//! and `stall_after=N`: after N events on this connection; `retry=50ms` sets the client's
+//! reconnection time. A client that sends `Last-Event-ID: N` gets the events from N + 1 on.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -18,20 +18,20 @@ const SIZE_MAX: u64 = 1024 * 1024;
 /// How long a stalled stream stays open.
 const STALL: Duration = Duration::from_secs(86_400);
 
-/// What is left of a stream.
+/// The remaining part of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Events {
-    /// The id of the next event, and that of the last.
+    /// The IDs of the next and the last event.
     next: u64,
     last: u64,
     every: Duration,
-    /// How long the data of an event is at least.
+    /// The minimum length of an event's data.
     size: usize,
     name: String,
-    /// What the first event tells of the time until a client comes back.
+    /// The reconnection time in the first event.
     retry: Option<Duration>,
     trouble: Option<(u64, Trouble)>,
-    /// The client said where another stream was lost.
+    /// The client resumes an earlier stream.
     pub(crate) resumed: bool,
 }
 
@@ -42,12 +42,12 @@ enum Trouble {
     Stall,
 }
 
-/// What follows what a stream says now.
+/// What follows the current output of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// It says more after this time.
+    /// More output after this time.
     More(Duration),
-    /// It was complete.
+    /// The stream was complete.
     Complete,
     Fault(Finish),
 }
@@ -96,7 +96,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Writes the next event, if there is one; how many were, and what follows.
+    /// Writes the next event, if any; returns the number of written events, and what follows.
     pub(crate) fn step(&mut self, out: &mut Vec<u8>) -> (u64, After) {
         if let Some((0, trouble)) = self.trouble {
             return (
@@ -143,7 +143,7 @@ mod tests {
         Events::asked(&parse(head.as_bytes()).unwrap(), query)
     }
 
-    /// What is said step by step, and what follows the last of so many.
+    /// The output of this many steps, and what follows the last one.
     fn said(mut events: Events, steps: usize) -> (String, u64, After) {
         let (mut out, mut count, mut last) = (Vec::new(), 0, After::Complete);
         for _ in 0..steps {

@@ -1,4 +1,4 @@
-//! The head of a request: found in a stream of bytes, and understood without copying.
+//! The head of a request: located in a stream of bytes, and parsed without copying.
 
 use super::Refusal;
 
@@ -13,16 +13,16 @@ pub(crate) struct Head<'a> {
     pub(crate) expects_continue: bool,
     pub(crate) chunked: bool,
     pub(crate) length: Option<u64>,
-    /// How slow the answer is to be, as the request has it.
+    /// The requested slowness of the response.
     pub(crate) sleep: Option<&'a str>,
     pub(crate) times: Option<&'a str>,
-    /// The connection is to become another, and it is to be a WebSocket.
+    /// The connection requests an upgrade, and to a WebSocket.
     upgrades: bool,
     offers_websocket: bool,
     pub(crate) fields: Fields<'a>,
 }
 
-/// The header lines of a head that is known to be well formed, each with its end.
+/// The header lines of a well-formed head, each with its line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fields<'a>(&'a str);
 
@@ -39,14 +39,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where the head ends that starts at 0: after its empty line. The bytes before `from` were
-/// looked at before, when they were all there was.
+/// The end of the head that starts at 0: after its empty line. The bytes before `from` were
+/// searched in an earlier call.
 pub(crate) fn find_end(input: &[u8], from: usize) -> Option<usize> {
     let start = from.saturating_sub(3);
     let rest = input.get(start..)?;
     let mut at = 0;
-    // An empty line is looked for by its last byte but one of two line ends: most bytes of a
-    // head are neither.
+    // The search is for the last byte but one of two line ends: most bytes of a head are neither.
     while let Some(found) = rest[at..].iter().position(|byte| *byte == b'\n') {
         let end = at + found + 1;
         if end >= 4 && &rest[end - 4..end] == b"\r\n\r\n" {
@@ -57,11 +56,11 @@ pub(crate) fn find_end(input: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// Understands a head, its empty line included.
+/// Parses a head, including its empty line.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Head<'_>, Refusal> {
     let text = std::str::from_utf8(bytes).map_err(|_| Refusal::bad("the head is not UTF-8"))?;
     let text = text.strip_suffix("\r\n").unwrap_or(text);
-    // Lines are split at one byte, as a search for two is dearer.
+    // Lines are split at one byte, because a search for two is slower.
     let (line, fields) = text.split_once('\n').unwrap_or((text, ""));
     let (method, target, minor) = request_line(without_end(line)?)?;
     let mut head = Head {
@@ -98,7 +97,7 @@ impl<'a> Head<'a> {
         self.upgrades && self.offers_websocket
     }
 
-    /// Takes note of a field that says how the connection, the body and the answer go on.
+    /// Handles a field that affects the connection, the body or the response.
     fn notice(&mut self, name: &str, value: &'a str) -> Result<(), Refusal> {
         match name.len() {
             10 if name.eq_ignore_ascii_case("connection") => {

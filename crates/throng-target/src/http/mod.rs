@@ -1,5 +1,5 @@
-//! HTTP/1.1 as a server reads and writes it (RFC 9110 and 9112): heads, bodies, routes. The routes
-//! are those of HTTP/2 too.
+//! The server side of HTTP/1.1 (RFC 9110 and 9112): heads, bodies, routes. HTTP/2 shares the
+//! routes.
 
 mod body;
 mod chat;
@@ -25,19 +25,19 @@ pub(crate) use tail::{Pieces, Tail};
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The longest body that is kept to be echoed or broadcast.
 pub(crate) const KEPT_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// The longest body that is read and forgotten.
+/// The longest body that is read and discarded.
 pub(crate) const DRAINED_BODY_BYTES_MAX: u64 = 1 << 30;
 
-/// What a client of HTTP/2 says first (RFC 9113, section 3.4).
+/// The connection preface of an HTTP/2 client (RFC 9113, section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Whether this is, or may become, the start of HTTP/2.
+/// True if this is, or may become, the start of HTTP/2.
 pub(crate) fn begins_http2(input: &[u8]) -> bool {
     let common = input.len().min(PREFACE.len());
     input[..common] == PREFACE[..common]
 }
 
-/// Why a request is refused: the status and what is wrong with it.
+/// Why a request is refused: the status and the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,

@@ -1,7 +1,7 @@
-//! The admin's interface of a push service, over HTTP: pushes, who is online, counters, faults.
+//! The HTTP admin interface of a push service: pushes, online devices, counters, faults.
 //!
 //! `POST /push {"to": "d17", "id": 17, "data": …}` · `"to": ["d1", "d2"]` · `"to": "all"`, the
-//! last two with a `rate` per second if they shall be paced · `GET /online?from=0&to=999` ·
+//! last two optionally paced with a `rate` per second · `GET /online?from=0&to=999` ·
 //! `GET /device/d17` · `GET /stats` · `GET /faults` · `POST /faults {"lose_every": 1000}`.
 
 use std::time::Duration;
@@ -20,16 +20,16 @@ use crate::setup::Setup;
 
 /// The longest body of a request.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// The most devices that one push names.
+/// The maximum number of devices that one push names.
 const NAMES_MAX: usize = 10_000;
-/// The most devices of one page of those who are online.
+/// The maximum number of devices on one page.
 const PAGE_MAX: u64 = 2_000_000;
-/// As many are on a page that does not say where it ends.
+/// The default number of devices on a page.
 const PAGE: u64 = 1000;
-/// The longest lateness of a push, an hour.
+/// The longest delay of a push: one hour.
 const LATE_BY_MS_MAX: u64 = 3_600_000;
 
-/// An answer's status and JSON.
+/// The status and JSON of a response.
 type Said = (u16, String);
 
 /// Why a request is refused.
@@ -40,7 +40,7 @@ fn bad<T>(reason: impl Into<String>) -> Result<T, Refused> {
     Err(Refused(400, reason.into()))
 }
 
-/// Answers a request; none when there is no such path. Runs on the admin's thread.
+/// Responds to a request; `None` if the path does not exist. Runs on the admin's thread.
 pub(crate) fn route(setup: &Setup, method: &str, target: &str, body: &[u8]) -> Option<Said> {
     let service = setup.push.as_ref()?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -77,7 +77,7 @@ enum To {
     Many(Vec<String>),
 }
 
-/// A push that was understood.
+/// A parsed push request.
 #[derive(Debug, PartialEq)]
 struct Order {
     to: To,
@@ -203,7 +203,8 @@ fn set_faults(setup: &Setup, body: &[u8]) -> Result<(u16, Value), Refused> {
     Ok((200, faults(&changed)))
 }
 
-/// The faults with what the body says; what it does not name stays, `null` and 0 switch off.
+/// The faults after the changes of the body; faults that it does not name stay, and `null` and 0
+/// disable a fault.
 fn changed_faults(mut options: FaultOptions, body: &[u8]) -> Result<FaultOptions, Refused> {
     let changes: Map<String, Value> = match serde_json::from_slice(body) {
         Ok(changes) => changes,

@@ -1,8 +1,8 @@
-//! A broker of MQTT 3.1.1 and 5: subscriptions with wildcards and in groups, QoS 0 to 2, retained
+//! A broker for MQTT 3.1.1 and 5: subscriptions with wildcards and in groups, QoS 0 to 2, retained
 //! messages, wills, sessions that outlive their connection.
 //!
-//! A message goes by mail to the workers of its subscribers, so that the faults of deliveries apply
-//! to each.
+//! Messages go through the mailboxes of the subscribers' workers, so that the faults of deliveries
+//! apply to each.
 
 mod broker;
 mod client;

@@ -1,4 +1,4 @@
-//! Whole brokers on loopback, spoken to by small clients of std's sockets.
+//! Complete brokers on loopback, tested with small clients on std sockets.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ fn books(stats: &Stats) -> MqttStats {
     stats.mqtt.clone().unwrap()
 }
 
-/// A packet with this body, parts of it by their bytes.
+/// A packet with this body, given in parts.
 fn packet(first: u8, body: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     codec::write(first, body, &mut out);
@@ -28,7 +28,8 @@ fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u16).to_be_bytes()[..], text.as_bytes()].concat()
 }
 
-/// A CONNECT: flags, what follows the keep-alive time, and what follows the client's identifier.
+/// A CONNECT: its flags, the bytes after the keep-alive time, and the bytes after the client
+/// identifier.
 struct Hello<'a> {
     level: u8,
     flags: u8,
@@ -53,7 +54,7 @@ impl Hello<'_> {
 const V3: Hello<'_> =
     Hello { level: 4, flags: 2, keep_alive_s: 0, properties: b"", id: "c", rest: b"" };
 const V5: Hello<'_> = Hello { level: 5, ..V3 };
-/// A session of MQTT 5 that lasts for a minute.
+/// An MQTT 5 session that lasts for a minute.
 const LASTING: Hello<'_> = Hello { flags: 0, properties: b"\x11\0\0\0\x3c", ..V5 };
 
 fn publish(level: u8, qos: u8, id: u16, topic: &str, payload: &str) -> Vec<u8> {
@@ -86,7 +87,7 @@ fn say(stream: &mut TcpStream, bytes: &[u8]) -> (u8, Vec<u8>) {
     hear(stream)
 }
 
-/// A client that is connected; whether its session was resumed.
+/// A connected client, and whether its session was resumed.
 fn client(running: &Running, hello: &Hello<'_>) -> (TcpStream, bool) {
     let mut stream = connect(running.listen);
     let (first, body) = say(&mut stream, &hello.bytes());
@@ -94,7 +95,7 @@ fn client(running: &Running, hello: &Hello<'_>) -> (TcpStream, bool) {
     (stream, body[0] == 1)
 }
 
-/// One that has subscribed, too.
+/// A connected client with a subscription.
 fn subscriber(running: &Running, hello: &Hello<'_>, filter: &str, options: u8) -> TcpStream {
     let (mut stream, _) = client(running, hello);
     let (first, body) = say(&mut stream, &subscribe(hello.level, 7, filter, options));
@@ -102,7 +103,7 @@ fn subscriber(running: &Running, hello: &Hello<'_>, filter: &str, options: u8) -
     stream
 }
 
-/// The first byte, the topic, the packet identifier and what follows it, of a PUBLISH.
+/// The first byte, the topic, the packet identifier and the rest of a PUBLISH.
 fn message(stream: &mut TcpStream) -> (u8, String, u16, Vec<u8>) {
     let (first, body) = hear(stream);
     assert_eq!(first & 0xf0, 0x30, "a PUBLISH: {first:x} {body:x?}");
@@ -172,7 +173,7 @@ fn a_session_outlives_its_connection_if_it_was_asked_to() {
     assert_eq!((first, again, rest), (0x3a, id, b"\0one".to_vec()), "with the DUP flag");
     assert_eq!(message(&mut stream).3, b"\0two");
     assert_eq!(message(&mut stream).3, b"\0three");
-    // A clean start ends it.
+    // A clean start ends the session.
     drop(stream);
     let (stream, present) = client(&running, &V5);
     assert!(!present);
@@ -261,7 +262,7 @@ fn a_will_is_published_when_its_client_is_lost_and_not_when_it_leaves() {
         }
     }
     assert_eq!(message(&mut stream).1, "will/lost");
-    // With a delay of a second, unless the session ends before.
+    // With a delay of one second, unless the session ends earlier.
     let rest = [vec![5, 0x18, 0, 0, 0, 1], will("will/late")].concat();
     let hello = Hello { id: "late", flags: 4, rest: &rest, ..LASTING };
     drop(client(&running, &hello));
@@ -314,7 +315,7 @@ fn faults_of_deliveries_are_exact() {
     for _ in 0..100 {
         from.write_all(&publish(4, 0, 0, "t", "m")).unwrap();
     }
-    // 10 are lost; of the 14 sevenths one is lost, too.
+    // 10 are lost; of the 14 sevenths, one is lost, too.
     (0..103).for_each(|_| drop(message(&mut stream)));
     let deliveries = running.stats().deliveries.unwrap();
     assert_eq!((deliveries.owed, deliveries.lost, deliveries.twice), (100, 10, 13));

@@ -1,4 +1,4 @@
-//! A tree of topic filters, and what matches a topic in it.
+//! A tree of topic filters, and a search for the filters that match a topic.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ pub(super) struct Topics<T> {
 }
 
 impl<T: Default> Topics<T> {
-    /// The value of a filter, made if there is none.
+    /// The value of a filter, created if it does not exist.
     pub(super) fn of(&mut self, filter: &str) -> &mut T {
         let mut node = self;
         for level in filter.split('/') {
@@ -22,7 +22,7 @@ impl<T: Default> Topics<T> {
     /// Calls `found` with the value of each filter that matches a topic.
     pub(super) fn matching<'a>(&'a self, topic: &str, found: &mut impl FnMut(&'a T)) {
         let levels: Vec<&str> = topic.split('/').collect();
-        // Topics that begin with `$` are only for filters that say so.
+        // Topics that start with `$` do not match wildcards at the first level.
         if topic.starts_with('$') {
             let child = self.children.get(levels[0]);
             return child.into_iter().for_each(|child| child.walk(&levels[1..], found));
@@ -43,7 +43,7 @@ impl<T: Default> Topics<T> {
     }
 }
 
-/// Whether a filter is one; that of a shared subscription without its group.
+/// True if a filter is valid; a shared subscription is given without its group.
 pub(super) fn is_filter(filter: &str) -> bool {
     let mut levels = filter.split('/').peekable();
     let mut valid = !filter.is_empty();

@@ -1,5 +1,5 @@
-//! The packets of the push protocol, read and written by hand: a length of two bytes that counts
-//! what follows it, a kind, a sequence number and the body of the kind. Numbers are big-endian.
+//! The packets of the push protocol, hand-written: a length of two bytes that counts the bytes
+//! after it, a kind, a sequence number and the body of the kind. Numbers are big-endian.
 
 use serde::de::IgnoredAny;
 
@@ -10,12 +10,12 @@ use crate::mail::Stamped;
 pub(crate) const LENGTH_MAX: usize = 16 * 1024;
 /// The length, the kind and the sequence number.
 const HEAD_BYTES: usize = 7;
-/// What the length counts beside the body.
+/// The bytes that the length counts in addition to the body.
 const COUNTED_HEAD_BYTES: usize = 5;
-/// The most bytes of JSON that a push carries, after its id and its time.
+/// The maximum length of JSON in a push, after its ID and its time.
 pub(crate) const PUSH_DATA_BYTES_MAX: usize = LENGTH_MAX - COUNTED_HEAD_BYTES - 16;
 
-/// Where the kind stands in a packet.
+/// The offset of the kind in a packet.
 pub(crate) const KIND_AT: usize = 2;
 
 const BIND: u8 = 1;
@@ -27,7 +27,7 @@ const RECEIVED: u8 = 6;
 const REPORT: u8 = 7;
 const NOTED: u8 = 8;
 
-/// What a device says.
+/// A message of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
     Bind { device: &'a str, key: &'a str },
@@ -42,8 +42,8 @@ pub(crate) struct Packet<'a> {
     pub(crate) message: Message<'a>,
 }
 
-/// The first packet of `input` and how many bytes it has; none when it is not yet complete. What
-/// cannot become a packet is refused as early as its bytes show it.
+/// The first packet of `input` and its length; `None` if it is incomplete. A packet that cannot
+/// become valid is refused as early as possible.
 pub(crate) fn read(input: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Breach> {
     let Some((length, rest)) = input.split_first_chunk::<2>() else { return Ok(None) };
     let length = usize::from(u16::from_be_bytes(*length));
@@ -81,7 +81,7 @@ fn bind(body: &[u8]) -> Result<Message<'_>, Breach> {
     Ok(Message::Bind { device, key })
 }
 
-/// A text after its length in one byte, and what follows it.
+/// A text with a length of one byte, and the bytes after it.
 fn text(bytes: &[u8]) -> Result<(&str, &[u8]), Breach> {
     let (length, rest) = bytes.split_first().ok_or(Breach::Malformed)?;
     let (text, rest) = rest.split_at_checked(usize::from(*length)).ok_or(Breach::Malformed)?;
@@ -92,7 +92,7 @@ fn number<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Breach> {
     bytes.try_into().map_err(|_| Breach::Malformed)
 }
 
-/// An answer: its code is the only body that any answer has.
+/// A reply: its body is only its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Bound(u8),
@@ -109,17 +109,17 @@ pub(crate) fn write_answer(out: &mut Vec<u8>, seq: u32, answer: Answer) {
     write_packet(out, kind, seq, body);
 }
 
-/// The sequence number of a push, which its acknowledgement carries. It is the server's own: no
-/// device comes so far with its requests.
+/// The sequence number of a push, which its acknowledgement repeats. It is above the numbers that
+/// devices use for their requests.
 pub(crate) fn seq_of_push(id: u64) -> u32 {
     1 << 31 | id as u32 & (u32::MAX >> 1)
 }
 
-/// Where the time stands in a push: after the head and the id.
+/// The offset of the time in a push: after the header and the ID.
 const SENT_NS_AT: usize = HEAD_BYTES + 8;
 
-/// A push, made once for all who get it: only its time differs.
-/// None when the data does not fit into a packet.
+/// A push, encoded once for all receivers: only its time differs. `None` if the data does not fit
+/// into a packet.
 pub(crate) fn push_frame(id: u64, data: &[u8]) -> Option<Stamped> {
     if data.len() > PUSH_DATA_BYTES_MAX {
         return None;
@@ -142,7 +142,7 @@ fn write_packet(out: &mut Vec<u8>, kind: u8, seq: u32, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// What a device would write, for tests.
+/// The packets of a device, for tests.
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

@@ -1,5 +1,5 @@
-//! The thread that pushes to many devices, paced, and that ends the patience of binds which wait
-//! for Redis. It writes no socket: it posts letters to the workers.
+//! The thread that paces pushes to many devices, and applies the timeout of binds that wait for
+//! Redis. It does not write to sockets: it sends messages to the workers.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,22 +16,22 @@ use crate::options::PushOptions;
 use crate::presence::Presence;
 use crate::redis::Ticket;
 
-/// More pushes to many are not on their way at once.
+/// The maximum number of pushes to many devices in progress.
 const JOBS_MAX: usize = 64;
-/// The devices of all pushes on their way, at eight bytes each.
+/// The maximum number of devices of all pushes in progress, at eight bytes each.
 const WAITING_MAX: u64 = 16_000_000;
-/// More binds do not wait for Redis at once.
+/// The maximum number of binds that wait for Redis.
 const TICKETS_MAX: usize = 256 * 1024;
-/// How often a paced push goes on.
+/// The interval at which a paced push continues.
 const TICK: Duration = Duration::from_millis(2);
-/// So many devices per tick get a push that is not paced, so that workers also do other things.
+/// Devices per tick of an unpaced push, so that workers also do other work.
 const UNPACED_PER_TICK: usize = 2_000;
-/// The longest a letter is: its devices are written one after another.
+/// The maximum number of devices per message: they are written one after another.
 const LETTER_ADDRESSES_MAX: usize = 256;
-/// The pushes that nobody asked for have ids from here on, apart from those of the admin.
+/// The first ID of periodic pushes, to keep them separate from those of the admin.
 const OWN_IDS_FROM: u64 = 1 << 32;
 
-/// Why a push to many is not begun.
+/// Why a push to many is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
@@ -47,33 +47,33 @@ pub(crate) struct Pusher {
 #[derive(Default)]
 struct Queue {
     jobs: Vec<Job>,
-    /// Binds that wait for Redis, and until when; all wait equally long.
+    /// Binds that wait for Redis, and their deadlines; the timeout is the same for all.
     tickets: VecDeque<(Time, Ticket)>,
-    /// When everyone gets the next push that nobody asked for, and how many there were.
+    /// When the next periodic push to all devices is due, and the number of them so far.
     next_own: Option<Time>,
     own_made: u64,
     stopped: bool,
 }
 
-/// A push on its way to many.
+/// A push to many in progress.
 struct Job {
     frame: Arc<Stamped>,
     addresses: Vec<Address>,
     done: usize,
     started: Time,
-    /// Devices per second; none: as fast as the workers take it.
+    /// Devices per second; `None`: as fast as the workers accept it.
     rate: Option<f64>,
 }
 
 impl Job {
-    /// How many devices get the push now.
+    /// The number of devices that are due now.
     fn due(&self, now: Time) -> usize {
         let left = self.addresses.len() - self.done;
         let due = match self.rate {
             None => UNPACED_PER_TICK,
             Some(rate) => {
                 let due = (now - self.started).as_secs_f64() * rate;
-                // The first is due at once.
+                // The first is due immediately.
                 (due as usize).saturating_add(1).saturating_sub(self.done)
             }
         };
@@ -94,7 +94,7 @@ impl Pusher {
         }
     }
 
-    /// Pushes to these devices, so many per second.
+    /// Pushes to these devices at this rate.
     pub(crate) fn push(
         &self,
         frame: Stamped,
@@ -126,7 +126,7 @@ impl Pusher {
         Ok(())
     }
 
-    /// Pushes to one device at once; false when its worker is too far behind.
+    /// Pushes to one device immediately; false if its worker is too far behind.
     pub(crate) fn push_one(&self, post: &Post, frame: Stamped, address: Address) -> bool {
         let letter = Letter::Push(Box::new([address]), Arc::new(frame));
         let taken = post.send(address.worker, letter);
@@ -146,7 +146,7 @@ impl Pusher {
         true
     }
 
-    /// One for each device that a push was for.
+    /// One per device that a push was for.
     pub(crate) fn addressed(&self) -> u64 {
         self.addressed.load(Ordering::Relaxed)
     }
@@ -165,7 +165,7 @@ impl Pusher {
         self.wake.notify_one();
     }
 
-    /// Works until it is stopped.
+    /// Runs until it is stopped.
     pub(crate) fn run(&self, post: &Post, presence: &Presence) {
         let mut queue = self.lock();
         while !queue.stopped {
@@ -180,7 +180,7 @@ impl Pusher {
         }
     }
 
-    /// Begins the push that everyone gets in the period that begins now, spread over it.
+    /// Starts the periodic push to all devices, spread over the period that starts now.
     fn push_own(&self, queue: &mut Queue, presence: &Presence, now: Time) {
         let (Some(every), Some(due)) = (self.every, queue.next_own) else { return };
         if due > now {
@@ -195,7 +195,7 @@ impl Pusher {
         if let Some(frame) = push_frame(OWN_IDS_FROM + number, data.as_bytes())
             && !addresses.is_empty()
         {
-            // When too many pushes are on their way, this one is left out.
+            // If too many pushes are in progress, this one is skipped.
             let _ = self.begin(queue, frame, addresses, Some(rate));
         }
     }
@@ -210,15 +210,15 @@ impl Queue {
         self.jobs.iter().map(|job| (job.addresses.len() - job.done) as u64).sum()
     }
 
-    /// When there is something to do, beside the jobs.
+    /// When the next work is due, except for the jobs.
     fn next(&self) -> Time {
         let ticket = self.tickets.front().map(|(until, _)| *until);
         ticket.into_iter().chain(self.next_own).min().unwrap_or(Time::NEVER)
     }
 }
 
-/// Posts what of a job is due, and tells whether anything is left of it. What a full mailbox does
-/// not take is posted at the next tick.
+/// Sends the due part of a job, and returns whether any is left. What a full mailbox refuses is
+/// sent at the next tick.
 fn advance(job: &mut Job, post: &Post, now: Time) -> bool {
     let due = job.due(now);
     let until = job.done + due;
@@ -255,7 +255,7 @@ fn end_patience(queue: &mut Queue, post: &Post, now: Time) {
     );
 }
 
-/// Calls `send` once for each worker, with what is for it, in order.
+/// Calls `send` once per worker, with its items in order.
 pub(crate) fn post_by_worker<T: Copy>(
     items: &[T],
     worker: impl Fn(&T) -> u16,

@@ -1,4 +1,4 @@
-//! Whole push services on loopback, spoken to by small devices of std's sockets.
+//! Complete push services on loopback, tested with small devices on std sockets.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +22,7 @@ fn plain() -> Running {
     service(PushOptions::default(), options())
 }
 
-/// A packet as a device reads it: kind, sequence number, body.
+/// A received packet: kind, sequence number, body.
 fn read(stream: &mut TcpStream) -> (u8, u32, Vec<u8>) {
     let mut head = [0; 7];
     stream.read_exact(&mut head).unwrap();
@@ -40,7 +40,7 @@ fn read_push(stream: &mut TcpStream) -> (u64, u64, String) {
     (number(0), number(8), String::from_utf8(body[16..].to_vec()).unwrap())
 }
 
-/// A device that is bound.
+/// A bound device.
 fn device(running: &Running, name: &str) -> TcpStream {
     let mut stream = connect(running.listen);
     stream.write_all(&bind(9, name, "pk")).unwrap();
@@ -128,7 +128,7 @@ fn what_breaks_the_protocol_closes_and_is_counted_by_reason() {
         running.reset();
         let mut stream = connect(running.listen);
         stream.write_all(&bytes).unwrap();
-        // The answer to the bind, where there was one, and then the end.
+        // The reply to the bind, if any, and then the end.
         std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
         until_count(&running, &format!("/closed/{reason}"), 1);
         assert_eq!(running.stats().refused, 1);

@@ -1,4 +1,4 @@
-//! What the laws say, beside the books and beside the simulation of the queue itself.
+//! The laws, compared with textbook values and with the simulation of the queue.
 
 use super::closed::{dm1, md1, mmc, refused_by_bucket};
 use super::*;
@@ -14,7 +14,7 @@ fn law(options: CapacityOptions, query: &str) -> Law {
     model.law_by(Question::read(query).unwrap(), 200_000).unwrap()
 }
 
-/// What the closed form and the simulation say: they have to agree.
+/// The closed form and the simulation, which must agree.
 #[track_caller]
 fn agree(options: CapacityOptions, failing: f64, query: &str) -> f64 {
     let question = Question::read(query).unwrap();
@@ -31,7 +31,7 @@ fn agree(options: CapacityOptions, failing: f64, query: &str) -> f64 {
 
 #[test]
 fn the_laws_of_the_design_are_met() {
-    // Queues whose capacity, as a share of saturation, is known: 0.908, 0.877, 0.908.
+    // Queues with known capacity as a share of saturation: 0.908, 0.877, 0.908.
     let rate = law(service("exponential 1ms", 1), "p=99&within=50ms").rate_per_s;
     assert!((rate - (1_000.0 - 100f64.ln() / 0.05)).abs() < 1e-6, "{rate}");
     let eight = law(service("exponential 8ms", 8), "p=99&within=50ms");
@@ -43,11 +43,11 @@ fn the_laws_of_the_design_are_met() {
 
 #[test]
 fn response_times_of_mmc_are_those_of_the_books() {
-    // M/M/1 is exponential at the rate that the server has to spare.
+    // M/M/1 is exponential with the spare rate of the server.
     assert!((mmc(800.0, 0.001, 1, 0.01) - (-2f64).exp()).abs() < 1e-12);
-    // Nobody waits where there are many servers: only the service is left.
+    // With many servers, no request waits: only the service is left.
     assert!((mmc(1.0, 0.001, 50, 0.002) - (-2f64).exp()).abs() < 1e-12);
-    // Where both rates are the same, and where they nearly are.
+    // If both rates are the same, and if they nearly are.
     let (same, near) = (mmc(1_000.0, 0.001, 2, 0.003), mmc(1_000.001, 0.001, 2, 0.003));
     assert!((same - near).abs() < 1e-6 && same > 0.0);
     assert_eq!(mmc(8_000.0, 0.001, 8, 1.0), 1.0);
@@ -61,7 +61,7 @@ fn md1_and_dm1_are_those_of_the_books() {
     assert!((md1(load, 1.0, 1.0) - load).abs() < 1e-12);
     let in_time = (1.0 - load) * (load * t).exp();
     assert!((md1(load, 1.0, 1.0 + t) - (1.0 - in_time)).abs() < 1e-12);
-    // The tail decays as the root of the transform says: load (e^x - 1) = x.
+    // The tail decays with the root of the transform: load (e^x - 1) = x.
     let decay = md1(load, 1.0, 31.0) / md1(load, 1.0, 30.0);
     let root = -decay.ln();
     assert!((load * (root.exp() - 1.0) - root).abs() < 1e-4, "{root}");
@@ -74,7 +74,7 @@ fn md1_and_dm1_are_those_of_the_books() {
 #[test]
 fn a_bucket_refuses_what_is_too_much() {
     let limit = |burst| RateLimit { per_s: 100.0, burst };
-    // One token is M/D/1 without a place to wait: Erlang's B, for any service time.
+    // One token is M/D/1 without a place to wait: Erlang B, for any service time.
     assert!((refused_by_bucket(80.0, limit(1)) - 0.8 / 1.8).abs() < 1e-12);
     for rate in [50.0, 99.0, 100.0, 101.0, 150.0, 900.0] {
         let shares = [1, 2, 10, 100, 2_000].map(|burst| refused_by_bucket(rate, limit(burst)));
@@ -111,7 +111,7 @@ fn what_has_no_closed_form_is_simulated() {
         assert!(simulated.low_per_s < law.rate_per_s && law.rate_per_s < simulated.high_per_s);
         law.rate_per_s / law.saturation_per_s
     };
-    // More regular service carries more, less regular service carries less.
+    // More regular service has a higher capacity, less regular service a lower one.
     let shares = [
         by(service("lognormal 1ms 2ms", 1), "M/G/1"),
         by(service("0ms..2ms", 1), "M/G/1"),
