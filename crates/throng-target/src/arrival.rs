@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_tells_how_long_it_lay_there() {
+    fn a_timestamp_gives_the_arrival() {
         let arrivals = arrivals();
         check(&arrivals, Some(970), 1000, 1000, 970);
         check(&arrivals, Some(1000), 1000, 1000, 1000);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_stamp_that_can_be_true_the_moment_of_reading_counts() {
+    fn without_a_plausible_timestamp_the_time_of_reading_counts() {
         let arrivals = arrivals();
         check(&arrivals, None, 1000, 1000, 1000);
         check(&arrivals, Some(1001), 1000, 1000, 1000);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_from_before_a_step_of_the_wall_clock_are_not_believed() {
+    fn timestamps_from_before_a_wall_clock_step_are_ignored() {
         // An hour forward, then an hour back: (wall, now) in ms.
         for hour in [3_600_000, -3_600_000] {
             let wall = |now: u64| (7_200_000 + now).saturating_add_signed(hour);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_moment_between_two_looks_at_clocks_is_no_step() {
+    fn the_delay_between_two_clock_reads_is_not_a_step() {
         let arrivals = arrivals();
         check(&arrivals, Some(970), 1000, 1000, 970);
         let late = Time(2000 * MS + 40_000);

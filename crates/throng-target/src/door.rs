@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_are_inside_as_may_be() {
+    fn open_connections_are_limited() {
         let door = Door::new(Some(2), None);
         assert_eq!(
             [door.enter(), door.enter(), door.enter(), door.enter()],
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_come_at_their_pace() {
+    fn new_connections_are_paced() {
         let door = Door::new(None, Some(10.0));
         let wait = |ms: u64| door.wait(Time(ms * 1_000_000)).as_millis();
         assert_eq!([wait(0), wait(0), wait(50), wait(450), wait(450)], [0, 100, 150, 0, 100]);

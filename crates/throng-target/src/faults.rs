@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_nth_is_exact_over_all_threads() {
+    fn every_nth_fault_is_exact_over_all_threads() {
         let options = FaultOptions {
             lose_every: Some(10),
             twice_every: Some(4),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_change_while_they_count() {
+    fn faults_can_change_while_counting() {
         let faults = Faults::new(FaultOptions::default());
         assert_eq!((faults.touch_deliveries(), faults.delivery()), (false, Mishap::None));
         let options = FaultOptions {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_faults_are_refused() {
+    fn invalid_faults_are_refused() {
         let none = FaultOptions::default();
         assert_eq!((none.fault(), none.any()), (None, false));
         assert!(FaultOptions { twice_every: Some(0), ..none }.fault().is_some());

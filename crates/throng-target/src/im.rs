@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_understood_and_answered() {
+    fn commands_are_parsed_and_get_a_reply() {
         check(
             r#"{"seq":"1-1","cmd":"login","data":{"userId":"u1","appId":101}}"#,
             &Command::Login("u1".into()),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn broadcasts_carry_number_time_and_body() {
+    fn broadcasts_contain_number_time_and_body() {
         let text = |body| String::from_utf8(broadcast("admin", 3, 99, body)).unwrap();
         let start = r#"{"cmd":"msg","data":{"id":3,"from":"admin","sent_ns":99"#;
         assert_eq!(text(None), format!("{start}}}}}"));

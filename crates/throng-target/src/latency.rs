@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_latencies_parse_to_the_same_value() {
         for text in [
             "none",
             "20ms",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn invalid_latencies_are_explained() {
         for (text, told) in [
             ("", "is not a latency"),
             ("20", "the unit of the duration is missing"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_law_is_drawn_as_it_says() {
+    fn each_law_has_its_distribution() {
         let mut random = Random::new(1);
         let at = Time::from_secs(3);
         let arrival = Arrival { at, read: at };

@@ -168,7 +168,7 @@ mod tests {
     const ADDRESS: Address = Address { worker: 0, generation: 0, place: 0 };
 
     #[test]
-    fn a_mailbox_is_bounded_but_an_end_always_fits() {
+    fn a_full_mailbox_still_accepts_a_close() {
         let post = Post::new(1).unwrap();
         let bytes: Arc<[u8]> = vec![0; 1024].into();
         let mut taken = 0;

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_options_are_refused() {
+    fn invalid_options_are_refused() {
         let check = |change: fn(&mut Options)| {
             let mut options = Options::default();
             change(&mut options);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_options_of_a_push_service_are_refused() {
+    fn invalid_options_of_a_push_service_are_refused() {
         let fault = |change: fn(&mut PushOptions)| {
             let mut options = PushOptions::default();
             change(&mut options);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_written_in_order_whatever_the_socket_takes() {
+    fn segments_are_written_in_order_for_any_socket_buffer() {
         for steps in [1, 7, 1000, 1 << 20] {
             let mut output = Output::default();
             output.push_bytes(b"head");
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_chunks_is_only_the_end() {
+    fn an_empty_chunked_body_is_only_the_end() {
         let mut output = Output::default();
         output.push(Segment::Chunked(0));
         assert_eq!(written(&mut output, 100).0, LAST_CHUNK);
     }
 
     #[test]
-    fn a_turn_ends() {
+    fn a_turn_is_bounded() {
         let mut output = Output::default();
         output.push(Segment::Filler(1 << 40));
         let result = output.write(|data| Ok(data.len()), |_| (), |_| ()).unwrap();

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back_as_they_were() {
+    fn names_are_stored_unchanged() {
         let largest = format!("d{}", u64::MAX);
         for (name, numbered) in [
             ("d0", true),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_where_it_came_last() {
+    fn a_device_is_at_its_latest_address() {
         let presence = Presence::new();
         for device in [Device::new("d17"), Device::new("phone")] {
             let (first, second) = (at(0, 5), at(4095, u32::MAX - 1));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_is_found_once() {
+    fn each_device_is_found_once() {
         let presence = Presence::new();
         for number in 0..1000 {
             presence.enter(&Device::Number(number), at((number % 3) as u16, number as u32));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_devices_are_small() {
+    fn a_million_devices_need_little_memory() {
         // Tables double when seven eighths are full; an entry takes one more byte in its table.
         let presence = Presence::new();
         for number in 0..1_000_000 {

@@ -92,7 +92,7 @@ mod tests {
     use throng_base::Random;
 
     #[test]
-    fn every_bucket_holds_its_middle() {
+    fn every_bucket_contains_its_middle() {
         for octave in 0..OCTAVES {
             for bucket in 0..BUCKETS {
                 assert_eq!(place(middle(octave, bucket)), (octave, bucket));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn no_times_have_no_quantiles() {
+    fn without_times_quantiles_are_zero() {
         let times = Times::default();
         assert_eq!((times.count(), times.value_at(0.5), times.max()), (0, 0, 0));
     }

@@ -302,7 +302,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn frames_are_understood_however_they_are_split() {
+    fn frames_may_be_split_anywhere() {
         let stream = stream();
         let whole = heard(&[&stream]);
         assert_eq!(whole.len(), 6);
@@ -313,7 +313,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_forbidden_is_refused() {
+    fn forbidden_frames_are_refused() {
         let unmasked = vec![0x81, 0x01, b'a'];
         let too_big = [&[0x82, 0xff][..], &(1u64 << 40).to_be_bytes(), &[0; 4]].concat();
         let big = masked(0x02, &vec![0; MESSAGE_BYTES_MAX]);
@@ -346,7 +346,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_payload_written_in_place_makes_the_same_frame() {
+    fn a_payload_written_in_place_gives_the_same_frame() {
         for length in [0, 1, 125, 126, 300, 65_535, 65_536] {
             let payload = vec![7; length];
             let (mut whole, mut in_place) = (vec![1, 2], vec![1, 2]);

@@ -575,7 +575,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_waits_in_the_socket_is_being_served() {
+    fn time_in_the_socket_counts_as_service() {
         by_hand(Options::default(), async |bench| {
             let mut client = bench.connect();
             bench.accept().await;
@@ -611,7 +611,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_waits_encrypted_is_being_served() {
+    fn encrypted_bytes_in_the_socket_count_as_service() {
         by_hand(Options { tls: true, ..Options::default() }, async |bench| {
             let socket = bench.connect();
             socket.set_nonblocking(true).unwrap();
@@ -633,7 +633,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_law_counts_from_the_arrival() {
+    fn latency_is_measured_from_the_arrival() {
         // No timer runs here: a response that is not due when its request is read is never sent.
         by_hand(Options { latency: Latency::Fixed(WAIT), ..Options::default() }, async |bench| {
             let mut client = bench.connect();
@@ -703,7 +703,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn accepted_sockets_do_not_wait_to_fill_their_packets() {
+    fn accepted_sockets_have_nodelay() {
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), true).unwrap();
         let address = listener.local_addr().unwrap().as_socket().unwrap();
         let _client = std::net::TcpStream::connect(address).unwrap();

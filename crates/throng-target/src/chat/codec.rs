@@ -222,7 +222,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn packets_are_read_whole_and_exactly() {
+    fn only_complete_and_exact_packets_are_read() {
         let check = |bytes: &[u8], seq, message| {
             let bytes = [bytes, b"rest"].concat();
             let whole = bytes.len() - 4;
@@ -242,7 +242,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_breaks_the_rules_is_noticed_as_early_as_it_can_be() {
+    fn violations_are_detected_as_early_as_possible() {
         assert_eq!(read(&[0xC4]), Ok(None));
         assert_eq!(read(&[0xC5]), Err(Breach::Magic));
         assert_eq!(read(&[0xC4, 0xA8]), Err(Breach::Magic));
@@ -281,7 +281,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_longest_text_makes_the_longest_packet() {
+    fn the_longest_text_fills_the_longest_packet() {
         let longest = "x".repeat(TEXT_BYTES_MAX);
         assert_eq!(said(1, 2, 3, &longest).len(), HEAD_BYTES + BODY_BYTES_MAX);
         assert_eq!(

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn only_rooms_that_were_joined_are_told_of() {
+    fn only_joined_rooms_are_reported() {
         let hall = Hall::new();
         hall.open(5).unwrap().messages.add(3);
         assert_eq!(hall.tell(5).unwrap()["messages"], 3);

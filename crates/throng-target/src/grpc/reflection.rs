@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_told_by_its_name_and_by_its_symbols() {
+    fn the_file_is_found_by_name_and_by_symbol() {
         let text = include_str!("../../../../examples/echo.proto");
         let Answer::Files(files) = ask(Question::File("echo.proto".to_owned())) else {
             panic!("a file")
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_what_is_served() {
+    fn the_reflected_service_is_the_served_one() {
         let mut file = protox_parse::parse(FILE, include_str!("../../../../examples/echo.proto"));
         let file = file.as_mut().unwrap();
         let methods = file.service[0].method.iter().map(|method| {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_have_the_numbers_of_the_file() {
+    fn fields_have_the_field_numbers_of_the_file() {
         use crate::grpc::{CountRequest, SayReply, SayRequest};
         let file = protox_parse::parse(FILE, include_str!("../../../../examples/echo.proto"));
         let file = file.unwrap();

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_in_any_cuts() {
+    fn messages_may_be_split_anywhere() {
         for encoding in [Encoding::Identity, Encoding::Gzip] {
             let texts = ["", "a", "a longer text that is the same twice"];
             let wanted: Vec<_> = texts.iter().map(|text| say(text).encode_to_vec()).collect();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_status_are_escaped() {
+    fn status_messages_are_escaped() {
         let mut trailers = HeaderMap::new();
         Status { number: 99, message: "50 % é\n".to_owned() }.write(&mut trailers);
         assert_eq!(trailers["grpc-status"], "99");

@@ -155,7 +155,7 @@ mod tests {
         b"5\r\nhello\r\n00a ; x=\"y\"\r\n, chunked \r\n1;a\r\n!\r\n0\r\nT: v\r\nU: w\r\n\r\nGET /";
 
     #[test]
-    fn bodies_are_read_however_they_are_split() {
+    fn bodies_may_be_split_anywhere() {
         throng_fuzz::splits(CODED, |parts| {
             let (content, rest, complete) = read(chunked(), parts).unwrap();
             assert_eq!(content, b"hello, chunked !");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_chunked_coding_is_refused() {
+    fn malformed_chunked_coding_is_refused() {
         let long = [b"1;".as_slice(), &[b'x'; 5000]].concat();
         let trailers = [b"0\r\n".as_slice(), &b"A: b\r\n".repeat(3000)].concat();
         for input in [

@@ -1,8 +1,8 @@
 //! `/digest`: requires digest authentication (RFC 7616). Nonces are not stored: a nonce count is
 //! accepted again.
 //!
-//! `/digest?user=ann&password=word&algorithm=MD5&uses=10`: the parameters in this order; a nonce is
-//! stale after this many uses.
+//! `/digest?user=ann&password=word&algorithm=MD5&uses=10`: the credentials to accept; a nonce is
+//! stale after `uses` requests.
 
 use std::fmt::Write as _;
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_those_of_the_rfc() {
+    fn digests_match_the_rfc() {
         // RFC 7616, section 3.9.1.
         let of = |algorithm: Algorithm| {
             let who = algorithm.of("Mufasa:http-auth@example.org:Circle of Life");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_name_what_is_wanted() {
+    fn challenges_name_the_requested_algorithms() {
         let random = &mut Random::new(1);
         let both = Digest::challenges(None, false, random);
         assert!(both[0].contains("algorithm=SHA-256") && both[1].contains("algorithm=MD5"));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_an_answer_has_to_be_right() {
+    fn every_part_of_the_credentials_is_checked() {
         let (target, nonce) = ("/digest?user=a&uses=3", nonce());
         let answer = |count: &str, password: &str| {
             let algorithm = Algorithm::Sha256;

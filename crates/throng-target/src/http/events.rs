@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_numbered_and_end() {
+    fn events_are_numbered_and_the_stream_ends() {
         let (text, count, after) = said(asked("every=5ms&count=2&size=30", "").unwrap(), 3);
         let data = |n| {
             format!("id: {n}\nevent: tick\ndata: {{\"n\":{n},\"pad\":\"{}\"}}\n\n", "x".repeat(14))
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_goes_on_where_it_was_lost() {
+    fn a_stream_resumes_after_the_last_event() {
         let events = asked("count=9&event=price", "Last-Event-ID: 7\r\n").unwrap();
         assert!(events.resumed);
         let (text, count, after) = said(events, 1);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_come_after_so_many_events() {
+    fn faults_follow_the_given_number_of_events() {
         for (fault, want) in [
             ("close_after=2", After::Fault(Finish::Close)),
             ("reset_after=2", After::Fault(Finish::Reset)),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_is_refused() {
+    fn invalid_stream_queries_are_refused() {
         for query in ["every=x", "count=-1", "size=2MiB", "close_after", "until=5"] {
             assert_eq!(asked(query, "").unwrap_err().status, 400, "{query}");
         }

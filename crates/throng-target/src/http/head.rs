@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_understood() {
+    fn a_head_is_parsed() {
         let bytes = b"POST /a?b=c HTTP/1.1\r\nHost: x\r\nSleep:\t20 \r\nContent-Length: 5\r\n\
             Connection: TE, Close\r\nExpect: 100-Continue\r\nEmpty:\r\n\r\n";
         assert_eq!(find_end(bytes, 0), Some(bytes.len()));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_said_in_two_fields() {
+    fn an_upgrade_needs_two_fields() {
         let asks = |fields: &str| {
             let text = format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
             parse(text.as_bytes()).unwrap().asks_for_websocket()
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_decides_whether_the_connection_is_kept() {
+    fn keep_alive_depends_on_the_version() {
         let keeps = |text: &str| parse(text.as_bytes()).unwrap().keep_alive;
         assert!(keeps("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
         assert!(!keeps("GET / HTTP/1.0\r\n\r\n"));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_found_from_wherever_the_search_stopped() {
+    fn the_search_for_the_end_resumes_anywhere() {
         let bytes = b"GET / HTTP/1.1\r\nA: b\r\n\r\nmore";
         for from in 0..=bytes.len() - 4 {
             assert_eq!(find_end(&bytes[..bytes.len()], from.min(23)), Some(24), "{from}");

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_understood_or_refused_with_a_reason() {
+    fn push_requests_are_parsed_or_refused_with_a_reason() {
         let one = order(br#"{"to": "d17", "id": 17, "data": {"a": [1]}}"#).unwrap();
         let frame = push_frame(17, br#"{"a": [1]}"#).unwrap();
         assert_eq!(one, Order { to: To::One("d17".into()), id: 17, frame, rate: None });
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_change_by_name() {
+    fn faults_are_changed_by_name() {
         let before = FaultOptions { twice_every: Some(5), ..FaultOptions::default() };
         let body = br#"{"lose_every": 10, "twice_every": null, "late_by_ms": 50}"#;
         let after = changed_faults(before, body).unwrap();

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_gives_a_token_and_nothing_else_does() {
+    fn only_a_grant_gives_a_token() {
         let (status, body) = say(What::Authorize, None, false, r#"{"ssoid":"a"}"#);
         assert_eq!(status, 200, "{body}");
         let grant = part(&body, "grant");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_wants_what_its_page_gave() {
+    fn a_login_form_requires_the_token_of_its_page() {
         let (_, page) = say(What::LoginPage, None, false, "");
         let at = page.find("value=\"").unwrap() + 7;
         let csrf = &page[at..at + 32];

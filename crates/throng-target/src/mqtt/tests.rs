@@ -155,7 +155,7 @@ fn messages_of_each_qos_reach_both_versions() {
 }
 
 #[test]
-fn a_session_outlives_its_connection_if_it_was_asked_to() {
+fn a_session_outlives_its_connection_if_requested() {
     let running = broker(options());
     let mut stream = subscriber(&running, &LASTING, "t", 1);
     let (mut from, _) = client(&running, &Hello { id: "from", ..V3 });
@@ -185,7 +185,7 @@ fn a_session_outlives_its_connection_if_it_was_asked_to() {
 }
 
 #[test]
-fn retained_messages_come_with_a_subscription() {
+fn retained_messages_follow_a_subscription() {
     let running = broker(options());
     let (mut from, _) = client(&running, &Hello { id: "from", ..V3 });
     let mut retain = |topic: &str, payload: &str| {
@@ -204,7 +204,7 @@ fn retained_messages_come_with_a_subscription() {
 }
 
 #[test]
-fn a_message_for_several_subscriptions_of_a_client_comes_once() {
+fn a_message_for_several_subscriptions_of_a_client_is_delivered_once() {
     let running = broker(options());
     let (mut stream, _) = client(&running, &Hello { id: "to", ..V5 });
     for (identifier, filter, qos) in [(5, "a/+", 0), (6, "a/#", 1)] {
@@ -248,7 +248,7 @@ fn members_of_a_group_take_turns() {
 }
 
 #[test]
-fn a_will_is_published_when_its_client_is_lost_and_not_when_it_leaves() {
+fn a_will_is_published_unless_its_client_disconnects() {
     let running = broker(options());
     let mut stream = subscriber(&running, &Hello { id: "watch", ..V3 }, "will/+", 0);
     let will = |topic: &str| [text(topic), text("gone")].concat();
@@ -271,7 +271,7 @@ fn a_will_is_published_when_its_client_is_lost_and_not_when_it_leaves() {
 }
 
 #[test]
-fn a_client_has_one_connection_and_must_speak() {
+fn a_client_has_one_connection_and_a_keep_alive() {
     let running = broker(options());
     let (mut first, _) = client(&running, &V5);
     let (mut second, present) = client(&running, &V5);
@@ -286,7 +286,7 @@ fn a_client_has_one_connection_and_must_speak() {
 }
 
 #[test]
-fn what_breaks_the_protocol_closes_the_connection() {
+fn protocol_violations_close_the_connection() {
     let running = broker(options());
     let hello = V5.bytes();
     for bytes in [
@@ -323,7 +323,7 @@ fn faults_of_deliveries_are_exact() {
 }
 
 #[test]
-fn errors_refuse_and_forgotten_subscriptions_are_confirmed() {
+fn injected_errors_refuse_and_forgotten_subscriptions_are_confirmed() {
     let running = broker(Options { errors: 1.0, ..options() });
     for (hello, code) in [(V3, 3), (V5, 0x88)] {
         let mut stream = connect(running.listen);
@@ -339,7 +339,7 @@ fn errors_refuse_and_forgotten_subscriptions_are_confirmed() {
 }
 
 #[test]
-fn a_client_lives_however_its_bytes_are_split() {
+fn the_bytes_of_a_client_may_be_split_anywhere() {
     let running = broker(options());
     let stream =
         [V5.bytes(), subscribe(5, 1, "t", 0), publish(5, 1, 2, "t", "m"), b"\xc0\0\xe0\0".to_vec()]

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_find_topics() {
+    fn filters_match_topics() {
         let filters = ["a/b", "a/+", "a/#", "#", "+", "a/+/c", "$SYS/#", "/+"];
         let mut topics = Topics::<usize>::default();
         for (index, filter) in filters.iter().enumerate() {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_are_whole_levels() {
+    fn wildcards_must_be_whole_levels() {
         for (filter, valid) in
             [("a/#", true), ("#", true), ("a#", false), ("#/a", false), ("a+", false), ("", false)]
         {

@@ -174,7 +174,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn packets_are_read_as_the_declaration_says() {
+    fn packets_are_read_as_declared() {
         let bytes = b"\x00\x0c\x01\x00\x00\x01\x02\x03d17\x02pk";
         let binds = Message::Bind { device: "d17", key: "pk" };
         assert_eq!(read(bytes), Ok(Some((Packet { seq: 258, message: binds }, 14))));
@@ -188,7 +188,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn answers_and_pushes_are_written_as_the_declaration_says() {
+    fn replies_and_pushes_are_written_as_declared() {
         let written = |answer| {
             let mut out = Vec::new();
             write_answer(&mut out, 0x0102_0304, answer);
@@ -208,7 +208,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_breaks_the_protocol_is_refused_as_soon_as_it_shows() {
+    fn protocol_violations_are_refused_as_early_as_possible() {
         for (bytes, breach) in [
             (&b"\x40\x01"[..], Breach::TooLong),
             (b"\x00\x04", Breach::TooShort),
@@ -229,7 +229,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn packets_split_at_every_byte() {
+    fn packets_may_be_split_at_every_byte() {
         let stream = [bind(1, "d17", "pk"), heartbeat(2), received(3), report(4, "[1]")].concat();
         throng_fuzz::splits(&stream, |parts| {
             let (mut kept, mut seqs) = (Vec::new(), Vec::new());

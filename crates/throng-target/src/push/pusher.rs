@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paced_push_keeps_its_pace_and_reaches_each_once() {
+    fn a_paced_push_keeps_its_rate_and_reaches_each_device_once() {
         let post = Post::new(2).unwrap();
         let (frame, started) = (Arc::new(frame()), Time::ZERO);
         let mut job =
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_mailbox_refuses_is_posted_again() {
+    fn messages_refused_by_a_full_mailbox_are_sent_again() {
         let post = Post::new(2).unwrap();
         while post.send(0, Letter::Push(Box::new([]), Arc::new(frame()))) {}
         let started = Time::ZERO;
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends_in_order() {
+    fn binds_time_out_in_order() {
         let (clock, post) = (Clock::simulated(), Post::new(2).unwrap());
         let pusher = Pusher::new(clock.clone(), &PushOptions::default());
         let [first, second] =

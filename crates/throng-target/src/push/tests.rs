@@ -68,7 +68,7 @@ fn until_count(running: &Running, pointer: &str, wanted: u64) -> Value {
 }
 
 #[test]
-fn a_device_lives_however_its_bytes_are_split() {
+fn the_bytes_of_a_device_may_be_split_anywhere() {
     let running = plain();
     let stream =
         [bind(1, "d17", "pk"), heartbeat(2), report(3, r#"{"battery":5}"#), received(7)].concat();
@@ -93,7 +93,7 @@ fn a_device_lives_however_its_bytes_are_split() {
 }
 
 #[test]
-fn a_device_is_bound_by_its_key_and_once() {
+fn a_device_binds_with_its_key_and_once() {
     let running = plain();
     let mut first = connect(running.listen);
     first.write_all(&[bind(1, "d17", "guess"), bind(2, "d17", "pk")].concat()).unwrap();
@@ -111,7 +111,7 @@ fn a_device_is_bound_by_its_key_and_once() {
 }
 
 #[test]
-fn what_breaks_the_protocol_closes_and_is_counted_by_reason() {
+fn protocol_violations_close_and_are_counted_by_reason() {
     let running = plain();
     let bound = |bytes: Vec<u8>| [bind(9, "d1", "pk"), bytes].concat();
     for (reason, bytes) in [
@@ -137,7 +137,7 @@ fn what_breaks_the_protocol_closes_and_is_counted_by_reason() {
 }
 
 #[test]
-fn one_some_and_all_are_pushed_to() {
+fn pushes_go_to_one_some_or_all_devices() {
     let running = plain();
     let mut devices: Vec<TcpStream> =
         ["d1", "d2", "d30", "phone"].iter().map(|name| device(&running, name)).collect();
@@ -170,7 +170,7 @@ fn one_some_and_all_are_pushed_to() {
 }
 
 #[test]
-fn the_admin_tells_who_is_online_and_refuses_with_a_reason() {
+fn the_admin_lists_online_devices_and_refuses_with_a_reason() {
     let running = plain();
     let _devices: Vec<TcpStream> =
         (0..5).map(|number| device(&running, &format!("d{}", number * 10))).collect();
@@ -197,7 +197,7 @@ fn the_admin_tells_who_is_online_and_refuses_with_a_reason() {
 }
 
 #[test]
-fn faults_of_pushes_are_exact_and_change_while_it_runs() {
+fn push_faults_are_exact_and_can_change_at_run_time() {
     let running = plain();
     let mut devices: Vec<TcpStream> =
         (0..50).map(|number| device(&running, &format!("d{number}"))).collect();
@@ -222,7 +222,7 @@ fn faults_of_pushes_are_exact_and_change_while_it_runs() {
 }
 
 #[test]
-fn some_binds_are_answered_and_forgotten() {
+fn some_binds_are_confirmed_and_forgotten() {
     let faults = FaultOptions { forget_every: Some(3), ..FaultOptions::default() };
     let running = service(PushOptions::default(), Options { faults, ..options() });
     let mut devices: Vec<TcpStream> =
@@ -237,7 +237,7 @@ fn some_binds_are_answered_and_forgotten() {
 }
 
 #[test]
-fn who_is_silent_is_taken_offline() {
+fn silent_devices_go_offline() {
     let idle_timeout = Some(Duration::from_millis(300));
     let running = service(PushOptions { idle_timeout, ..PushOptions::default() }, options());
     let mut silent = [device(&running, "d1"), connect(running.listen)];
@@ -253,7 +253,7 @@ fn who_is_silent_is_taken_offline() {
 }
 
 #[test]
-fn pushes_come_by_themselves() {
+fn periodic_pushes_are_sent() {
     let push_every = Some(Duration::from_millis(50));
     let running = service(PushOptions { push_every, ..PushOptions::default() }, options());
     let mut devices = [device(&running, "d1"), device(&running, "d2")];
@@ -273,7 +273,7 @@ fn mirrored(redis: &TestServer, redis_wait: bool) -> Running {
 }
 
 #[test]
-fn the_presence_is_mirrored() {
+fn the_presence_is_mirrored_to_redis() {
     let redis = TestServer::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::default());
     let running = mirrored(&redis, false);
     let mut devices: Vec<TcpStream> =
@@ -291,7 +291,7 @@ fn the_presence_is_mirrored() {
 }
 
 #[test]
-fn binds_wait_for_redis_and_not_for_ever() {
+fn binds_wait_for_redis_up_to_a_timeout() {
     let mut redis = TestServer::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::default());
     let running = mirrored(&redis, true);
     let _first = device(&running, "d1");

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_passes_and_then_the_rate() {
+    fn a_burst_passes_then_the_rate_applies() {
         let mut bucket = Bucket::new(RateLimit { per_s: 10.0, burst: 5 });
         let at = |ms: u64| Time(ms * 1_000_000);
         let passed =

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_value_is_refused_with_help() {
+    fn invalid_values_are_refused_with_help() {
         let told =
             |error: UnitError| format!("{}; {}", error.message.english(), error.help.english());
         let usl = |text: &str| told(text.parse::<Usl>().unwrap_err());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_capacities_are_refused() {
+    fn invalid_capacities_are_refused() {
         assert_eq!(fault(|_| ()), "");
         assert_eq!(fault(|it| *it = CapacityOptions::default()), "");
         let usl = Usl { contention: 0.1, crosstalk: 0.0 };

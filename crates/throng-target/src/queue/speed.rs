@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_and_spells_multiply() {
+    fn warm_up_and_spells_multiply() {
         let speed = speed();
         let work = |from, to| speed.work_ns(Time::from_secs(from), Time::from_secs(to)) / 1e9;
         for (from, to, done) in [
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_when_it_says() {
+    fn work_and_completion_time_agree() {
         for speed in [Speed::default(), speed()] {
             for (from, seconds) in [(0u64, 3.0), (5, 40.0), (59, 100.0), (200, 0.0), (95, 7.5)] {
                 let from = Time::from_secs(from);

@@ -210,7 +210,7 @@ fn changes_arrive_in_pipelines() {
 }
 
 #[test]
-fn a_redis_that_died_has_everything_when_it_is_back() {
+fn a_recovered_redis_gets_the_whole_set() {
     let mut server = Server::start(loopback(), Arc::default());
     let bench = Bench::new(server.address, Duration::from_secs(5));
     (0..2500).for_each(|number| bench.enter(number));
@@ -242,7 +242,7 @@ fn ticket(address: Address, seq: u32) -> Ticket {
 }
 
 #[test]
-fn a_redis_that_hangs_is_left_and_waiters_are_confirmed_later() {
+fn a_hanging_redis_is_dropped_and_waiters_are_confirmed_later() {
     let server = Server::start(loopback(), Arc::default());
     let bench = Bench::new(server.address, Duration::from_millis(100));
     bench.check(&server);

@@ -127,7 +127,7 @@ fn statuses(stats: &[(&'static str, u64)], counts: [u64; 3]) -> GrpcStats {
 }
 
 #[test]
-fn each_method_does_what_the_file_says() {
+fn each_method_works_as_declared() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -160,7 +160,7 @@ fn each_method_does_what_the_file_says() {
 }
 
 #[test]
-fn a_chat_echoes_each_message_as_it_comes() {
+fn a_chat_echoes_each_message_as_it_arrives() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -183,7 +183,7 @@ fn a_chat_echoes_each_message_as_it_comes() {
 }
 
 #[test]
-fn messages_come_in_any_cuts() {
+fn messages_may_be_split_anywhere() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -204,7 +204,7 @@ fn messages_come_in_any_cuts() {
 }
 
 #[test]
-fn replies_are_compressed_where_requests_were() {
+fn replies_use_the_compression_of_the_requests() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -229,7 +229,7 @@ fn replies_are_compressed_where_requests_were() {
 }
 
 #[test]
-fn what_is_wrong_gets_the_status_for_it() {
+fn errors_have_their_status() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -273,7 +273,7 @@ fn what_is_wrong_gets_the_status_for_it() {
 }
 
 #[test]
-fn latency_and_deadlines_are_kept() {
+fn latency_and_deadlines_apply() {
     let running = http(Options { latency: "30ms".parse().unwrap(), ..options() });
     let address = running.listen;
     block_on(async {
@@ -312,7 +312,7 @@ fn latency_and_deadlines_are_kept() {
 }
 
 #[test]
-fn faults_are_of_calls() {
+fn faults_apply_to_calls() {
     let running = http(Options { errors: 0.3, resets: 0.2, ..options() });
     let address = running.listen;
     let (mut internal, mut unavailable, mut resets, mut fine) = (0, 0, 0, 0);
@@ -344,7 +344,7 @@ fn faults_are_of_calls() {
 }
 
 #[test]
-fn calls_that_are_left_are_counted() {
+fn abandoned_calls_are_counted() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -395,7 +395,7 @@ fn a_client_that_does_not_read_is_waited_for() {
 }
 
 #[test]
-fn reflection_is_told_and_not_counted() {
+fn reflection_is_served_and_not_counted() {
     let running = http(Options { errors: 1.0, latency: "1h".parse().unwrap(), ..options() });
     let address = running.listen;
     block_on(async {

@@ -85,7 +85,7 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn routes_are_those_of_http1() {
+fn routes_match_http1() {
     let running = http(Options { body: 100, ..options() });
     let address = running.listen;
     block_on(async {
@@ -137,7 +137,7 @@ fn routes_are_those_of_http1() {
 }
 
 #[test]
-fn streams_are_answered_each_in_its_time() {
+fn streams_get_responses_independently() {
     let running = http(Options { latency: "1ms..20ms".parse().unwrap(), ..options() });
     let address = running.listen;
     block_on(async {
@@ -168,7 +168,7 @@ fn streams_are_answered_each_in_its_time() {
 }
 
 #[test]
-fn errors_and_resets_are_of_streams() {
+fn errors_and_resets_apply_to_streams() {
     let running = http(Options { errors: 0.3, resets: 0.2, ..options() });
     let address = running.listen;
     let (mut errors, mut resets) = (0, 0);
@@ -192,7 +192,7 @@ fn errors_and_resets_are_of_streams() {
 }
 
 #[test]
-fn slow_answers_come_in_pieces() {
+fn slow_responses_arrive_in_pieces() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -214,7 +214,7 @@ fn slow_answers_come_in_pieces() {
 }
 
 #[test]
-fn who_does_not_wait_is_counted() {
+fn clients_that_do_not_wait_are_counted() {
     let running = http(options());
     let address = running.listen;
     let hour = [("sleep", "3600000")];
@@ -246,7 +246,7 @@ pub(super) async fn until_async(running: &crate::Running, wanted: impl Fn(&crate
 }
 
 #[test]
-fn a_connection_hears_that_its_time_is_over() {
+fn a_connection_at_its_age_limit_gets_goaway() {
     let close_after = Some(Duration::from_millis(20));
     let running = http(Options { close_after, ..options() });
     let address = running.listen;
@@ -286,7 +286,7 @@ fn read_body(stream: &mut impl Read) {
 }
 
 #[test]
-fn the_preface_may_come_in_pieces() {
+fn the_preface_may_arrive_in_pieces() {
     let running = http(options());
     for size in [1, 5, 18, 23, 24, 25] {
         let mut stream = connect(running.listen);
@@ -331,7 +331,7 @@ fn over_tls_the_client_chooses() {
 }
 
 #[test]
-fn event_streams_are_those_of_http1() {
+fn event_streams_match_http1() {
     let running = http(options());
     block_on(async {
         let mut client = Client::new(running.listen).await;

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_small() {
+    fn a_slot_is_small() {
         assert!(size_of::<Entry>() <= 24);
         assert_eq!((size_of::<Address>(), size_of::<Option<Address>>()), (8, 12));
     }

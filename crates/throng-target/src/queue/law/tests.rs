@@ -30,7 +30,7 @@ fn agree(options: CapacityOptions, failing: f64, query: &str) -> f64 {
 }
 
 #[test]
-fn the_laws_of_the_design_are_met() {
+fn the_laws_match_the_design() {
     // Queues with known capacity as a share of saturation: 0.908, 0.877, 0.908.
     let rate = law(service("exponential 1ms", 1), "p=99&within=50ms").rate_per_s;
     assert!((rate - (1_000.0 - 100f64.ln() / 0.05)).abs() < 1e-6, "{rate}");
@@ -42,7 +42,7 @@ fn the_laws_of_the_design_are_met() {
 }
 
 #[test]
-fn response_times_of_mmc_are_those_of_the_books() {
+fn response_times_of_mmc_match_the_textbooks() {
     // M/M/1 is exponential with the spare rate of the server.
     assert!((mmc(800.0, 0.001, 1, 0.01) - (-2f64).exp()).abs() < 1e-12);
     // With many servers, no request waits: only the service is left.
@@ -55,7 +55,7 @@ fn response_times_of_mmc_are_those_of_the_books() {
 }
 
 #[test]
-fn md1_and_dm1_are_those_of_the_books() {
+fn md1_and_dm1_match_the_textbooks() {
     // P(W = 0) = 1 - load; within the second service time by Erlang's formula (1909).
     let (load, t) = (0.7f64, 0.4);
     assert!((md1(load, 1.0, 1.0) - load).abs() < 1e-12);
@@ -72,7 +72,7 @@ fn md1_and_dm1_are_those_of_the_books() {
 }
 
 #[test]
-fn a_bucket_refuses_what_is_too_much() {
+fn a_bucket_refuses_the_excess() {
     let limit = |burst| RateLimit { per_s: 100.0, burst };
     // One token is M/D/1 without a place to wait: Erlang B, for any service time.
     assert!((refused_by_bucket(80.0, limit(1)) - 0.8 / 1.8).abs() < 1e-12);
@@ -103,7 +103,7 @@ fn closed_forms_agree_with_the_simulation_of_the_queue_itself() {
 }
 
 #[test]
-fn what_has_no_closed_form_is_simulated() {
+fn models_without_a_closed_form_are_simulated() {
     let by = |options, model: &str| {
         let law = law(options, "p=99&within=50ms");
         assert_eq!((law.by, law.model.as_str()), (By::Simulation, model));
@@ -130,7 +130,7 @@ fn what_has_no_closed_form_is_simulated() {
 }
 
 #[test]
-fn beyond_the_peak_of_scalability_nothing_is_promised() {
+fn the_law_ends_at_the_peak_of_scalability() {
     let usl = Usl { contention: 0.02, crosstalk: 0.0005 };
     let mut options = service("exponential 1ms", 1);
     (options.servers, options.usl) = (None, Some(usl));
@@ -142,7 +142,7 @@ fn beyond_the_peak_of_scalability_nothing_is_promised() {
 }
 
 #[test]
-fn a_threshold_that_the_service_alone_breaks_has_no_rate() {
+fn a_threshold_below_the_service_time_has_no_rate() {
     for (text, query) in [("20ms", "within=10ms"), ("exponential 20ms", "within=10ms")] {
         assert_eq!(law(service(text, 4), query).rate_per_s, 0.0, "{text}");
     }
@@ -156,7 +156,7 @@ fn a_threshold_that_the_service_alone_breaks_has_no_rate() {
 }
 
 #[test]
-fn questions_are_read_or_refused() {
+fn questions_are_parsed_or_refused() {
     let question = Question::read("p=99.9&within=50ms&spacing=even").unwrap();
     assert_eq!((question.p, question.spacing), (99.9, Spacing::Even));
     assert_eq!(question.within, Some(Duration::from_millis(50)));

@@ -67,7 +67,7 @@ fn a_short_request_overtakes_a_long_one_on_another_server() {
 }
 
 #[test]
-fn a_full_queue_refuses_until_somebody_is_served() {
+fn a_full_queue_refuses_until_a_request_departs() {
     let mut bench = Bench::new(Shape { waiting_max: Some(1), ..shape(1) });
     assert_eq!([bench.enter(0, 10.0), bench.enter(0, 10.0)], [Ok(0), Ok(1)]);
     assert_eq!(bench.enter(9, 10.0), Err(Full));
@@ -79,7 +79,7 @@ fn a_full_queue_refuses_until_somebody_is_served() {
 }
 
 #[test]
-fn who_leaves_makes_room_whether_waiting_or_in_service() {
+fn a_leaving_request_frees_its_place_waiting_or_in_service() {
     let mut bench = Bench::new(Shape { waiting_max: Some(2), ..shape(1) });
     for _ in 0..3 {
         bench.enter(0, 10.0).unwrap();
@@ -111,7 +111,7 @@ fn requests_in_service_together_slow_each_other() {
 }
 
 #[test]
-fn the_law_of_scalability_has_its_peak() {
+fn the_scalability_law_has_a_peak() {
     let usl = Usl { contention: 0.02, crosstalk: 0.0005 };
     let throughput = |n: u32| f64::from(n) * usl.speed_of_each(f64::from(n));
     assert_eq!(throughput(1), 1.0);
@@ -120,7 +120,7 @@ fn the_law_of_scalability_has_its_peak() {
 }
 
 #[test]
-fn a_warm_up_makes_it_slower() {
+fn a_warm_up_slows_the_queue() {
     let warm_up = WarmUp { time: Duration::from_millis(10), speed: 0.5 };
     let speed = Speed { warm_up: Some(warm_up), spells: None };
     let mut bench = Bench::new(Shape { speed, ..shape(1) });
@@ -141,7 +141,7 @@ fn a_request_that_is_read_late_is_served_from_its_arrival() {
 }
 
 #[test]
-fn a_request_from_before_the_last_event_comes_with_it() {
+fn a_request_from_before_the_last_event_arrives_with_it() {
     let mut bench = Bench::new(shape(1));
     bench.enter(20, 1.0).unwrap();
     bench.enter(15, 1.0).unwrap();

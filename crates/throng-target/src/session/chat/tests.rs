@@ -95,7 +95,7 @@ fn hear_rest(stream: &mut TcpStream, heard: &mut Vec<u64>) {
 }
 
 #[test]
-fn everyone_in_the_room_hears_what_is_said() {
+fn messages_reach_all_members_of_the_room() {
     let running = chat(Options { workers: Some(4), ..Options::default() });
     let mut members: Vec<TcpStream> = Vec::new();
     for user in 0..20 {
@@ -128,7 +128,7 @@ fn everyone_in_the_room_hears_what_is_said() {
 }
 
 #[test]
-fn requests_are_answered_and_counted_for_the_room() {
+fn requests_get_replies_and_count_for_the_room() {
     let admin = Some("127.0.0.1:0".parse().unwrap());
     let running = chat(Options { admin, ..options() });
     let (mut stream, _) = enter(&running, 7, 1);
@@ -153,7 +153,7 @@ fn requests_are_answered_and_counted_for_the_room() {
 }
 
 #[test]
-fn who_is_not_in_a_room_is_told_so() {
+fn requests_outside_a_room_are_refused() {
     let running = chat(options());
     let mut stream = connect(running.listen);
     for packet in [gift(3), speak(3, 1, "x"), light(3), like(3, 1)] {
@@ -171,7 +171,7 @@ fn who_is_not_in_a_room_is_told_so() {
 }
 
 #[test]
-fn a_second_login_ends_the_first_in_order() {
+fn a_second_login_closes_the_first_gracefully() {
     let running = chat(Options { workers: Some(3), ..Options::default() });
     let (mut other, _) = enter(&running, 1, 50);
     let (mut latest, mut online) = enter(&running, 1, 7);
@@ -191,7 +191,7 @@ fn a_second_login_ends_the_first_in_order() {
 }
 
 #[test]
-fn whoever_goes_is_not_online_any_more() {
+fn a_user_that_left_is_offline() {
     let running = chat(Options { workers: Some(3), ..Options::default() });
     let mut members: Vec<_> = (0..9).map(|user| enter(&running, 1, user).0).collect();
     members[0].write_all(&leave()).unwrap();
@@ -213,7 +213,7 @@ fn whoever_goes_is_not_online_any_more() {
 }
 
 #[test]
-fn rooms_are_left_and_entered_in_any_order() {
+fn users_may_change_rooms_in_any_order() {
     let running = chat(Options { workers: Some(2), ..Options::default() });
     let mut random = throng_base::Random::for_owner(7, 7);
     let mut members: Vec<_> = (0..12u64).map(|user| (enter(&running, 0, user).0, 0)).collect();
@@ -241,7 +241,7 @@ fn rooms_are_left_and_entered_in_any_order() {
 }
 
 #[test]
-fn bad_packets_end_the_connection_and_are_counted_by_reason() {
+fn bad_packets_close_the_connection_and_are_counted_by_reason() {
     let running = chat(options());
     let mut long = ping(1);
     long[3] = 1;
@@ -262,7 +262,7 @@ fn bad_packets_end_the_connection_and_are_counted_by_reason() {
 }
 
 #[test]
-fn packets_are_understood_however_they_are_split() {
+fn packets_may_be_split_anywhere() {
     let running = chat(options());
     let (mut stream, _) = enter(&running, 1, 1);
     let mut said = 0;
@@ -330,7 +330,7 @@ fn every_nth_delivery_is_lost_exactly() {
 }
 
 #[test]
-fn every_nth_delivery_comes_twice() {
+fn every_nth_delivery_is_sent_twice() {
     let running = faulty(FaultOptions { twice_every: Some(50), ..FaultOptions::default() });
     let heard = talk(&running);
     assert_eq!(count(&heard), 1020);
@@ -341,7 +341,7 @@ fn every_nth_delivery_comes_twice() {
 }
 
 #[test]
-fn every_nth_delivery_is_overtaken_by_the_next() {
+fn every_nth_delivery_is_swapped_with_the_next() {
     let running = faulty(FaultOptions { swap_every: Some(33), ..FaultOptions::default() });
     let mut heard = talk(&running);
     // A delivery that is still held back at the end is not lost: it is sent after a timeout.
@@ -355,7 +355,7 @@ fn every_nth_delivery_is_overtaken_by_the_next() {
 }
 
 #[test]
-fn every_nth_delivery_is_late_by_what_was_said() {
+fn every_nth_delivery_is_late_by_the_given_time() {
     let late_by = Duration::from_millis(150);
     let faults = FaultOptions { late_every: Some(500), late_by, ..FaultOptions::default() };
     let running = faulty(faults);
@@ -368,7 +368,7 @@ fn every_nth_delivery_is_late_by_what_was_said() {
 }
 
 #[test]
-fn every_nth_delivery_breaks_the_declaration() {
+fn every_nth_delivery_is_garbled() {
     let faults = FaultOptions { garbage_every: Some(3), ..FaultOptions::default() };
     let running = faulty(faults);
     let (mut stream, _) = enter(&running, 1, 1);
@@ -398,7 +398,7 @@ fn every_nth_join_is_forgotten() {
 }
 
 #[test]
-fn what_is_gathered_is_written_together() {
+fn batched_messages_are_written_together() {
     let batch = Duration::from_millis(100);
     let running = chat(Options { batch: Some(batch), workers: Some(1), ..Options::default() });
     let (mut stream, _) = enter(&running, 1, 1);
@@ -413,7 +413,7 @@ fn what_is_gathered_is_written_together() {
 }
 
 #[test]
-fn members_who_do_not_read_lose_deliveries_and_nobody_else_does() {
+fn only_members_that_do_not_read_lose_deliveries() {
     let running = chat(options());
     let (mut stream, _) = enter(&running, 1, 1);
     let (deaf, _) = enter(&running, 1, 2);
@@ -436,7 +436,7 @@ fn members_who_do_not_read_lose_deliveries_and_nobody_else_does() {
 }
 
 #[test]
-fn connections_are_accepted_slowly_where_that_is_wanted() {
+fn connections_are_accepted_slowly_if_configured() {
     let slow_accept = Some(Duration::from_millis(40));
     let running = chat(Options { slow_accept, workers: Some(1), ..Options::default() });
     let clock = throng_base::Clock::start();
@@ -445,7 +445,7 @@ fn connections_are_accepted_slowly_where_that_is_wanted() {
 }
 
 #[test]
-fn errors_resets_and_laws_of_latency_hold_for_requests() {
+fn errors_resets_and_latency_apply_to_requests() {
     let running = chat(Options { errors: 1.0, ..options() });
     let mut stream = connect(running.listen);
     assert_eq!(code(&ask(&mut stream, &join(1, 1, 1, "t-1"))), 500);
@@ -461,7 +461,7 @@ fn errors_resets_and_laws_of_latency_hold_for_requests() {
 }
 
 #[test]
-fn rooms_span_workers_with_tables_of_their_own() {
+fn rooms_span_workers_with_separate_descriptor_tables() {
     let connections = 10_000_000;
     let running = chat(Options { connections, workers: Some(3), ..Options::default() });
     let mut members: Vec<_> = (0..12).map(|user| enter(&running, 1, user).0).collect();

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn garbage_is_a_kind_that_does_not_exist() {
+    fn a_garbled_packet_has_an_undefined_kind() {
         let frame: Arc<[u8]> = vec![0; 20].into();
         let garbled = garbled(&frame, Role::Chat);
         let differ = |i: &usize| garbled[*i] != frame[*i];
