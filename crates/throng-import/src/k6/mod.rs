@@ -1,5 +1,5 @@
-//! Scripts of k6: requests, checks, pauses, groups, stages and thresholds. Scripts are code; what
-//! has no counterpart is a comment at its place.
+//! k6 scripts: requests, checks, pauses, groups, stages and thresholds. Scripts are code; what has
+//! no equivalent becomes a comment at its place.
 
 mod checks;
 mod load;
@@ -60,7 +60,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Functions and constants of the script, whatever their order.
+    /// Functions and constants of the script, in any order.
     fn declare(&mut self, statements: &[Statement]) {
         for statement in statements {
             if let Kind::Function(function) = &statement.kind
@@ -208,7 +208,7 @@ impl Reader {
         items.extend(otherwise);
     }
 
-    /// What an expression does, and what it is.
+    /// The steps of an expression, and its value.
     fn evaluated(&mut self, value: &Expr, line: usize, items: &mut Vec<Item>) -> Known {
         if let Expr::Binary(sign, left, right) = value
             && matches!(sign.as_str(), "||" | "&&")
@@ -271,7 +271,7 @@ impl Reader {
         self.world.value(value)
     }
 
-    /// Functions of the script are read where they are called; others are left out.
+    /// Functions of the script are read at each call; others are left out.
     fn other(
         &mut self,
         path: &str,
@@ -302,7 +302,7 @@ impl Reader {
         known
     }
 
-    /// The statements of a function, and what it returns at its end.
+    /// The statements of a function, and its return value.
     fn body(&mut self, body: &[Statement], items: &mut Vec<Item>) -> Known {
         let mut result = Known::Unknown;
         for statement in body {
@@ -435,7 +435,7 @@ impl Reader {
         }
         let url = argument(arguments, "", at)?.clone();
         let url = match &url {
-            // `http.url` only names the row.
+            // `http.url` only sets the name of the row.
             Expr::Call(_, inner) if inner.len() == 1 => inner[0].value.clone(),
             url => url.clone(),
         };
@@ -453,7 +453,7 @@ impl Reader {
         exchange.name = name.map(str::to_string);
         let timeout = params.get("timeout").and_then(load::duration);
         exchange.timeout = timeout;
-        // k6 follows redirects on its own.
+        // k6 follows redirects by default.
         exchange.follow_redirects = params.str("redirects") != Some("0");
         if has_body && let Some(body) = argument(arguments, "", at + 1) {
             let body = body.clone();
@@ -501,7 +501,7 @@ fn text_of(value: &Json) -> crate::text::Text {
     }
 }
 
-/// The expression with another one in the place of a part of it.
+/// The expression with a part of it replaced.
 fn replace(whole: &Expr, part: &Expr, by: &Expr) -> Expr {
     if whole == part {
         return by.clone();

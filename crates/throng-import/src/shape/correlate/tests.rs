@@ -1,4 +1,4 @@
-//! What is recognized as the same value, and what is not.
+//! Which values are recognized as the same.
 
 use super::*;
 use crate::model::{Item, Session};
@@ -19,7 +19,7 @@ fn exchange(method: &str, url: &str, body: &str, response: &str) -> Exchange {
     }
 }
 
-/// The requests as they are sent, and what is saved, one per line.
+/// The sent requests and the saves, one per line.
 fn correlated(exchanges: Vec<Exchange>) -> String {
     let steps = exchanges.into_iter().map(|one| Item::Http(Box::new(one))).collect();
     let session = Session { steps, ..Session::default() };
@@ -86,7 +86,7 @@ fn hidden_fields_and_odd_names_are_found() {
     post.body = Body::Form(vec![("csrf_token".into(), "Zm9v+YmFy/==".into())]);
     post.headers.push(("X-CSRF-Token".into(), "q1w2e3r4".into()));
     let last = exchange("GET", "/x?k=0123456789abcdef", "", "{}");
-    // Headers are read before the body, and saves are in the order of the page.
+    // Headers are read before the body, and saves are in page order.
     let want = "/login ->csrf_token Css(\"input[name=csrf_token]@value\") ->csrf_token_2 \
                 Css(\"meta[name=csrf-token]@content\")\n\
                 /login csrf_token=${saved.csrf_token} X-CSRF-Token: ${saved.csrf_token_2} ->x_y \
