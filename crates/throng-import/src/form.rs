@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_decoded_and_broken_ones_stay() {
+    fn forms_are_decoded_and_malformed_ones_are_kept() {
         let want = [("a", "1 2"), ("b c", "ü"), ("d", ""), ("e", "%zz%")];
         let want = want.map(|(name, value)| (name.to_string(), value.to_string()));
         assert_eq!(pairs("a=1+2&b%20c=%C3%BC&d&&e=%zz%"), want);

@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_with_values_is_json_in_and_outside_of_strings() {
+    fn a_body_may_have_values_inside_and_outside_strings() {
         let mut body = Text::literal("{\"b\": \"x-");
         body.push_value("vars.b");
         body.push("\", \"a\": ");
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_there_twice_has_its_last_value() {
+    fn a_duplicate_field_has_its_last_value() {
         assert_eq!(Json::parse(r#"{"a":1,"b":2,"a":3}"#).unwrap().str("a"), Some("3"));
     }
 }

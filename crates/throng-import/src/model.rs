@@ -488,7 +488,7 @@ mod tests {
     use super::name_of;
 
     #[test]
-    fn names_are_those_of_the_language() {
+    fn names_are_valid_in_the_language() {
         let cases = [
             ("userId", "user_id"),
             ("X-Api-Key", "x_api_key"),

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_curve_has_all_starts_in_time() {
+    fn the_curve_contains_all_starts() {
         let text = starts(&[(0, 3), (1, 1), (5, 2)], 2.0);
         assert_eq!(text, "time,rate\n0,6\n0.5,6\n0.5,2\n1,2\n1,0\n2.5,0\n2.5,4\n3,4\n");
         let long: Vec<(u64, u64)> = (0..50_000).map(|second| (second, 1)).collect();

@@ -108,7 +108,7 @@ fn page(text: &str) -> String {
 }
 
 #[test]
-fn pages_are_made_as_they_say() {
+fn pages_match_their_expected_scenarios() {
     let mut count = 0;
     for entry in std::fs::read_dir(FOLDER).unwrap() {
         let path = entry.unwrap().path();
@@ -125,7 +125,7 @@ fn pages_are_made_as_they_say() {
 }
 
 #[test]
-fn no_secret_stands_in_a_scenario() {
+fn scenarios_contain_no_secrets() {
     let curl = "curl -u ann:open-sesame-1 -H 'X-Api-Key: k3y-4711-abc' 'http://a/x?token=t0k3n-999-xyz' \
                 --json '{\"password\":\"hunter2-hunter2\",\"note\":\"my t0k3n-999-xyz\"}'";
     let har = r#"{"log":{"entries":[{"request":{"method":"GET","url":"http://a/t0p-s3cr3t-value",
@@ -150,7 +150,7 @@ fn no_secret_stands_in_a_scenario() {
 }
 
 #[test]
-fn a_mark_at_the_beginning_of_a_file_is_no_part_of_it() {
+fn a_byte_order_mark_is_skipped() {
     let har = r#"{"log":{"entries":[{"request":{"method":"GET","url":"http://a/x"},
         "response":{"status":200}}]}}"#;
     let postman = r#"{"info":{"name":"x",
@@ -166,7 +166,7 @@ fn a_mark_at_the_beginning_of_a_file_is_no_part_of_it() {
 }
 
 #[test]
-fn a_large_recording_is_read_in_little_memory_and_time() {
+fn a_large_recording_needs_little_memory_and_time() {
     // 40 MB in one response, of which only the start is kept.
     struct Large {
         at: usize,

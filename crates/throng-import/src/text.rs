@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_in_its_literals_only() {
+    fn a_text_is_split_only_in_literals() {
         let mut text = Text::literal("/a/");
         text.push_value("x / y");
         text.push("/b?c=d");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_an_expression_stays_text() {
+    fn text_that_looks_like_an_expression_stays_text() {
         let mut text = Text::literal("cost: $");
         text.push_value("vars.price");
         text.push(" ${x}");

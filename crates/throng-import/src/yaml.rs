@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_are_on_one_line_and_long_ones_below() {
+    fn short_values_are_inline_and_long_ones_below() {
         let long = Node::scalar("x".repeat(60));
         let step = Node::block(map(&[
             ("http", Node::scalar("GET /")),

@@ -49,7 +49,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn dates_of_browsers_are_times() {
+    fn browser_dates_are_parsed() {
         assert_eq!(parse("1970-01-01T00:00:00.000Z"), Some(0.0));
         assert_eq!(parse("2024-02-29T12:30:15.250Z"), Some(1_709_209_815_250.0));
         assert_eq!(parse("2024-02-29T14:30:15.25+02:00"), Some(1_709_209_815_250.0));

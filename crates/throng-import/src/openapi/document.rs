@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_that_grow_without_end_are_refused() {
+    fn exponential_aliases_are_refused() {
         let mut text = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n".to_string();
         for n in 1..9 {
             let list = vec![format!("*a{}", n - 1); 10].join(",");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_followed_and_circles_end() {
+    fn references_are_resolved_and_cycles_end() {
         let text = "a: {$ref: '#/b~1c/0'}\nb/c: [{x: 1}]\nd: {$ref: '#/d'}\ne: {$ref: 'o.yaml#/a'}";
         let document = read(&Source::new("a.yaml", text)).ok().unwrap();
         let of = |key: &str| document.resolved(document.root.get(key).unwrap()).clone();

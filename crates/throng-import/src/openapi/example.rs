@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_fits_its_schema() {
+    fn a_value_matches_its_schema() {
         let cases = [
             ("{type: integer, minimum: 5}", "5"),
             ("{type: [string, 'null'], format: date}", "\"2026-01-31\""),

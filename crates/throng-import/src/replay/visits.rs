@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_the_report_are_few() {
+    fn report_rows_are_limited() {
         let many = (0..10_000).map(|n| request(f64::from(n), 1, &format!("/page{}x/{n}", n / 100)));
         let mut many: Vec<LogRequest> = many.collect();
         many.push(LogRequest { method: "POST".into(), ..request(10_000.0, 1, "/buy") });
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_have_no_ids() {
+    fn page_names_contain_no_ids() {
         for (path, want) in [
             ("/", "/"),
             ("/products/4711?x=1", "/products/*"),

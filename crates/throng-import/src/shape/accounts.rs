@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_in_a_path_is_a_whole_word_that_means_nothing_else() {
+    fn a_user_in_a_path_is_a_whole_and_unambiguous_word() {
         let row = "${data.accounts.user}";
         let want = [format!("/{row}/notes"), format!("/u/{row}"), "/annex?by=ann".to_string()];
         assert_eq!(paths("ann", &["/ann/notes", "/u/ann", "/annex?by=ann"]), want);

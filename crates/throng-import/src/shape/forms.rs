@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_login_is_known_by_its_fields() {
+    fn a_login_is_recognized_by_its_fields() {
         let forms = Forms {
             passwords: ["p".into()].into(),
             users: ["u".into()].into(),

@@ -146,7 +146,7 @@ mod tests {
     use crate::model::{Item, Session};
 
     #[test]
-    fn ids_are_told_from_names() {
+    fn ids_are_distinguished_from_names() {
         let ids = [
             "42",
             "550e8400-e29b-41d4-a716-446655440000",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_no_ids_and_no_query() {
+    fn row_names_have_no_ids_or_query() {
         let mut url = Text::literal("/users/42/orders/");
         url.push_value("saved.order_id");
         url.push("?page=2");
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(name_of(&exchange, &HashMap::new()), "POST /graphql Me");
     }
     #[test]
-    fn one_program_for_all_pages_has_a_row_for_each_action() {
+    fn a_single_script_for_all_pages_has_a_row_per_action() {
         let urls = [
             "/index.php?title=Tea&action=edit",
             "/index.php?title=Tea_2&action=submit",

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_field_is_found_again_and_odd_names_are_quoted() {
+    fn each_field_has_a_working_selector_and_unusual_names_are_quoted() {
         let html = "<form><input type=HIDDEN name='post[_token]' value=one>\
                     <input type=hidden name=id value=1></form>\
                     <form><input type=hidden name=id value=2><input name=q value=x></form>\
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_login_are_known_by_their_type() {
+    fn login_fields_are_recognized_by_type() {
         let html = "<form><input name=q></form><form><input name=u><input type=hidden name=h>\
                     <input type=email name=mail><input type=password name=p></form>";
         let (passwords, users) = login_fields(&Page::new(html.as_bytes()));

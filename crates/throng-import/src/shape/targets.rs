@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_cut_into_service_and_path() {
+    fn a_url_is_split_into_service_and_path() {
         let cut = |url: &Text| {
             split_origin(url).map(|(origin, path)| (origin.to_string(), path.to_string()))
         };

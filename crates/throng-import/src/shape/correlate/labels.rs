@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_used_again_when_its_value_is_not() {
+    fn a_name_is_reused_after_the_last_use_of_its_value() {
         let used = |number, base: &str, saved_at, last_use| Used {
             number,
             base: base.into(),

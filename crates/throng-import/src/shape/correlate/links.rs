@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_behind_a_login_is_new_and_a_product_is_not() {
+    fn a_user_after_login_is_new_and_a_product_is_not() {
         let mut links = Links::default();
         links.log_in();
         for url in ["/products/7", "/users/17", "/member17/edit"] {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_link_is_found_by_what_is_around_its_number() {
+    fn a_new_link_is_found_by_the_text_around_its_number() {
         let mut links = Links::default();
         links.remember("/forum/general-1/topic/create/");
         links.remember("/forum/general-1/topic/rules-3/");

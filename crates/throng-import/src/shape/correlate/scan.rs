@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_in_a_script_is_found_by_what_is_before_it() {
+    fn a_token_in_a_script_is_found_by_the_text_before_it() {
         let text = "<body data-user-id=\"7\" data-csrf=\"q1w2e3r4t5y6u7i8\">\n\
                     <script>var config = {\"token\":\"q1w2e3r4t5y6u7i8\"}</script>";
         let Some(Save::Regex(pattern)) = in_text(text, "q1w2e3r4t5y6u7i8") else { panic!() };
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_found_as_it_is_and_decoded() {
+    fn a_cookie_is_found_raw_and_decoded() {
         let headers =
             vec![("Set-Cookie".into(), "a=1; Path=/\nXSRF-TOKEN=eyJ%3D%3D; Secure".into())];
         let response = Response { headers, ..Response::default() };
