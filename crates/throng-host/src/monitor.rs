@@ -193,7 +193,7 @@ fn others(host: HostShare, own: f64) -> f64 {
     (host.busy * (of_programs - own) / of_programs).clamp(0.0, 1.0)
 }
 
-/// `None` if this host does not track connections: the file is missing.
+/// Zero if this host does not track connections: the file is missing.
 fn conntrack(root: &Root, what: &str) -> u64 {
     let text = root.read(format!("proc/sys/net/netfilter/nf_conntrack_{what}"));
     text.and_then(|text| text.trim().parse().ok()).unwrap_or_default()

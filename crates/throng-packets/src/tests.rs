@@ -1,4 +1,4 @@
-//! Declarations, made here, through drawing and decoding.
+//! Declarations from this file, drawn and used for decoding.
 
 use throng_protocol::framed::Protocol;
 use throng_protocol::framed::declaration::*;
@@ -38,7 +38,7 @@ fn number(id: &str, bits: u8) -> Field {
     field(id, Type::Unsigned(bits), Role::Value)
 }
 
-/// The chat of the examples, in short.
+/// The chat of the examples, simplified.
 pub(super) fn chat() -> Declaration {
     let length = Role::Length { counts: Counts::Body, plus: 0, bytes_max: Some(placed(65_536)) };
     let mut magic = number("magic", 16);
@@ -124,7 +124,7 @@ fn what_is_decoded_may_be_any_file_of_a_size_that_is_held() {
     assert_eq!(wrong(folder), Some(format!("cannot read {folder}: it is a directory")));
     let missing = format!("{folder}/nothing.bin");
     assert_eq!(wrong(&missing), Some(format!("cannot read {missing}: there is no such file")));
-    // It never ends.
+    // It is endless.
     let endless = "cannot read /dev/zero: it is larger than 256 MiB";
     assert_eq!(wrong("/dev/zero").as_deref(), Some(endless));
     assert_eq!(wrong("/dev/null").as_deref(), Some("the input contains no bytes"));

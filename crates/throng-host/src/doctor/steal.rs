@@ -24,7 +24,7 @@ pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
     Some(finding.judge(is_fit, Severity::Warn))
 }
 
-/// The share of the time in which the host was runnable.
+/// The stolen share of the time in which the host was runnable.
 fn since_start(host: &Host) -> Option<f64> {
     let text = host.root.read("proc/stat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;

@@ -3,7 +3,7 @@
 use super::sample::{ACK, CLIENT, SERVER, Wrap, pcap, pcapng, tcp, udp, udp6};
 use super::*;
 
-/// Time, port of the source, what carried it, payload.
+/// Time, source port, transport, payload.
 type Seen = (u64, u16, Carried, Vec<u8>);
 
 fn all(bytes: &[u8]) -> (Vec<Seen>, Passed) {
@@ -47,7 +47,7 @@ fn what_is_cut_is_said() {
     }
     assert_eq!(read(&b"no capture at all"[..], &mut |_| ()), Err(NoCapture));
     assert_eq!(read(&b""[..], &mut |_| ()), Err(NoCapture));
-    // A frame of which only the beginning was kept.
+    // A truncated frame.
     let mut file = pcap(Wrap::Raw, &[udp(SERVER, CLIENT, b"to you")]);
     let length = file.len() - 2;
     file.truncate(length);
