@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_the_kernel_are_known_whatever_their_type() {
+    fn kernel_counters_are_recognized_with_any_type() {
         let text = "# TYPE node_netstat_TcpExt_ListenDrops untyped\n\
                     node_netstat_TcpExt_ListenDrops 7\n\
                     # TYPE node_nf_conntrack_stat_drop gauge\nnode_nf_conntrack_stat_drop 1\n\
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none_are_counted_and_passed_over() {
+    fn invalid_lines_are_counted_and_skipped() {
         for line in [
             "up",
             "up{",

@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many_series_and_their_names_are_short() {
+    fn series_and_their_names_are_limited() {
         let mut known = Known::new(vec![metric(None, "up", false)]);
         let long = "x".repeat(1_000);
         let line = |at: usize| format!("up{{a=\"{at}\",b=\"{long}\"}} {at}\n");

@@ -121,7 +121,7 @@ mod tests {
     use crate::exposition::read;
 
     #[test]
-    fn what_is_told_is_read_back_and_readers_share_a_reading() {
+    fn readings_are_parsed_back_and_shared_by_readers() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let asked = Asked {

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_are_what_stands_between_two_ends() {
+    fn readings_are_delimited_by_end_lines() {
         let (mut reader, told) = reader();
         let text = "Welcome!\nup 1\n# EOF\nup 2\nload 3\r\n# EOF\nup";
         assert!(reader.read(&mut BufReader::new(text.as_bytes())).is_none());
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_another_kind_gets_no_copy() {
+    fn a_host_of_another_architecture_gets_no_copy() {
         let (mut reader, _told) = reader();
         let text = format!("{NEEDED}Linux riscv64 \n");
         let cause = reader.read(&mut BufReader::new(text.as_bytes())).expect("a cause");
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_taken_as_they_are() {
+    fn shell_words_are_quoted() {
         assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
         let options = vec!["--process=a b".to_string()];
         let host = SshHost { login: "shop-1".into(), port: None, options };

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_read_whatever_separates_them() {
+    fn pairs_are_read_with_any_separators() {
         for text in [
             "c4a700001201",
             "C4 A7 00 00 12 01",
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hex_has_a_place() {
+    fn errors_in_hex_have_a_position() {
         let kind = |text: &str| read(text).map_err(|it| (it.kind, it.place)).unwrap_err();
         assert_eq!(kind(""), (HexMistakeKind::Empty, 0..0));
         assert_eq!(kind("c4 zz"), (HexMistakeKind::NoDigit('z'), 3..4));

@@ -108,7 +108,7 @@ fn a_drawing_has_bits_and_large_fields() {
 }
 
 #[test]
-fn a_protocol_is_told_to_programs() {
+fn a_protocol_is_printed_as_json() {
     let json = machine(&chat(), None);
     assert_eq!(json["packet"][1]["at"], 2);
     assert_eq!(json["roles"][3]["role"], "correlates");
@@ -117,7 +117,7 @@ fn a_protocol_is_told_to_programs() {
 }
 
 #[test]
-fn what_is_decoded_may_be_any_file_of_a_size_that_is_held() {
+fn any_file_up_to_the_size_limit_is_decoded() {
     let declaration = chat();
     let wrong = |input: &str| find(input, &declaration).err().map(|it| it.message.english());
     let folder = env!("CARGO_MANIFEST_DIR");

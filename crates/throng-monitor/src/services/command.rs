@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_no_figure_says_why_and_is_over() {
+    fn a_command_without_a_figure_reports_the_reason() {
         let clock = Clock::start();
         let why = |line: &str| run(line).expect_err("no figure");
         assert_eq!(why("echo none"), "its output contains neither a number nor metrics");

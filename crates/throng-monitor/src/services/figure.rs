@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_together_and_a_host_s_names_are_its_own() {
+    fn samples_are_grouped_by_name_and_host_names_are_reserved() {
         let requests = Figure::new("shop_requests_total", true, 7.0).with("source", "a\"b");
         let accepted = Figure::new("nginx_connections_accepted", true, 3.0);
         let load = Figure::new("node_load1", false, 9.0);

@@ -109,7 +109,7 @@ mod tests {
         db0:keys=5,expires=1,avg_ttl=0\r\ndb15:keys=2\r\ndbx:keys=9\r\n";
 
     #[test]
-    fn info_is_read_however_it_comes() {
+    fn info_may_be_split_anywhere() {
         let whole = format!("${}\r\n{INFO}\r\n", INFO.len());
         throng_fuzz::splits(whole.as_bytes(), |parts| {
             let (mut come, mut found) = (Vec::new(), None);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_redis_says_so() {
+    fn other_servers_are_not_redis() {
         let why = |bytes: &[u8]| reply(bytes).expect_err("refused").english();
         assert_eq!(why(b"-NOAUTH Authentication required.\r\n"), "NOAUTH Authentication required.");
         assert_eq!(why(b"HTTP/1.1 400 Bad Request\r\n"), "its response is not a valid Redis reply");

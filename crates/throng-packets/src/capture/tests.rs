@@ -39,7 +39,7 @@ fn all_links_and_both_formats_are_read() {
 }
 
 #[test]
-fn what_is_cut_is_said() {
+fn truncated_frames_are_reported() {
     let packets = [udp(SERVER, CLIENT, b"to you"), udp(SERVER, CLIENT, b"again")];
     for file in [pcap(Wrap::Raw, &packets), pcapng(Wrap::Raw, &packets)] {
         let (frames, passed) = all(&file[..file.len() - 3]);
@@ -67,7 +67,7 @@ fn frames_may_be_larger_than_the_buffer() {
 }
 
 #[test]
-fn a_pipe_gives_little_at_once() {
+fn a_pipe_returns_few_bytes_per_read() {
     struct Drops<'a>(&'a [u8]);
     impl Read for Drops<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

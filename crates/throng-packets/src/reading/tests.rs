@@ -51,7 +51,7 @@ const JOIN: &str = "join: {room: 1, user: 2, token: t}";
 const JOINED: &str = "joined: {code: 0, online: 1}";
 
 #[test]
-fn packets_are_found_one_behind_another() {
+fn consecutive_packets_are_found() {
     let protocol = compiled(chat());
     let bytes = [
         packet(&protocol, "ping", 3),
@@ -92,7 +92,7 @@ fn the_last_packet_of_a_reply_ends_the_request() {
 }
 
 #[test]
-fn what_answers_its_like_is_a_request_and_a_reply_in_turn() {
+fn a_message_that_answers_its_own_kind_alternates_as_request_and_reply() {
     let mut declaration = chat();
     declaration.packet.retain(|field| matches!(field.role, Role::Length { .. } | Role::Body));
     let body = declaration.messages[0].body.clone();
@@ -107,7 +107,7 @@ fn what_answers_its_like_is_a_request_and_a_reply_in_turn() {
 }
 
 #[test]
-fn behind_broken_bytes_the_next_magic_is_a_packet() {
+fn after_broken_bytes_the_next_magic_starts_a_packet() {
     let protocol = compiled(chat());
     let good = packet(&protocol, "ping", 1);
     let mut long = good.clone();
@@ -126,7 +126,7 @@ fn behind_broken_bytes_the_next_magic_is_a_packet() {
 }
 
 #[test]
-fn a_packet_may_follow_in_a_segment_of_its_own_where_there_is_no_magic() {
+fn without_a_magic_a_packet_may_follow_at_the_next_segment() {
     let mut declaration = chat();
     declaration.packet.remove(0);
     let protocol = compiled(declaration);
@@ -271,7 +271,7 @@ fn talked(protocol: &Protocol, said: &[(Direction, &str)]) -> (Vec<String>, Tall
 }
 
 #[test]
-fn replies_belong_to_the_request_whose_value_they_repeat() {
+fn replies_match_the_request_whose_value_they_repeat() {
     use Direction::{Down, Up};
     let said = [
         (Up, "publish: {qos: 0}"),

@@ -92,7 +92,7 @@ fn shuffled_segments_give_the_same_stream() {
 }
 
 #[test]
-fn what_was_not_captured_is_a_gap() {
+fn missing_segments_are_a_gap() {
     let mut packets = opened(100);
     packets.push(segment(UP, 101, ACK, b"one"));
     packets.push(segment(UP, 110, ACK, b"three"));
@@ -106,7 +106,7 @@ fn what_was_not_captured_is_a_gap() {
 }
 
 #[test]
-fn connections_are_told_apart() {
+fn connections_are_separated() {
     let mut packets = opened(100);
     packets.push(segment(UP, 101, ACK, b"a"));
     packets.push(segment(DOWN, 901, RST, b""));
@@ -122,7 +122,7 @@ fn connections_are_told_apart() {
 }
 
 #[test]
-fn a_stream_may_be_seen_from_its_middle_on() {
+fn a_stream_may_be_captured_from_its_middle() {
     let packets = [segment(DOWN, 77, ACK, b"push"), segment(DOWN, 81, ACK, b"ed")];
     assert_eq!(story(&packets, None), ["1v=pushed"]);
 }

@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_no_time() {
+    fn an_empty_load_is_not_drawn() {
         assert_eq!(drawing(&[], &[], 80), None);
         let loads = [Load::alone(Vec::new())];
         assert_eq!(drawing(&loads, &[phase(0, 0, (0, 0))], 80), None);
     }
 
     #[test]
-    fn loads_stand_above_one_another_on_one_axis() {
+    fn loads_are_stacked_on_one_axis() {
         let load = |name: &str| Load { name: name.into(), ..Load::alone(Vec::new()) };
         let mut planned = [phase(0, 10, (0, 100)), phase(10, 10, (7, 7))];
         planned[1].load = 1;

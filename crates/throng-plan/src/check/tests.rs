@@ -32,7 +32,7 @@ fn usual(steps: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_step_says_what_no_step_lacks() {
+fn notes_of_every_step_are_shown() {
     let leave = "{http: GET /, on_error: leave}";
     assert_eq!(usual(&format!("{leave}, {leave}, {{think: 1s}}")), ["on_error leave"]);
     assert!(usual(&format!("{leave}, {leave}, {{http: GET /}}")).is_empty(), "one step lacks it");

@@ -36,7 +36,7 @@ loads:
 }
 
 #[test]
-fn no_figure_is_lost_and_no_run_is_called_whole_that_is_not() {
+fn no_count_is_lost_and_no_incomplete_run_is_called_complete() {
     let seeds = std::env::var("THRONG_CHAOS").ok().and_then(|text| text.parse().ok());
     let first = std::env::var("THRONG_CHAOS_FROM").ok().and_then(|text| text.parse().ok());
     let first = first.unwrap_or(0);

@@ -3,7 +3,7 @@
 use crate::run::throng;
 
 #[test]
-fn the_demo_shows_something() {
+fn the_demo_shows_results() {
     // It has a threshold of its own.
     let run = throng("demo -d 1s").start().wait().exits(0);
     run.says(&["  time   users", "latency", "200"]);

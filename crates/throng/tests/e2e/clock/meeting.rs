@@ -10,7 +10,7 @@ use crate::scribe::Scribe;
 const TOGETHER: Duration = Duration::from_millis(25);
 
 #[test]
-fn users_of_two_shards_go_on_together() {
+fn users_of_two_shards_continue_together() {
     let scribe = Scribe::start();
     let steps = "\
 - http: GET /warm

@@ -5,7 +5,7 @@ use crate::run::throng;
 use crate::servers::Target;
 
 #[test]
-fn a_measured_run_says_how_many_agents_make_a_load() {
+fn a_measured_run_gives_the_number_of_agents() {
     let target = Target::start("http");
     let text = format!(
         "name: reads\ntarget: {}\nsessions: {{reader: {{steps: [{{http: GET /}}]}}}}\n\

@@ -4,7 +4,7 @@ use crate::run::throng;
 use crate::servers::Target;
 
 #[test]
-fn a_generator_that_was_stopped_has_no_valid_result() {
+fn a_stopped_generator_has_no_valid_result() {
     let target = Target::start("http");
     let line = format!("bench {} -c 4 -d 10s --json --no-record", target.http("/"));
     let run = throng(&line).start();

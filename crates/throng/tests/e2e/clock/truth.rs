@@ -61,7 +61,7 @@ fn open_load_measures_what_the_target_serves() {
 
 /// Answers lie in the socket for half of a window on average, and for all of it at worst.
 #[test]
-fn what_is_read_late_is_measured_as_it_came() {
+fn late_reads_are_measured_at_arrival() {
     for scheme in ["http", "https"] {
         // The first requests, among many handshakes, are not measured.
         let load = "-c 60 --rate 600 --warm-up 1s -d 4s --precision 5ms --insecure";
@@ -71,7 +71,7 @@ fn what_is_read_late_is_measured_as_it_came() {
 
 /// Twice as much is asked for as two users can do with a target that takes 20 ms.
 #[test]
-fn waiting_for_a_slow_target_is_response_time_and_no_service_time() {
+fn waiting_for_a_slow_target_is_response_time_but_not_service_time() {
     holds(|| {
         let target = Target::begun("http --latency 20ms", throng_first);
         let load = "-c 2 --rate 200 -d 3s --json --out record";
@@ -93,7 +93,7 @@ fn waiting_for_a_slow_target_is_response_time_and_no_service_time() {
 
 /// Kept-alive users who go on at once wait for nothing: the record says that in no bytes.
 #[test]
-fn service_times_that_are_response_times_are_not_written() {
+fn service_times_equal_to_response_times_are_not_written() {
     let target = Target::start("http --latency 2ms");
     let line = format!("bench {} -c 2 -d 3s --precision 0s --json --out record", target.http("/"));
     let run = throng(&line).run().exits(0);
