@@ -1,9 +1,9 @@
-//! Answers that are right, though few servers give them.
+//! Responses that are valid, but rare.
 
 use crate::faulty::Faulty;
 use crate::run::{Run, throng};
 
-/// A server that gives each of the answers in turn on a connection, and then ends it.
+/// A server that sends each of the responses in turn on a connection, and then closes it.
 fn server(answers: &'static [&'static str]) -> Faulty {
     Faulty::start(move |mut peer| {
         for answer in answers {
@@ -59,7 +59,7 @@ fn interim_responses_are_skipped() {
 
 #[test]
 fn a_kept_connection_may_end_between_requests() {
-    // Three answers, then an end that nothing announced: the next request finds it closed.
+    // Three responses, then an unannounced close: the next request finds the connection closed.
     let answers = &["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"; 3];
     let server = server(answers);
     let run = bench(&server, "--think 50ms").succeeds(12);

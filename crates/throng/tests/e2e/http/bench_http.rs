@@ -1,11 +1,11 @@
-//! `throng bench` over HTTP: nginx, and the reference target where the server must know more.
+//! `throng bench` over HTTP: nginx, and the reference target if the server must report more.
 
 use std::collections::HashSet;
 
 use crate::run::{Run, throng};
 use crate::servers::{Nginx, Node, Target};
 
-/// What lets a test see a request: the reference target's /anything says it back as JSON.
+/// A request as the reference target's /anything returns it as JSON.
 #[track_caller]
 fn seen(line: &str) -> Run {
     throng(&format!("bench {line} -n 4 -c 2 --json --no-record")).run().succeeds(4)
@@ -179,7 +179,7 @@ fn cookies_belong_to_a_user() {
     run.has("/total/ok", 4);
 }
 
-/// Gives a cookie to each connection, and refuses that of another.
+/// Sets a cookie per connection, and refuses that of another.
 const COOKIES: &str = "
 const http = require('http');
 let last = 0;

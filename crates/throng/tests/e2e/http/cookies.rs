@@ -1,5 +1,5 @@
-//! Which cookies go with which request, as servers see them: over HTTP, in the upgrade to a
-//! WebSocket, in the request of an event stream; by host; and what is refused of them.
+//! Which cookies are sent with which request, as servers receive them: over HTTP, in a WebSocket
+//! upgrade, in the request of an event stream; by host; and which are refused.
 
 use crate::run::throng;
 use crate::scenarios::{one_session, times};

@@ -1,4 +1,4 @@
-//! HTTP servers that do what no server should: every fault is counted by its cause, nothing hangs.
+//! HTTP servers that misbehave: every fault is counted by its cause, and nothing hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ fn a_missing_target_is_unreachable() {
     let url = format!("http://127.0.0.1:{}/", free_port());
     let run = bench(&url, "").exits(4);
     run.fails("connect-refused", "target", Some(6));
-    // What was never reached cannot be lost.
+    // A target that was never reached cannot be lost.
     let run = throng(&format!("bench {url} -c 2 -d 30s --json")).run().exits(4);
     let reason = run.json()["outcome"]["reasons"][0].to_string();
     run.check(reason.contains("the target could not be reached"), &reason);
@@ -38,7 +38,7 @@ fn a_missing_target_is_unreachable() {
 
 #[test]
 fn a_missing_target_is_not_hammered() {
-    // A port that no other test can get while this one runs.
+    // A port that no other test can use during this one.
     let url = "http://127.0.0.1:1/";
     let run = throng(&format!("bench {url} -c 10 -d 30s --json")).run().exits(4);
     run.check(run.took.as_secs() < 15, "it does not give up");
@@ -56,7 +56,7 @@ fn silence_is_a_timeout() {
     fails(&Faulty::start(half), "", "timeout");
     let run = bench(&Faulty::start(|peer| peer.waits()).url("http"), "");
     run.has("/connections/timed_out", 6);
-    // At least; a machine that is busy comes later.
+    // The minimum; a busy machine is later.
     run.within("/total/latency/min_ns", 0.95e9, 20e9);
 }
 
@@ -108,7 +108,7 @@ fn endless_responses_are_limited() {
     fails(&endless("HTTP/1.1 200 OK\r\n", header), "", "too-large");
     fails(&endless("HTTP/1.1 200 OK\r\nX-Endless: ", &[b'x'; 1000]), "", "too-large");
     fails(&endless("", &[b'x'; 1000]), "", "malformed");
-    // Nothing looks at the body, so none of it is kept: only the time is limited.
+    // Nothing reads the body, so none of it is kept: only the time is limited.
     let body = "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n";
     fails(&endless(body, &[b'x'; 65536]), "", "timeout");
     let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -119,7 +119,7 @@ fn endless_responses_are_limited() {
     run.has("/total/failed", 6);
 }
 
-/// How often something failed for a cause.
+/// The number of failures with a cause.
 fn failures(run: &Run, cause: &str) -> u64 {
     let json = run.json();
     let row = json["errors"].as_array().expect("rows").iter().find(|row| row["cause"] == cause);
@@ -196,7 +196,7 @@ fn an_early_response_is_read() {
         peer.hears();
         let end = "Content-Length: 9\r\nConnection: close\r\n\r\ntoo large";
         peer.says(format!("HTTP/1.1 413 Content Too Large\r\n{end}").as_bytes());
-        // With bytes that nobody reads, closing is a reset.
+        // Closing with unread bytes is a reset.
     };
     let server = Faulty::start(refuses);
     let line = format!("bench {} -n 6 -c 3 -D body.bin --json", server.url("http"));
@@ -216,7 +216,7 @@ fn bytes_after_the_end_of_a_response_are_reported() {
     bench(&head.url("http"), "-m HEAD").fails("malformed", "target", Some(6));
 }
 
-/// A target that leaves the close to us costs no time.
+/// A target that leaves the close to the client costs no time.
 #[test]
 fn the_client_closes_without_waiting_if_expected_to() {
     let server = Faulty::start(|mut peer| {
@@ -227,7 +227,7 @@ fn the_client_closes_without_waiting_if_expected_to() {
     let line = format!("bench {} -n 400 -c 1 --json", server.url("http"));
     let run = throng(&line).run().succeeds(400);
     run.has("/connections/opened", 400);
-    // With the wait of 50 ms behind each it would be 20 s.
+    // With a wait of 50 ms after each, it would take 20 s.
     run.within("/measured_ns", 1.0, 15e9);
 }
 
