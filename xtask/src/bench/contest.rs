@@ -144,7 +144,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn the_median_counts() {
+    fn the_median_is_used() {
         let spread = |figures: &[f64]| Spread::of(figures.iter().copied());
         assert_eq!(spread(&[]), None);
         assert_eq!(spread(&[3.0, 1.0, 9.0]), Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));

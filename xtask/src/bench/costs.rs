@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_told_with_what_is_too_much() {
+    fn costs_above_the_maximum_are_marked() {
         let before = look(0, 0, 0).host;
         let looks =
             [look(0, 0, 0), look(4, 100, 0), look(5, 100, 0), look(9, 100, 80), look(12, 0, 80)];
